@@ -1,0 +1,38 @@
+"""Espalier's headless core: synthetic tables under differential privacy, along a frame an expert drew.
+
+The names a notebook user needs, loaded when first used (so that importing one room costs no other)::
+
+    from core import Project, Table, read_table, release
+    project = Project.load("project.json")
+    table = Table.encode(read_table("people.csv"), project.schema)
+    result = release(project, table)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_WHERE = {
+    "Column": "schema",
+    "Schema": "schema",
+    "Project": "project",
+    "Plan": "project",
+    "read_table": "tables.read",
+    "Table": "tables.table",
+    "guess_schema": "tables.guess",
+    "Dag": "graph.dag",
+    "Roles": "graph.roles",
+    "Separation": "graph.separations",
+    "PrivateCurator": "privacy.curator",
+    "preview": "preview",
+    "release": "release",
+    "evaluate": "diagnostics",
+}
+__all__ = list(_WHERE)  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'core' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"core.{_WHERE[name]}"), name)

@@ -1,0 +1,116 @@
+"""The causal graph the expert drew: columns, arrows from cause to effect, no cycle."""
+
+from __future__ import annotations
+
+import graphlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.errors import GraphError
+
+
+@dataclass(frozen=True)
+class Dag:
+    """Arrows ``(cause, effect)``; ``notes`` and ``positions`` belong to the drawing and are kept as they are.
+
+    Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a doubled one.
+    """
+
+    edges: tuple[tuple[str, str], ...] = ()
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    positions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        seen: set[tuple[str, str]] = set()
+        for cause, effect in self.edges:
+            if cause == effect:
+                raise GraphError(f"{cause!r} cannot be its own cause; remove that arrow", edge=(cause, effect))
+            if (cause, effect) in seen:
+                raise GraphError(f"the arrow {cause!r} → {effect!r} is listed twice", edge=(cause, effect))
+            seen.add((cause, effect))
+        after: dict[str, list[str]] = {}
+        for cause, effect in self.edges:
+            after.setdefault(effect, []).append(cause)
+        try:
+            graphlib.TopologicalSorter(after).prepare()
+        except graphlib.CycleError as error:
+            path = list(reversed(error.args[1])) if _forward(error.args[1], seen) is False else error.args[1]
+            shown = " → ".join(path)
+            raise GraphError(f"the arrows form a cycle: {shown}; remove one of them", cycle=tuple(path)) from None
+
+    def check_columns(self, names: Iterable[str]) -> None:
+        """Raise :class:`GraphError` if an arrow ends in something that is not a column."""
+        known = set(names)
+        for edge in self.edges:
+            for name in edge:
+                if name not in known:
+                    raise GraphError(
+                        f"the graph has an arrow {edge[0]!r} → {edge[1]!r}, but {name!r} is not a column",
+                        edge=edge, column=name,
+                    )  # fmt: skip
+
+    def parents(self, column: str) -> tuple[str, ...]:
+        """Direct causes of ``column``, Pa(Y)."""
+        return tuple(sorted({c for c, e in self.edges if e == column}))
+
+    def children(self, column: str) -> tuple[str, ...]:
+        """Direct effects of ``column``."""
+        return tuple(sorted({e for c, e in self.edges if c == column}))
+
+    def blanket(self, column: str) -> tuple[str, ...]:
+        """Markov blanket Mb(Y): parents, children, and the children's other parents (PRISM §3.3)."""
+        children = self.children(column)
+        co_parents = {p for child in children for p in self.parents(child)}
+        return tuple(sorted({*self.parents(column), *children, *co_parents} - {column}))
+
+    def d_separated(self, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool:
+        """Does the drawing imply left ⊥ right | given (d-separation)?"""
+        import networkx as nx
+
+        left, right, given = set(left), set(right), set(given)
+        graph = nx.DiGraph(list(self.edges))
+        graph.add_nodes_from(left | right | given)
+        return bool(nx.is_d_separator(graph, left - given, right - given, given))
+
+    def to_json(self) -> dict[str, Any]:
+        """The graph as it stands in the project file."""
+        return {
+            "edges": [list(e) for e in self.edges],
+            "notes": dict(self.notes),
+            "positions": {name: list(xy) for name, xy in self.positions.items()},
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Dag:
+        """A graph from the project file; raises :class:`GraphError`."""
+        if not isinstance(data, Mapping):
+            raise GraphError("dag must be an object with edges")
+        if odd := set(data) - {"edges", "notes", "positions"}:
+            raise GraphError(f"dag: unknown key {sorted(odd)[0]!r}")
+        edges = data.get("edges", [])
+        if not isinstance(edges, list):
+            raise GraphError("dag: edges must be a list of [cause, effect]")
+        for edge in edges:
+            if not (isinstance(edge, list) and len(edge) == 2 and all(isinstance(x, str) for x in edge)):
+                raise GraphError(f"dag: each edge must be [cause, effect], two column names; {edge!r} is not")
+        notes = data.get("notes", {})
+        if not isinstance(notes, Mapping):
+            raise GraphError("dag: notes must be an object")
+        return cls(tuple((c, e) for c, e in edges), dict(notes), _positions(data.get("positions", {})))
+
+
+def _forward(path: list[str], edges: set[tuple[str, str]]) -> bool:
+    return all(pair in edges for pair in zip(path, path[1:], strict=False))
+
+
+def _positions(data: Any) -> dict[str, tuple[float, float]]:
+    if not isinstance(data, Mapping):
+        raise GraphError("dag: positions must be an object of [x, y]")
+    out: dict[str, tuple[float, float]] = {}
+    for name, xy in data.items():
+        ok = isinstance(xy, list) and len(xy) == 2
+        if not ok or not all(isinstance(v, int | float) and not isinstance(v, bool) and abs(v) < 1e9 for v in xy):
+            raise GraphError(f"dag: the position of {name!r} must be [x, y], two numbers")
+        out[name] = (float(xy[0]), float(xy[1]))
+    return out

@@ -1,0 +1,136 @@
+"""The frame a plan implies: its separations, the features it protects, and the conflicts, before anything is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.errors import ProjectError
+from core.graph.separations import Separation
+from core.project import Plan, Project
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What a plan implies for the model's graph.
+
+    ``features`` is prism's S where the drawing decides it (None where it is chosen privately, empty for other
+    methods); ``candidates`` what a private choice may choose from; ``refused`` the columns that S would have held
+    but whose pair with the target the fence forbids; ``warnings`` sentences for the person who plans.
+    """
+
+    separations: tuple[Separation, ...] = ()
+    features: tuple[str, ...] | None = ()
+    candidates: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def forbids(self, a: str, b: str) -> bool:
+        """May the pair (a, b) not be measured together?"""
+        return any(s.forbids(a, b) for s in self.separations)
+
+
+def frame_of(project: Project) -> Frame:
+    """The frame of ``project``; raises :class:`ProjectError` where plan, roles and graph conflict."""
+    plan = project.plan
+    _check_method(plan)
+    warnings: list[str] = []
+    fence = _fence(project, warnings) if plan.fenced else ()
+    if plan.method == "prefair":
+        return Frame(separations=(*fence, *_prefair(project)), warnings=tuple(warnings))
+    if plan.method != "prism":
+        return Frame(separations=fence, warnings=tuple(warnings))
+    return _prism(project, fence, warnings)
+
+
+def _check_method(plan: Plan) -> None:
+    if plan.method == "mst" and plan.fair:
+        raise ProjectError(
+            "the method mst knows no fence: set fair to false, or choose privci, which is mst inside the fence",
+            key="fair",
+        )
+    if plan.method in ("privci", "prefair") and plan.fair is False:
+        raise ProjectError(
+            f"the method {plan.method} always carries the fence: set fair to true, or choose mst, which has none",
+            key="fair",
+        )
+    if plan.neighbors == "add-remove" and plan.delta is None:
+        raise ProjectError(
+            "under add-remove the number of rows is private, so delta cannot be 1/n²: give delta a number, such as 1e-9",
+            key="delta",
+        )
+
+
+def _fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
+    """outcome ⊥ protected | admissible (PrivCI §I), or with inadmissible beside protected under ``strict``."""
+    roles, schema = project.roles, project.schema
+    for role, names in (("protected", roles.protected), ("outcome", roles.outcome)):
+        if not names:
+            raise ProjectError(
+                f"a fence needs at least one {role} column: mark one on the Structure page, or set fair to false",
+                key="roles", role=role,
+            )  # fmt: skip
+    if not roles.admissible:
+        warnings.append(
+            "No column is admissible, so nothing may link the protected columns to the outcome: "
+            "the model falls into separate parts (a forest)."
+        )
+    far = (*roles.protected, *roles.inadmissible) if project.plan.strict else roles.protected
+    why = "protected and inadmissible" if project.plan.strict and roles.inadmissible else "protected"
+    return (
+        Separation(
+            schema.clique(roles.outcome), schema.clique(far), schema.clique(roles.admissible),
+            f"fairness: the outcome may depend on {why} columns only through the admissible ones",
+        ),
+    )  # fmt: skip
+
+
+def _prefair(project: Project) -> tuple[Separation, ...]:
+    """PreFair: each outcome column attaches to admissible columns only."""
+    schema, admissible = project.schema, set(project.roles.admissible)
+    return tuple(
+        Separation(
+            (name,), schema.clique(set(schema.names) - admissible - {name}), schema.clique(admissible),
+            f"prefair: {name} attaches to admissible columns only",
+        )
+        for name in schema.clique(project.roles.outcome)
+        if set(schema.names) - admissible - {name}
+    )  # fmt: skip
+
+
+def _prism(project: Project, fence: tuple[Separation, ...], warnings: list[str]) -> Frame:
+    plan, schema, target = project.plan, project.schema, project.plan.target
+    if target is None:
+        raise ProjectError("prism protects what predicts one column: name the target", key="target")
+    if plan.fenced and target not in project.roles.outcome:
+        raise ProjectError(
+            f"with a fence the target must be an outcome column, and {target!r} is not: "
+            "mark it as outcome on the Structure page, or choose another target",
+            key="target",
+        )
+    refused = tuple(n for n in schema.names if n != target and any(s.forbids(n, target) for s in fence))
+    if plan.regime == "predictive":
+        candidates = tuple(n for n in schema.names if n != target and n not in refused)
+        if plan.features > len(candidates):
+            warnings.append(f"Only {len(candidates)} columns can be features, so all of them are taken.")
+        if not candidates:
+            warnings.append(f"No column may be linked to {target}: it is released on its own.")
+        return Frame(fence, None, candidates, refused, tuple(warnings))
+
+    if not project.dag.edges:
+        raise ProjectError(
+            f"the {plan.regime} regime needs a graph: draw what causes {target!r} on the Structure page, "
+            "or choose the predictive regime",
+            key="regime",
+        )
+    drawn = project.dag.parents(target) if plan.regime == "causal" else project.dag.blanket(target)
+    features = schema.clique(set(drawn) - set(refused))
+    rest = schema.clique(set(schema.names) - set(features) - {target})
+    name = "direct causes" if plan.regime == "causal" else "Markov blanket"
+    if not drawn:
+        warnings.append(f"The graph draws no {name} of {target}: it is released on its own, linked to nothing.")
+    regime = (
+        (Separation((target,), rest, features, f"{plan.regime} regime: {target} is linked to its {name} only"),)
+        if rest
+        else ()
+    )
+    return Frame((*fence, *regime), features, (), schema.clique(set(drawn) & set(refused)), tuple(warnings))

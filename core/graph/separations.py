@@ -1,0 +1,65 @@
+"""Separations: what a frame is made of, and whether a graph respects them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Separation:
+    """In the fitted model's graph every path from ``left`` to ``right`` passes through ``given``.
+
+    Hence left ⊥ right | given holds in the model exactly (global Markov property). The three are disjoint tuples
+    of column names in schema order; ``why`` is a plain half sentence for screen and report.
+    """
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    given: tuple[str, ...]
+    why: str = ""
+
+    def holds(self, edges: Iterable[tuple[str, str]]) -> bool:
+        """Does the undirected graph with these ``edges`` respect the separation?"""
+        return self.path(edges) is None
+
+    def path(self, edges: Iterable[tuple[str, str]]) -> tuple[str, ...] | None:
+        """A path from ``left`` to ``right`` that avoids ``given``, or None where there is none."""
+        blocked, goal = set(self.given), set(self.right)
+        around: dict[str, list[str]] = {}
+        for a, b in edges:
+            around.setdefault(a, []).append(b)
+            around.setdefault(b, []).append(a)
+        came_from: dict[str, str | None] = {name: None for name in self.left if name not in blocked}
+        queue = list(came_from)
+        for name in queue:  # grows while it is walked: breadth-first
+            if name in goal:
+                walk = [name]
+                while (before := came_from[walk[-1]]) is not None:
+                    walk.append(before)
+                return tuple(reversed(walk))
+            for other in around.get(name, ()):
+                if other not in blocked and other not in came_from:
+                    came_from[other] = name
+                    queue.append(other)
+        return None
+
+    def forbids(self, a: str, b: str) -> bool:
+        """Is the pair itself a path from left to right?"""
+        return (a in self.left and b in self.right) or (b in self.left and a in self.right)
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in ``release.json``."""
+        return {"left": list(self.left), "right": list(self.right), "given": list(self.given), "why": self.why}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Separation:
+        """Back from ``release.json``."""
+        return cls(tuple(data["left"]), tuple(data["right"]), tuple(data["given"]), data.get("why", ""))
+
+
+def clique_edges(cliques: Iterable[tuple[str, ...]]) -> tuple[tuple[str, str], ...]:
+    """All pairs inside the cliques, each once: the graph the model is Markov with respect to."""
+    pairs = {(a, b): None for c in cliques for i, a in enumerate(c) for b in c[i + 1 :]}
+    return tuple(pairs)

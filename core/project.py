@@ -1,0 +1,213 @@
+"""The project file: schema, graph, roles and plan in one JSON text that app, command line and report share."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from core.errors import EspalierError, ProjectError
+from core.graph.dag import Dag
+from core.graph.roles import Roles
+from core.schema import Schema
+
+FORMAT = "espalier-project/1"
+Method = Literal["prism", "privci", "mst", "prefair", "independent"]
+Regime = Literal["causal", "graphical", "predictive"]
+Neighbors = Literal["replace-one", "add-remove"]
+AllocationRule = Literal["auto", "optimal", "uniform"]
+AccountingRule = Literal["zcdp", "basic"]
+MAX_ROWS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to release: method, frame options, budget. Reads no data.
+
+    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. ``neighbors`` and
+    ``rows_per_person`` are the unit of privacy. ``fair`` None means what the method implies (privci and prefair:
+    True, others: False); ``strict`` also keeps inadmissible columns away from the outcome. ``regime`` is read by
+    prism only, ``features`` (how many are chosen) only in its predictive regime. ``rows`` None means n, or the
+    noisy total under add-remove. ``max_cells`` is the largest table of the model that the plan allows.
+
+    Raises :class:`ProjectError` for values that cannot be.
+    """
+
+    method: Method
+    epsilon: float
+    delta: float | None = None
+    regime: Regime = "predictive"
+    fair: bool | None = None
+    strict: bool = False
+    target: str | None = None
+    neighbors: Neighbors = "replace-one"
+    rows_per_person: int = 1
+    allocation: AllocationRule = "auto"
+    accounting: AccountingRule = "zcdp"
+    features: int = 8
+    rows: int | None = None
+    max_cells: int = 10_000_000
+
+    def __post_init__(self) -> None:
+        for name, allowed in _WORDS.items():
+            if getattr(self, name) not in get_args(allowed):
+                known = ", ".join(get_args(allowed))
+                raise ProjectError(f"plan: {name} is {getattr(self, name)!r}; it must be one of {known}", key=name)
+        _number("epsilon", self.epsilon)
+        if not 0 < self.epsilon <= 100:
+            raise ProjectError(f"plan: epsilon ({self.epsilon:g}) must be above 0 and at most 100", key="epsilon")
+        if self.delta is not None:
+            _number("delta", self.delta)
+            if not 1e-300 <= self.delta < 1:
+                raise ProjectError(f"plan: delta ({self.delta:g}) must lie between 0 and 1, both left out", key="delta")
+        if self.fair not in (None, True, False) or not isinstance(self.strict, bool):
+            raise ProjectError("plan: fair and strict must be true or false", key="fair")
+        for name, top in (("rows_per_person", 10_000), ("features", 10_000), ("rows", MAX_ROWS), ("max_cells", 10**9)):
+            value = getattr(self, name)
+            if value is None and name == "rows":
+                continue
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= top:
+                raise ProjectError(f"plan: {name} ({value!r}) must be a whole number from 1 to {top:,}", key=name)
+        if self.target is not None and not isinstance(self.target, str):
+            raise ProjectError("plan: target must be a column name", key="target")
+
+    @property
+    def fenced(self) -> bool:
+        """Does the plan carry the roles' separation?"""
+        return self.fair if self.fair is not None else self.method in ("privci", "prefair")
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as it stands in the project file."""
+        out = asdict(self)
+        if not self.strict:
+            del out["strict"]
+        if self.max_cells == Plan.max_cells:
+            del out["max_cells"]
+        if self.fair is None:
+            out["fair"] = self.fenced
+        return out
+
+    @classmethod
+    def from_json(cls, data: Any) -> Plan:
+        """A plan from the project file; raises :class:`ProjectError`."""
+        if not isinstance(data, Mapping):
+            raise ProjectError("plan must be an object")
+        known = {f.name for f in fields(cls)}
+        if odd := set(data) - known:
+            raise ProjectError(f"plan: unknown key {sorted(odd)[0]!r}", key=sorted(odd)[0])
+        for key in ("method", "epsilon"):
+            if key not in data:
+                raise ProjectError(f"plan: {key} is missing", key=key)
+        return cls(**data)
+
+
+_WORDS: dict[str, Any] = {
+    "method": Method, "regime": Regime, "neighbors": Neighbors,
+    "allocation": AllocationRule, "accounting": AccountingRule,
+}  # fmt: skip
+
+
+def _number(name: str, value: Any) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise ProjectError(f"plan: {name} ({value!r}) must be a number", key=name)
+
+
+@dataclass(frozen=True)
+class Project:
+    """Everything a release needs beside the table. Raises an :class:`EspalierError` where parts do not fit."""
+
+    name: str
+    schema: Schema
+    plan: Plan
+    dag: Dag = field(default_factory=Dag)
+    roles: Roles = field(default_factory=Roles)
+
+    def __post_init__(self) -> None:
+        self.dag.check_columns(self.schema.names)
+        self.roles.check_columns(self.schema.names)
+        if self.plan.target is not None and self.plan.target not in self.schema:
+            raise ProjectError(f"plan: the target {self.plan.target!r} is not a column", key="target")
+
+    def with_plan(self, **changes: Any) -> Project:
+        """The same project under a changed plan."""
+        return replace(self, plan=replace(self.plan, **changes))
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole project file."""
+        return {
+            "format": FORMAT,
+            "name": self.name,
+            "schema": self.schema.to_json(),
+            "dag": self.dag.to_json(),
+            "roles": self.roles.to_json(),
+            "plan": self.plan.to_json(),
+        }
+
+    def dumps(self) -> str:
+        """The project file's text."""
+        return json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, data: Any) -> Project:
+        """A project from parsed JSON; raises :class:`EspalierError`. Keys the format does not know are errors."""
+        if not isinstance(data, Mapping):
+            raise ProjectError("a project file holds one JSON object")
+        if data.get("format") != FORMAT:
+            raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
+        known = {"format", "name", "schema", "dag", "roles", "plan"}
+        if odd := set(data) - known:
+            raise ProjectError(f"unknown key {sorted(odd)[0]!r} in the project file", key=sorted(odd)[0])
+        for key in ("schema", "plan"):
+            if key not in data:
+                raise ProjectError(f"the project file has no {key}", key=key)
+        name = data.get("name", "unnamed")
+        if not isinstance(name, str):
+            raise ProjectError("name must be a text", key="name")
+        return cls(
+            name=name,
+            schema=Schema.from_json(data["schema"]),
+            plan=Plan.from_json(data["plan"]),
+            dag=Dag.from_json(data.get("dag", {})),
+            roles=Roles.from_json(data.get("roles", {})),
+        )
+
+    @classmethod
+    def loads(cls, text: str | bytes) -> Project:
+        """A project from a file's text; raises :class:`EspalierError`."""
+        try:
+            if isinstance(text, bytes):
+                text = text.decode("utf-8-sig")
+            data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
+        except UnicodeDecodeError:
+            raise ProjectError("the project file is not UTF-8 text") from None
+        except json.JSONDecodeError as error:
+            where = f"line {error.lineno}, column {error.colno}"
+            raise ProjectError(f"the project file is not JSON: {error.msg} at {where}", line=error.lineno) from None
+        except (RecursionError, ValueError):
+            raise ProjectError("the project file is not JSON: it is nested too deeply or holds too long a number") from None
+        return cls.from_json(data)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Project:
+        """A project from a file; raises :class:`EspalierError`."""
+        try:
+            return cls.loads(Path(path).read_bytes())
+        except OSError as error:
+            raise ProjectError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
+        except EspalierError as error:
+            raise type(error)(f"{path}: {error}", **error.data) from None
+
+
+def _no_constant(word: str) -> Any:
+    raise ProjectError(f"{word} is not a number that a project file may hold")
+
+
+def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        names = [k for k, _ in pairs]
+        raise ProjectError(f"the key {next(k for k in names if names.count(k) > 1)!r} is given twice")
+    return out

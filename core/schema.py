@@ -1,0 +1,327 @@
+"""What is PUBLIC about each column: kind, categories, bin edges, missing; and the way between text and codes.
+
+Nothing here looks at a private value to learn a domain: the schema comes from the user or a data dictionary.
+What a convenience guess read off the data is listed in :attr:`Column.guessed` and a release refuses it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import SchemaError, TableError
+
+Kind = Literal["categorical", "ordinal", "numeric"]
+MISSING = ""
+"""How a missing cell is written, in a table that comes in and in one that goes out."""
+
+_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+_KEYS = {"name", "kind", "categories", "groups", "edges", "integer", "missing", "unknown", "guessed"}
+_GUESSABLE = {"kind", "categories", "edges", "integer", "missing"}
+
+
+def smallest_unsigned(size: int) -> np.dtype[Any]:
+    """The smallest unsigned integer type that holds codes 0 … size − 1."""
+    return np.min_scalar_type(max(size - 1, 0))
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column's public description.
+
+    ``categories`` are texts, compared as written (categorical, ordinal). ``edges`` are a numeric column's bin
+    edges: bins are half-open ``[e0, e1)``, the last one closed; a number outside is clipped into the outermost
+    bin. ``missing`` makes the empty cell a category, always the last code. ``unknown="missing"`` sends text that
+    is not declared there instead of refusing it. ``groups`` pairs a category with texts of the table that count as
+    it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields nobody has confirmed yet.
+
+    Raises :class:`SchemaError` for a description that cannot be.
+    """
+
+    name: str
+    kind: Kind
+    categories: tuple[str, ...] = ()
+    edges: tuple[float, ...] = ()
+    integer: bool = False
+    missing: bool = False
+    unknown: Literal["refuse", "missing"] = "refuse"
+    guessed: tuple[str, ...] = ()
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise SchemaError("a column needs a name that is a text of at least one character", column=self.name)
+        if self.kind not in get_args(Kind):
+            raise self._error(f"kind is {self.kind!r}; it must be categorical, ordinal or numeric")
+        if self.kind == "numeric":
+            self._check_edges()
+        else:
+            self._check_categories()
+        if self.unknown not in ("refuse", "missing"):
+            raise self._error(f'unknown is {self.unknown!r}; the only other policy is "missing"')
+        if self.unknown == "missing" and not self.missing:
+            raise self._error('"unknown": "missing" needs "missing": true, so that there is a place for them')
+        if odd := set(self.guessed) - _GUESSABLE:
+            raise self._error(f"guessed names {sorted(odd)}, which are not fields that can be guessed")
+
+    def _error(self, text: str) -> SchemaError:
+        return SchemaError(f"column {self.name!r}: {text}", column=self.name)
+
+    def _check_edges(self) -> None:
+        if self.categories or self.groups:
+            raise self._error("a numeric column has edges, not categories or groups")
+        if len(self.edges) < 2 or not all(math.isfinite(e) for e in self.edges):
+            raise self._error("a numeric column needs at least two finite edges")
+        for low, high in zip(self.edges, self.edges[1:], strict=False):
+            if not low < high:
+                raise self._error(f"edges must increase, but {high:g} follows {low:g}")
+        if self.integer:
+            for i, (low, high) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
+                first, last = _whole_numbers(low, high, closed=i == len(self.edges) - 2)
+                if first > last:
+                    raise self._error(f"the bin from {low:g} to {high:g} holds no whole number")
+
+    def _check_categories(self) -> None:
+        if self.edges:
+            raise self._error("a column with categories has no edges; use kind numeric for edges")
+        if self.integer:
+            raise self._error('"integer" belongs to numeric columns')
+        if not self.categories:
+            raise self._error("list at least one category")
+        if not all(isinstance(c, str) for c in self.categories):
+            raise self._error("categories must be texts, in quotes")
+        if MISSING in self.categories:
+            raise self._error('an empty text is not a category; say "missing": true instead')
+        if len(set(self.categories)) < len(self.categories):
+            twice = next(c for c in self.categories if self.categories.count(c) > 1)
+            raise self._error(f"category {twice!r} is listed twice")
+        seen = set(self.categories)
+        for group, members in self.groups:
+            if group not in self.categories:
+                raise self._error(f"the group {group!r} must be one of the categories")
+            for member in members:
+                if member in seen or member == MISSING:
+                    raise self._error(f"{member!r} in group {group!r} is empty, a category, or in a group already")
+                seen.add(member)
+
+    @property
+    def values(self) -> int:
+        """How many categories or bins, without missing."""
+        return len(self.edges) - 1 if self.kind == "numeric" else len(self.categories)
+
+    @property
+    def size(self) -> int:
+        """How many codes: categories or bins, and one more where cells may be missing."""
+        return self.values + self.missing
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each code is called on screen and in the report."""
+        if self.kind == "numeric":
+            bins = list(zip(self.edges, self.edges[1:], strict=False))
+            shown = [f"{_plain(a)} – <{_plain(b)}" for a, b in bins[:-1]]
+            shown += [f"{_plain(a)} – {_plain(b)}" for a, b in bins[-1:]]
+        else:
+            shown = list(self.categories)
+        return (*shown, "(missing)") if self.missing else tuple(shown)
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """The code of each text (meant for distinct texts, not for every cell).
+
+        Raises :class:`TableError` naming column and value for text that the description does not allow.
+        """
+        if self.kind == "numeric":
+            return self._encode_numbers(texts)
+        known = {c: i for i, c in enumerate(self.categories)}
+        known |= {member: known[group] for group, members in self.groups for member in members}
+        codes = np.empty(len(texts), dtype=np.int64)
+        for i, text in enumerate(texts):
+            code = self._missing_code() if text == MISSING else known.get(text)
+            codes[i] = self._unknown_code(text) if code is None else code
+        return codes
+
+    def _encode_numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        inner = np.asarray(self.edges[1:-1], dtype=np.float64)
+        codes = np.empty(len(texts), dtype=np.int64)
+        for i, text in enumerate(texts):
+            if text == MISSING:
+                codes[i] = self._missing_code()
+            elif _NUMBER.fullmatch(text):
+                codes[i] = np.searchsorted(inner, float(text), side="right")
+            else:
+                codes[i] = self._unknown_code(text, "is not a number")
+        return codes
+
+    def _missing_code(self) -> int:
+        if not self.missing:
+            raise TableError(
+                f'column {self.name!r} has empty cells, but its schema does not say "missing": true',
+                column=self.name, value=MISSING,
+            )  # fmt: skip
+        return self.values
+
+    def _unknown_code(self, text: str, why: str = "is not among its declared categories") -> int:
+        if self.unknown == "missing":
+            return self.values
+        shown = text if len(text) <= 60 else text[:57] + "…"
+        raise TableError(
+            f"column {self.name!r}: the value {shown!r} {why}; correct the table, declare it, "
+            f'or say "unknown": "missing"',
+            column=self.name, value=text,
+        )  # fmt: skip
+
+    def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
+        """Texts for ``codes``; a number is drawn uniformly inside its bin, a whole one where declared."""
+        if self.kind != "numeric":
+            names = np.array([*self.categories, MISSING], dtype=object)
+            return list(names[codes])
+        low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
+        high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
+        if self.integer:
+            last_bin = codes == self.values - 1
+            first = np.ceil(low)
+            count = np.where(last_bin, np.floor(high), np.ceil(high) - 1) - first + 1
+            drawn = first + np.floor(rng.random(len(codes)) * count)
+            texts = [str(int(x)) for x in drawn]
+        else:
+            drawn = low + rng.random(len(codes)) * (high - low)
+            step = 10.0 ** (np.floor(np.log10(high - low)) - 4)  # five figures of a bin's width are enough
+            drawn = np.maximum(np.floor(drawn / step) * step, low)
+            texts = [f"{x:.12g}" for x in drawn]
+            texts = [t if lo <= float(t) < hi else repr(lo) for t, lo, hi in zip(texts, low.tolist(), high.tolist(), strict=True)]  # fmt: skip  # noqa: E501
+        if self.missing:
+            texts = [MISSING if code == self.values else t for t, code in zip(texts, codes.tolist(), strict=True)]
+        return texts
+
+    def to_json(self) -> dict[str, Any]:
+        """The column as it stands in the project file."""
+        out: dict[str, Any] = {"name": self.name, "kind": self.kind}
+        if self.kind == "numeric":
+            out["edges"] = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in self.edges]
+        else:
+            out["categories"] = list(self.categories)
+        if self.groups:
+            out["groups"] = {group: list(members) for group, members in self.groups}
+        for key in ("integer", "missing"):
+            if getattr(self, key):
+                out[key] = True
+        if self.unknown != "refuse":
+            out["unknown"] = self.unknown
+        if self.guessed:
+            out["guessed"] = list(self.guessed)
+        return out
+
+    @classmethod
+    def from_json(cls, data: Any) -> Column:
+        """A column from the project file; raises :class:`SchemaError`."""
+        if not isinstance(data, Mapping):
+            raise SchemaError(f"each entry of the schema must be an object, not {data!r}")
+        name = data.get("name")
+        if not isinstance(name, str):
+            raise SchemaError(f"a column's name must be a text, not {name!r}")
+        if odd := set(data) - _KEYS:
+            raise SchemaError(f"column {name!r}: unknown key {sorted(odd)[0]!r}", column=name, key=sorted(odd)[0])
+        for key in ("integer", "missing"):
+            if not isinstance(data.get(key, False), bool):
+                raise SchemaError(f"column {name!r}: {key} must be true or false", column=name)
+        return cls(
+            name=name,
+            kind=data.get("kind", "categorical"),
+            categories=_texts(name, "categories", data.get("categories", [])),
+            edges=_numbers(name, data.get("edges", [])),
+            integer=data.get("integer", False),
+            missing=data.get("missing", False),
+            unknown=data.get("unknown", "refuse"),
+            guessed=_texts(name, "guessed", data.get("guessed", [])),
+            groups=_groups(name, data.get("groups", {})),
+        )
+
+
+@dataclass(frozen=True)
+class Schema:
+    """All columns, in order. Iterates over columns; ``schema["age"]`` is one of them."""
+
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        if not self.columns:
+            raise SchemaError("the schema has no columns; describe at least one")
+        names = self.names
+        if len(set(names)) < len(names):
+            twice = next(n for n in names if names.count(n) > 1)
+            raise SchemaError(f"the schema names column {twice!r} twice", column=twice)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Column names, in order."""
+        return tuple(c.name for c in self.columns)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of codes of each column, in order: all that inference needs to know."""
+        return {c.name: c.size for c in self.columns}
+
+    @property
+    def guessed(self) -> tuple[Column, ...]:
+        """Columns with fields nobody has confirmed."""
+        return tuple(c for c in self.columns if c.guessed)
+
+    def __getitem__(self, name: str) -> Column:
+        for c in self.columns:
+            if c.name == name:
+                return c
+        raise SchemaError(f"there is no column {name!r} in the schema", column=name)
+
+    def __contains__(self, name: object) -> bool:
+        return any(c.name == name for c in self.columns)
+
+    def clique(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The names as a clique: each once, in schema order."""
+        wanted = set(names)
+        return tuple(n for n in self.names if n in wanted)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The schema as it stands in the project file."""
+        return [c.to_json() for c in self.columns]
+
+    @classmethod
+    def from_json(cls, data: Any) -> Schema:
+        """A schema from the project file; raises :class:`SchemaError`."""
+        if not isinstance(data, list):
+            raise SchemaError("schema must be a list of columns")
+        return cls(tuple(Column.from_json(c) for c in data))
+
+
+def _whole_numbers(low: float, high: float, *, closed: bool) -> tuple[int, int]:
+    return math.ceil(low), math.floor(high) if closed else math.ceil(high) - 1
+
+
+def _plain(x: float) -> str:
+    return f"{x:,.10g}"
+
+
+def _texts(name: str, key: str, data: Any) -> tuple[str, ...]:
+    if not isinstance(data, list) or not all(isinstance(x, str) for x in data):
+        raise SchemaError(f"column {name!r}: {key} must be a list of texts, in quotes", column=name)
+    return tuple(data)
+
+
+def _groups(name: str, data: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(data, Mapping):
+        raise SchemaError(f"column {name!r}: groups must be an object of lists", column=name)
+    return tuple((group, _texts(name, f"group {group!r}", members)) for group, members in data.items())
+
+
+def _numbers(name: str, data: Any) -> tuple[float, ...]:
+    if not isinstance(data, list) or not all(isinstance(x, int | float) and not isinstance(x, bool) for x in data):
+        raise SchemaError(f"column {name!r}: edges must be a list of numbers", column=name)
+    try:
+        return tuple(float(x) for x in data)
+    except OverflowError:
+        raise SchemaError(f"column {name!r}: an edge is too large a number", column=name) from None

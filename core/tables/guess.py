@@ -1,0 +1,53 @@
+"""A guess of the schema, read off the table: a convenience, never public until the user says so.
+
+Every field that the guess took from the data is listed in the column's ``guessed``; a release refuses those.
+"""
+
+from __future__ import annotations
+
+import math
+
+from core.errors import SchemaError
+from core.schema import _NUMBER, MISSING, Column, Kind, Schema
+from core.tables.read import TextColumn, TextTable
+
+FEW = 20
+"""Up to so many distinct numbers a column is taken for categories."""
+
+
+def guess_schema(text: TextTable, names: tuple[str, ...] | None = None) -> Schema:
+    """A schema that fits ``text`` (all columns, or ``names``), each field from the data marked as guessed."""
+    chosen = names if names is not None else tuple(n for n in text.columns if n)
+    if not chosen:
+        raise SchemaError(f"{text.source} has no named columns")
+    return Schema(tuple(guess_column(n, text.columns[n]) for n in chosen))
+
+
+def guess_column(name: str, column: TextColumn) -> Column:
+    """One column's guess: numbers with many distinct values get about ten bins, all else categories."""
+    values = [v for v in column.values if v != MISSING]
+    missing = len(values) < len(column.values)
+    guessed: tuple[str, ...] = ("kind", "missing") if missing else ("kind",)
+    numeric = bool(values) and all(_NUMBER.fullmatch(v) for v in values)
+    numbers = [float(v) for v in values] if numeric else []
+    if numeric and len(values) > FEW and all(math.isfinite(x) for x in numbers):
+        whole = all(x.is_integer() for x in numbers)
+        return Column(
+            name, "numeric", edges=_round_edges(min(numbers), max(numbers), whole), integer=whole, missing=missing,
+            guessed=(*guessed, "edges", "integer"),
+        )  # fmt: skip
+    kind: Kind = "ordinal" if numeric else "categorical"
+    ordered = sorted(values, key=float) if numeric else sorted(values)
+    return Column(name, kind, categories=tuple(ordered) or ("?",), missing=missing, guessed=(*guessed, "categories"))
+
+
+def _round_edges(low: float, high: float, whole: bool) -> tuple[float, ...]:
+    """Edges at round numbers, about ten bins, that cover low … high."""
+    step = 10.0 ** math.floor(math.log10((high - low) / 4))
+    while (high - low) / step > 12:
+        step *= 2 if str(step / 10 ** math.floor(math.log10(step)))[0] != "2" else 2.5
+    if whole:
+        step = max(1.0, step)
+    first = math.floor(low / step)
+    last = max(math.ceil(high / step), first + 1)
+    return tuple(round(i * step, 12) for i in range(first, last + 1))

@@ -1,0 +1,65 @@
+"""Where the private rows live: encoded columns, and one question only, *count this marginal*."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import TableError
+from core.privacy.measurement import Clique
+from core.schema import Schema, smallest_unsigned
+from core.tables.read import TextTable
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """Rows as codes: ``codes[name]`` has one code per row, in the smallest unsigned type that holds them."""
+
+    schema: Schema
+    codes: Mapping[str, NDArray[Any]]
+    rows: int
+
+    @classmethod
+    def encode(cls, text: TextTable, schema: Schema) -> Table:
+        """A table as its schema sees it. Columns the schema does not name are left out.
+
+        Raises :class:`TableError` for a column that is not there, an undeclared value, or no rows at all.
+        """
+        codes = {}
+        for column in schema.columns:
+            if column.name not in text.columns:
+                known = ", ".join(list(text.columns)[:12])
+                raise TableError(
+                    f"{text.source}: there is no column {column.name!r}; the table has {known}", column=column.name
+                )
+            read = text.columns[column.name]
+            lookup = column.encode(read.values).astype(smallest_unsigned(column.size))
+            codes[column.name] = lookup[read.codes]
+        if text.rows == 0:
+            raise TableError(f"{text.source} has a header but no rows")
+        return cls(schema, codes, text.rows)
+
+    @classmethod
+    def left_out(cls, text: TextTable, schema: Schema) -> tuple[str, ...]:
+        """Columns of ``text`` that the schema does not name."""
+        return tuple(name for name in text.columns if name not in schema)
+
+    def count(self, clique: Clique) -> NDArray[np.int64]:
+        """Exact counts of a marginal in rows, one axis per column. Private: for the curator and the diagnostics."""
+        shape = tuple(self.schema[name].size for name in clique)
+        if len(clique) == 0:
+            return np.array(self.rows, dtype=np.int64)
+        flat = self.codes[clique[0]].astype(np.int64)
+        for name, size in zip(clique[1:], shape[1:], strict=True):
+            flat *= size
+            flat += self.codes[name]
+        return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
+
+    def take(self, rows: NDArray[Any]) -> Table:
+        """The table of some rows only (a hold-out, a fold)."""
+        return Table(self.schema, {n: c[rows] for n, c in self.codes.items()}, int(np.arange(self.rows)[rows].size))
