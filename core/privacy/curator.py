@@ -1,0 +1,208 @@
+"""The curator: the only door to the rows. What has been paid for is answered; nothing else is.
+
+A synthesizer is given a :class:`Curator` and never a table. The private one debits *before* it draws and refuses
+before it reads. The rehearsing one has no rows at all: a synthesizer run against it spends the same budget on
+made-up answers, which is how a plan shows every measurement and its price without reading data.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import BudgetError, SizeError
+from core.privacy.budget import Budget, Unit
+from core.privacy.measurement import Choice, Clique, Measurement
+from core.privacy.scores import Score
+
+
+class Counts(Protocol):
+    """What the curator needs of a table: its size and the counts of a marginal."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        ...
+
+    def count(self, clique: Clique) -> NDArray[np.int64]:
+        """Exact counts, one axis per column of ``clique``."""
+        ...
+
+
+class Curator(Protocol):
+    """What a synthesizer may ask."""
+
+    sizes: Mapping[str, int]
+    unit: Unit
+    budget: Budget
+    rows: int | None
+
+    def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
+        """Noisy counts of each clique, for the ρ given; raises :class:`BudgetError` before anything is read."""
+        ...
+
+    def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
+        """One of ``candidates``, by the exponential mechanism of cost ``rho``."""
+        ...
+
+
+@dataclass
+class Spending:
+    """What has been bought so far. ``rho`` adds up exactly rounded; ``limit`` is never passed."""
+
+    limit: float
+    measurements: list[Measurement] = field(default_factory=list)
+    choices: list[Choice] = field(default_factory=list)
+    debits: list[float] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=lambda: {"select": 0.0, "measure": 0.0})
+
+    @property
+    def rho(self) -> float:
+        """ρ spent."""
+        return math.fsum(self.debits)
+
+    def debit(self, rhos: Sequence[float]) -> None:
+        """Take ``rhos`` from what is left, all or nothing; raises :class:`BudgetError`."""
+        for rho in rhos:
+            if not (rho > 0 and math.isfinite(rho)):
+                raise BudgetError(f"a measurement needs a positive share of the budget, not ρ = {rho}", requested=rho)
+        after = math.fsum([*self.debits, *rhos])
+        if after > self.limit:
+            left = self.limit - self.rho
+            raise BudgetError(
+                f"this needs ρ = {math.fsum(rhos):.6g}, but only {left:.6g} of {self.limit:.6g} is left; "
+                "nothing was read",
+                requested=math.fsum(rhos), remaining=left,
+            )  # fmt: skip
+        self.debits.extend(rhos)
+
+
+class PrivateCurator:
+    """The curator of a private table.
+
+    Guarantee: everything it ever answered is together ``spending.rho``-zCDP for its ``unit``, at most
+    ``budget.rho``, hence (ε, δ)-DP as asked. Proof: each answer is one call of a discrete Gaussian or exponential
+    mechanism whose sensitivity is proved at :class:`Unit` and in ``scores.py``; ρ adds up, and a filter that
+    stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
+    It cannot check that one person has at most ``unit.rows_per_person`` rows.
+    """
+
+    def __init__(self, table: Counts, sizes: Mapping[str, int], unit: Unit, budget: Budget, max_cells: int) -> None:
+        """``max_cells`` is the largest marginal it will count."""
+        self.sizes, self.unit, self.budget = dict(sizes), unit, budget
+        self.rows = table.rows if unit.neighbors == "replace-one" else None
+        self.spending = Spending(budget.rho)
+        self._table, self._max_cells = table, max_cells
+        self._order = {name: i for i, name in enumerate(sizes)}
+        self._scores: tuple[Score | None, dict[Clique, int]] = (None, {})
+
+    def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
+        """Noisy counts of each clique: discrete Gaussian of scale Δ/√(2ρ), Δ from the unit of privacy."""
+        from core.privacy.noise import add_gaussian, gaussian_scale
+
+        start = time.perf_counter()
+        for clique in rhos:
+            _check_clique(clique, self.sizes, self._order, self._max_cells)
+        scales = {clique: gaussian_scale(self.unit.count_sensitivity, rho) for clique, rho in rhos.items() if rho > 0}
+        self.spending.debit(list(rhos.values()))
+        made = [
+            Measurement(clique, add_gaussian(self._table.count(clique), scales[clique]), scales[clique], rho, pool)
+            for clique, rho in rhos.items()
+        ]
+        self.spending.measurements += made
+        self.spending.seconds["measure"] += time.perf_counter() - start
+        return made
+
+    def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
+        """One candidate by the exponential mechanism: noisy max over the whole-number scores."""
+        from core.privacy.noise import gumbel_scale, noisy_max
+
+        start = time.perf_counter()
+        if not candidates:
+            raise ValueError("nothing to choose from")
+        known = self._known(score)
+        for clique in candidates:
+            if clique not in known:
+                _check_clique(clique, self.sizes, self._order, self._max_cells)
+        sensitivity = score.sensitivity(self.unit, self.rows)
+        if not rho > 0:
+            raise BudgetError(f"a choice needs a positive share of the budget, not ρ = {rho}", requested=rho)
+        scale = gumbel_scale(sensitivity, rho)
+        self.spending.debit([rho])
+        for clique in candidates:
+            if clique not in known:
+                known[clique] = score.value(clique, self._table.count(clique), self.rows)
+        chosen = candidates[noisy_max([known[c] for c in candidates], scale)]
+        per_row = score.per_row(self.rows)
+        self.spending.choices.append(
+            Choice(what, chosen, len(candidates), rho, scale / per_row, sensitivity / per_row, pool)
+        )
+        self.spending.seconds["select"] += time.perf_counter() - start
+        return chosen
+
+    def _known(self, score: Score) -> dict[Clique, int]:
+        """Exact values of the score in use, kept so that each marginal is counted once; they never leave."""
+        if self._scores[0] is not score:
+            self._scores = (score, {})
+        return self._scores[1]
+
+
+class Rehearsal:
+    """A curator without rows: spends the same budget, answers uniformly, and takes the first candidate.
+
+    Selection offers candidates largest marginal first, so what a rehearsal ends with is a pessimistic picture of
+    the size a release may have. ``open_cliques`` are the cliques that a private choice would decide.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], unit: Unit, budget: Budget, rows: int | None) -> None:
+        """``rows`` is n where the person who plans has given it."""
+        self.sizes, self.unit, self.budget = dict(sizes), unit, budget
+        self.rows = rows if unit.neighbors == "replace-one" else None
+        self.spending = Spending(budget.rho)
+        self.open_cliques: set[Clique] = set()
+        self._guess = rows or 1
+
+    def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
+        """Uniform counts at the price and scale a release would pay."""
+        self.spending.debit(list(rhos.values()))
+        made = []
+        for clique, rho in rhos.items():
+            shape = tuple(self.sizes[name] for name in clique)
+            uniform = np.broadcast_to(np.float64(self._guess / math.prod(shape)), shape)
+            sigma = self.unit.count_sensitivity / math.sqrt(2 * rho)
+            made.append(Measurement(clique, uniform, sigma, rho, pool))
+        self.spending.measurements += made
+        return made
+
+    def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
+        """The first candidate, at the price a release would pay."""
+        self.spending.debit([rho])
+        n = self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9  # n unknown yet: the limit of Δ
+        per_row = score.per_row(n)
+        sensitivity = score.sensitivity(self.unit, n)
+        scale = sensitivity / math.sqrt(2 * rho)
+        self.spending.choices.append(
+            Choice(what, candidates[0], len(candidates), rho, scale / per_row, sensitivity / per_row, pool)
+        )
+        self.open_cliques.add(candidates[0])
+        return candidates[0]
+
+
+def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, int], max_cells: int) -> None:
+    if not clique or any(name not in order for name in clique):
+        raise ValueError(f"{clique!r} is not a clique of this table")
+    if any(order[a] >= order[b] for a, b in zip(clique, clique[1:], strict=False)):
+        raise ValueError(f"{clique!r} is not in schema order")
+    cells = math.prod(sizes[name] for name in clique)
+    if cells > max_cells:
+        raise SizeError(
+            f"the table of {' × '.join(clique)} would have {cells:,} cells, more than the {max_cells:,} allowed; "
+            "give one of these columns fewer categories or bins",
+            clique=clique, cells=cells, limit=max_cells,
+        )  # fmt: skip

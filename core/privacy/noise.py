@@ -1,0 +1,70 @@
+"""The only draws that protect: OpenDP's discrete Gaussian and exponential mechanism, from its secure generator.
+
+Nothing here can be seeded. Each function returns, beside the draw, nothing about the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@cache
+def _opendp() -> Any:
+    """OpenDP's constructors; its modules are imported one by one because the prelude costs seconds."""
+    from types import SimpleNamespace
+
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_noisy_max
+    from opendp.measures import zero_concentrated_divergence
+    from opendp.metrics import l2_distance, linf_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    integers = vector_domain(atom_domain(T="i64"))
+    return SimpleNamespace(
+        gaussian=lambda scale: make_gaussian(integers, l2_distance(T="f64"), scale=scale),
+        noisy_max=lambda scale: make_noisy_max(
+            integers, linf_distance(T="i64"), zero_concentrated_divergence(), scale=scale
+        ),
+    )
+
+
+def gaussian_scale(sensitivity: float, rho: float) -> float:
+    """σ in rows of a discrete Gaussian with L2 ``sensitivity`` that costs at most ``rho`` in zCDP: Δ/√(2ρ).
+
+    Canonne, Kamath & Steinke (2020), Theorem 4: the discrete Gaussian is Δ²/(2σ²)-zCDP. σ is moved up by single
+    floats until OpenDP's own map, which rounds toward privacy, agrees.
+    """
+    sigma = sensitivity / math.sqrt(2 * rho)
+    while _opendp().gaussian(sigma).map(sensitivity) > rho:
+        sigma = math.nextafter(sigma, math.inf)
+    return sigma
+
+
+def add_gaussian(counts: NDArray[np.int64], sigma: float) -> NDArray[np.float64]:
+    """``counts`` (any shape, rows) plus discrete Gaussian noise of scale ``sigma``: whole numbers, as floats."""
+    noisy = _opendp().gaussian(sigma)(counts.ravel().tolist())
+    return np.asarray(noisy, dtype=np.float64).reshape(counts.shape)
+
+
+def gumbel_scale(sensitivity: int, rho: float) -> float:
+    """Scale of the exponential mechanism (noisy max, not monotonic) of cost ``rho``: Δ/√(2ρ).
+
+    With Gumbel noise of scale 2Δ/ε the noisy max is the exponential mechanism, which is (ε²/8)-zCDP
+    (Cesar & Rogers 2021); ρ = ε²/8 gives Δ/√(2ρ). ``sensitivity`` is a whole number because scores are.
+    """
+    scale = sensitivity / math.sqrt(2 * rho)
+    while _opendp().noisy_max(scale).map(sensitivity) > rho:
+        scale = math.nextafter(scale, math.inf)
+    return scale
+
+
+def noisy_max(scores: Sequence[int], scale: float) -> int:
+    """The index that the exponential mechanism chooses; ``scores`` and ``scale`` in the same units."""
+    return int(_opendp().noisy_max(scale)(list(scores)))

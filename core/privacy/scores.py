@@ -1,0 +1,117 @@
+"""Scores for private selection: named recipes in whole numbers, each with its sensitivity and the proof.
+
+A score's value is a whole number of *units*, ``per_row`` units to a row, computed in exact integer arithmetic.
+So there is no float rounding that its sensitivity would have to be padded for (the pad of DESIGN.md is replaced
+by exactness). Selection names a recipe; only the curator ever evaluates one, and no value leaves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.privacy.budget import Unit
+from core.privacy.measurement import Clique
+
+FIXED_POINT = 1024
+"""Units per row where a score is not a fraction with a public denominator."""
+
+
+class Score(Protocol):
+    """What the curator needs to know of a score."""
+
+    def per_row(self, n: int | None) -> int:
+        """Units per row; ``n`` is the public number of rows, None under add-remove."""
+        ...
+
+    def sensitivity(self, unit: Unit, n: int | None) -> int:
+        """Largest change, in units, of the score between neighbouring tables."""
+        ...
+
+    def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:
+        """The score, in units, of the exact ``counts`` of ``clique``. For the curator only."""
+        ...
+
+
+class EdgeScore:
+    """How far a pair is from what its noisy one-way marginals suggest: ‖c_xy − ĉ_x·ĉ_y/n̂‖₁, in rows.
+
+    PrivCI §IV and MST (McKenna, Miklau & Sheldon 2021). ``one_way`` are *noisy* counts, hence public; the product
+    table E is rounded to 1/1024 row once and is the same for both of two neighbouring tables.
+
+    Sensitivity: 2k rows under replace-one, k under add-remove. Proof: E is fixed, so by the triangle inequality
+    the score moves by at most ‖c − c′‖₁; k rows that change cells move the counts by at most 2k in L1, k rows that
+    come or go by k. Both are reached when every cell that gains lies above E and every cell that loses below it.
+    (PrivCI's Algorithm 1 says "unit sensitivity"; see its corrections.)
+    """
+
+    def __init__(self, one_way: Mapping[str, NDArray[np.float64]], total: float) -> None:
+        """``one_way`` noisy counts of each column; ``total`` the public (or noisy) number of rows."""
+        self._total = max(total, 0.0)
+        self._shares = {name: _shares(values) for name, values in one_way.items()}
+
+    def per_row(self, n: int | None) -> int:  # noqa: ARG002
+        """1024 units to a row."""
+        return FIXED_POINT
+
+    def sensitivity(self, unit: Unit, n: int | None) -> int:  # noqa: ARG002
+        """2k or k rows, in units."""
+        return FIXED_POINT * (2 if unit.neighbors == "replace-one" else 1) * unit.rows_per_person
+
+    def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:  # noqa: ARG002
+        """‖1024·c − round(1024·E)‖₁, a whole number."""
+        left, right = (self._shares[name] for name in clique)
+        expected = np.rint(FIXED_POINT * self._total * np.outer(left, right)).astype(np.int64)
+        return int(np.abs(FIXED_POINT * counts - expected).sum())
+
+
+class FeatureScore:
+    """Association of a feature with the target in rows: n·TV = ½‖c_xy − c_x·c_y/n‖₁ (PrivBayes' R score).
+
+    It stands where PRISM §5.2 has a clipped χ²/n, whose sensitivity is not O(1/n): one replaced row can move that
+    by its whole range.
+
+    Sensitivity under replace-one: 3k + 2k²/n rows. Proof: k replaced rows move c_xy by at most 2k in L1, and c_x, c_y
+    by u, v with ‖u‖₁, ‖v‖₁ ≤ 2k. The product (c_x + u)(c_y + v) − c_x c_y = u c_y + c_x v + u v has L1 norm at most
+    2kn + 2kn + 4k², so the score moves by at most ½(2k + 4k + 4k²/n) = 3k + 2k²/n. In units of 1/(2n) row, n public,
+    the score Σ|n·c_xy − c_x·c_y| and the bound 6kn + 4k² are whole numbers.
+
+    Under add-remove: less than 2k rows. Proof for one row entering cell (x, y), with p = c_x/n, q = c_y/n: the counts
+    move by 1, and n·pq becomes (np + e_x)(nq + e_y)/(n + 1), which differs from n·pq by
+    [−n·pq + n·p e_y + n·e_x q + e_x e_y]/(n + 1), L1 norm at most (3n + 1)/(n + 1) < 3. So ½(1 + 3) = 2 is never
+    reached (for n = 0 the score is 0 before and after); k rows by the triangle inequality. n is private here, so the
+    score is rounded down to 1/1024 row, and rounding down adds less than one unit: 2048k + 1 units.
+    """
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+
+    def per_row(self, n: int | None) -> int:
+        """2n units to a row where n is public, else 1024."""
+        return FIXED_POINT if n is None else 2 * n
+
+    def sensitivity(self, unit: Unit, n: int | None) -> int:
+        """3k + 2k²/n rows (replace-one) or 2k rows and a unit (add-remove), in units."""
+        k = unit.rows_per_person
+        if unit.neighbors == "add-remove" or n is None:
+            return 2 * FIXED_POINT * k + 1
+        return 6 * k * n + 4 * k * k
+
+    def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:  # noqa: ARG002
+        """Σ|m·c_xy − c_x·c_y| with m = Σc: as it is where n is public, else times 1024/(2m), rounded down."""
+        rows = int(counts.sum())
+        product = np.outer(counts.sum(axis=1), counts.sum(axis=0))
+        total = int(np.abs(rows * counts - product).sum())
+        if n is not None or rows == 0:
+            return total
+        return FIXED_POINT * total // (2 * rows)
+
+
+def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Noisy counts as shares: nothing negative, summing to one; uniform where nothing is left."""
+    kept = np.maximum(values, 0.0)
+    total = kept.sum()
+    return kept / total if total > 0 else np.full(len(values), 1.0 / len(values))

@@ -1,0 +1,165 @@
+"""The curator pays before it reads, never overspends, and refuses sizes before the first draw."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.errors import BudgetError, SizeError
+from core.privacy.allocation import Purse
+from core.privacy.budget import Budget, Unit
+from core.privacy.curator import PrivateCurator, Rehearsal
+from core.privacy.scores import EdgeScore, FeatureScore
+from core.project import Plan
+
+SIZES = {"a": 2, "b": 3, "c": 4}
+
+
+class Counted:
+    """A table that remembers how often it was asked."""
+
+    rows = 24
+
+    def __init__(self):
+        self.asked = []
+
+    def count(self, clique):
+        self.asked.append(clique)
+        shape = tuple(SIZES[c] for c in clique)
+        return np.full(shape, self.rows // math.prod(shape), dtype=np.int64)
+
+
+def curator(rho=0.1, unit=Unit(), cells=10**6):
+    table = Counted()
+    return PrivateCurator(table, SIZES, unit, Budget(1.0, 1e-9, rho), cells), table
+
+
+def test_overspending_raises_before_anything_is_read():
+    c, table = curator(0.1)
+    c.measure({("a",): 0.06})
+    with pytest.raises(BudgetError, match="nothing was read") as error:
+        c.measure({("b",): 0.02, ("c",): 0.03})
+    assert error.value.remaining == pytest.approx(0.04)
+    with pytest.raises(BudgetError):
+        c.choose(EdgeScore({"a": np.ones(2), "b": np.ones(3)}, 5), [("a", "b")], 0.05, "edge")
+    assert table.asked == [("a",)]
+    assert c.spending.rho == 0.06
+
+
+@pytest.mark.parametrize("rho", [0.0, -0.1, math.nan, math.inf])
+def test_a_price_must_be_a_positive_number(rho):
+    c, table = curator()
+    with pytest.raises(BudgetError):
+        c.measure({("a",): rho})
+    with pytest.raises(BudgetError):
+        c.choose(FeatureScore("b"), [("a", "b")], rho, "feature")
+    assert not table.asked
+    assert c.spending.rho == 0
+
+
+def test_too_large_a_marginal_is_refused_before_the_first_draw():
+    c, table = curator(cells=11)
+    with pytest.raises(SizeError, match="b × c would have 12 cells"):
+        c.measure({("a",): 0.01, ("b", "c"): 0.01})
+    with pytest.raises(SizeError):
+        c.choose(EdgeScore({n: np.ones(s) for n, s in SIZES.items()}, 5), [("a", "b"), ("b", "c")], 0.01, "edge")
+    assert not table.asked
+    assert c.spending.rho == 0
+
+
+def test_a_debit_stands_even_if_counting_fails():
+    c, table = curator()
+    table.count = lambda clique: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        c.measure({("a",): 0.03})
+    assert c.spending.rho == 0.03
+
+
+def test_rows_are_public_only_under_replace_one():
+    assert curator(unit=Unit("replace-one"))[0].rows == 24
+    assert curator(unit=Unit("add-remove"))[0].rows is None
+
+
+@pytest.mark.parametrize("clique", [("b", "a"), ("a", "a"), ("z",), ()])
+def test_a_clique_is_columns_in_schema_order(clique):
+    with pytest.raises(ValueError, match="clique|order"):
+        curator()[0].measure({clique: 0.01})
+
+
+def test_a_choice_counts_each_candidate_once_and_keeps_no_score():
+    c, table = curator()
+    score = EdgeScore({n: np.ones(s) for n, s in SIZES.items()}, 24)
+    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    for _ in range(3):
+        assert c.choose(score, pairs, 0.01, "edge") in pairs
+    assert sorted(table.asked) == pairs
+    assert all(not hasattr(choice, "scores") for choice in c.spending.choices)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 60), min_size=1, max_size=30),
+    share=st.floats(0.01, 1.0),
+    rule=st.sampled_from(["optimal", "uniform", "auto"]),
+    accounting=st.sampled_from(["zcdp", "basic"]),
+)
+def test_a_pool_divides_into_exactly_its_share(sizes, share, rule, accounting):
+    names = {f"c{i}": s for i, s in enumerate(sizes)}
+    plan = Plan("mst", 1.0, 1e-9, allocation=rule, accounting=accounting)
+    budget = Budget.of(plan, 1000)
+    rhos = Purse.of(plan, budget, names).split(share, [(n,) for n in names])
+    total = math.fsum(rhos.values())
+    if accounting == "zcdp":
+        assert share * budget.rho * (1 - 1e-9) <= total <= share * budget.rho
+    else:
+        assert 0 < total <= budget.rho * share, "basic composition never buys more than tight accounting"
+
+
+def test_optimal_allocation_is_the_minimum_of_its_objective():
+    """Any small move of budget between two cliques makes Σ a σ larger: zcdp by ρ, basic by ε."""
+    names = {"a": 2, "b": 30, "c": 400}
+    for accounting in ("zcdp", "basic"):
+        plan = Plan("mst", 1.0, 1e-9, allocation="optimal", accounting=accounting)
+        purse = Purse.of(plan, Budget.of(plan, None), names)
+        rhos = purse.split(1.0, [(n,) for n in names])
+        currency = np.array(list(rhos.values())) ** (1.0 if accounting == "zcdp" else 0.5)
+        power = -0.5 if accounting == "zcdp" else -1.0
+        a = np.array(list(names.values()), dtype=float)
+
+        def cost(x, a=a, power=power):
+            return float(np.sum(a * x**power))
+
+        best = cost(currency)
+        for i in range(3):
+            for j in range(3):
+                if i != j:
+                    moved = currency.copy()
+                    step = 0.02 * currency.min()
+                    moved[i] += step
+                    moved[j] -= step
+                    assert cost(moved) > best
+
+
+def test_basic_accounting_is_prisms():
+    """40 equal marginals at ε = 1, δ = 1/39073²: the classical calibration gives σ ≈ 400 rows."""
+    names = {f"c{i}": 5 for i in range(40)}
+    plan = Plan("independent", 1.0, 1 / 39073**2, accounting="basic")
+    budget = Budget.of(plan, None)
+    rho = next(iter(Purse.of(plan, budget, names).split(1.0, [(n,) for n in names]).values()))
+    assert Unit().count_sensitivity / math.sqrt(2 * rho) == pytest.approx(400, abs=2)
+
+
+def test_a_rehearsal_spends_the_same_and_reads_nothing():
+    budget = Budget(1.0, 1e-9, 0.1)
+    r = Rehearsal(SIZES, Unit(), budget, 24)
+    c, _ = curator(0.1)
+    for x in (r, c):
+        x.measure({("a",): 0.02, ("b",): 0.03}, "one-way")
+        x.choose(EdgeScore({n: np.ones(s) for n, s in SIZES.items()}, 24), [("a", "b"), ("a", "c")], 0.01, "edge")
+    assert r.spending.rho == c.spending.rho
+    assert [m.sigma for m in r.spending.measurements] == pytest.approx([m.sigma for m in c.spending.measurements])
+    assert r.spending.choices[0].scale == pytest.approx(c.spending.choices[0].scale)

@@ -1,0 +1,141 @@
+"""Every sensitivity, by enumeration: all small tables, all their neighbours, and the bound is reached or nearly so."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from core.privacy.budget import Unit
+from core.privacy.scores import FIXED_POINT, EdgeScore, FeatureScore
+
+
+def tables(cells: int, n: int):
+    """All count vectors of ``n`` rows over ``cells`` cells."""
+    for bars in itertools.combinations(range(n + cells - 1), cells - 1):
+        ends = (-1, *bars, n + cells - 1)
+        yield np.array([b - a - 1 for a, b in itertools.pairwise(ends)], dtype=np.int64)
+
+
+def neighbours(counts: np.ndarray, unit: Unit):
+    """All count vectors that one person with up to k rows can turn ``counts`` into."""
+    frontier = {tuple(counts)}
+    seen = set(frontier)
+    for _ in range(unit.rows_per_person):
+        step = set()
+        for c in frontier:
+            for i in range(len(c)):
+                if unit.neighbors == "add-remove":
+                    step.add((*c[:i], c[i] + 1, *c[i + 1 :]))
+                    if c[i]:
+                        step.add((*c[:i], c[i] - 1, *c[i + 1 :]))
+                elif c[i]:
+                    for j in range(len(c)):
+                        moved = list(c)
+                        moved[i] -= 1
+                        moved[j] += 1
+                        step.add(tuple(moved))
+        frontier = step - seen
+        seen |= step
+    return [np.array(c, dtype=np.int64) for c in seen]
+
+
+def largest_move(shape, sizes, unit, value):
+    worst = 0
+    for n in sizes:
+        for counts in tables(math.prod(shape), n):
+            here = value(counts.reshape(shape), n)
+            for other in neighbours(counts, unit):
+                worst = max(worst, abs(value(other.reshape(shape), int(other.sum())) - here))
+    return worst
+
+
+UNITS = [
+    Unit("replace-one", 1), Unit("replace-one", 2), Unit("add-remove", 1), Unit("add-remove", 2),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_counts_move_by_exactly_the_l2_sensitivity(unit):
+    worst = 0.0
+    for n in (2, 3, 4):
+        for counts in tables(9, n):
+            for other in neighbours(counts, unit):
+                worst = max(worst, float(np.linalg.norm(other - counts)))
+    assert worst == pytest.approx(unit.count_sensitivity, abs=1e-12)
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_edge_score_moves_by_at_most_its_sensitivity_and_reaches_it(unit):
+    rng = np.random.default_rng(5)
+    worst = 0
+    for _ in range(3):
+        one_way = {"a": rng.normal(2, 3, 3), "b": rng.normal(2, 3, 3)}
+        score = EdgeScore(one_way, total=4.0)
+
+        def value(counts, n, score=score):
+            return score.value(("a", "b"), counts, n)
+
+        worst = max(worst, largest_move((3, 3), (3,) if unit.rows_per_person > 1 else (3, 4), unit, value))
+    assert worst <= score.sensitivity(unit, None)
+    assert worst >= 0.9 * score.sensitivity(unit, None)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3)])
+@pytest.mark.parametrize("k", [1, 2])
+def test_feature_score_under_replace_one(shape, k):
+    unit, score = Unit("replace-one", k), FeatureScore("y")
+    for n in (3, 4, 5) if k == 1 else (3, 4):
+        worst = largest_move(shape, (n,), unit, lambda c, n: score.value(("x", "y"), c, n))
+        assert worst <= score.sensitivity(unit, n)
+        assert score.sensitivity(unit, n) / score.per_row(n) == pytest.approx(3 * k + 2 * k * k / n)
+    # the enumerated maximum of one replaced row on 2×2 is 2(1 − 1/n) rows: a bound below that would be wrong
+    if shape == (2, 2) and k == 1:
+        assert worst / score.per_row(n) == pytest.approx(2 * (1 - 1 / n))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3)])
+@pytest.mark.parametrize("k", [1, 2])
+def test_feature_score_under_add_remove(shape, k):
+    unit, score = Unit("add-remove", k), FeatureScore("y")
+    sizes = (0, 1, 2, 3, 4) if k == 1 else (0, 1, 2, 3)
+    worst = largest_move(shape, sizes, unit, lambda c, n: score.value(("x", "y"), c, None))  # noqa: ARG005
+    assert worst <= score.sensitivity(unit, None)
+    assert worst >= 0.5 * FIXED_POINT * k, "the enumeration must come near the bound, or it tests nothing"
+
+
+def test_feature_score_near_its_add_remove_bound_on_larger_tables():
+    """One row that is alone in its row and column moves the score by nearly two rows when n is large."""
+    unit, score = Unit("add-remove", 1), FeatureScore("y")
+    for n in (10, 1000, 10**6):
+        before = np.array([[n, 0], [0, 0]], dtype=np.int64)
+        after = before + np.array([[0, 0], [0, 1]])
+        move = abs(score.value(("x", "y"), after, None) - score.value(("x", "y"), before, None))
+        assert 1.5 * FIXED_POINT < move <= score.sensitivity(unit, None)
+
+
+def test_the_papers_clipped_chi_square_would_not_be_safe():
+    """Why the score is what it is: one replaced row moves min(χ²/n, 1) by its whole range."""
+
+    def clipped(counts):
+        n = counts.sum()
+        e = np.outer(counts.sum(1), counts.sum(0)) / n
+        return min(1.0, float(np.sum(np.where(e > 0, (counts - e) ** 2 / np.where(e > 0, e, 1), 0)) / n))
+
+    here = np.array([[20, 0], [0, 1]])
+    there = np.array([[21, 0], [0, 0]])
+    assert clipped(here) - clipped(there) == pytest.approx(1.0)
+
+
+def test_scores_are_exact_whole_numbers_at_a_million_rows():
+    rng = np.random.default_rng(0)
+    counts = rng.multinomial(10**6, rng.dirichlet(np.ones(400))).reshape(20, 20).astype(np.int64)
+    value = FeatureScore("y").value(("x", "y"), counts, 10**6)
+    exact = sum(
+        abs(10**6 * int(c) - int(a) * int(b))
+        for row, a in zip(counts, counts.sum(1), strict=True)
+        for c, b in zip(row, counts.sum(0), strict=True)
+    )
+    assert value == exact
