@@ -29,7 +29,7 @@ _WHERE = {
     "release": "release",
     "evaluate": "diagnostics",
 }
-__all__ = list(_WHERE)  # noqa: PLE0604
+__all__ = list(_WHERE)
 
 
 def __getattr__(name: str) -> Any:

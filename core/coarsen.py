@@ -27,7 +27,9 @@ def growing_bins(column: Column, bins: int) -> Column:
     """
     low, high = column.edges[0], column.edges[-1]
     if low < 0:
-        raise SchemaError(f"column {column.name!r}: growing bins need a range that starts at 0 or above", column=column.name)
+        raise SchemaError(
+            f"column {column.name!r}: growing bins need a range that starts at 0 or above", column=column.name
+        )
     first = low or (1.0 if column.integer else high / 1000)
     steps = bins if low else bins - 1
     if steps < 1 or high <= first:
@@ -41,7 +43,9 @@ def _with_edges(column: Column, edges: list[float]) -> Column:
     inner = (round(e) if column.integer else _two_figures(e) for e in edges[1:-1])
     kept = sorted({e for e in inner if edges[0] < e < edges[-1]})
     return replace(
-        column, edges=(edges[0], *map(float, kept), edges[-1]), guessed=tuple(g for g in column.guessed if g != "edges")
+        column,
+        edges=(edges[0], *map(float, kept), edges[-1]),
+        guessed=tuple(g for g in column.guessed if g != "edges"),
     )
 
 

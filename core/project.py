@@ -65,7 +65,12 @@ class Plan:
                 raise ProjectError(f"plan: delta ({self.delta:g}) must lie between 0 and 1, both left out", key="delta")
         if self.fair not in (None, True, False) or not isinstance(self.strict, bool):
             raise ProjectError("plan: fair and strict must be true or false", key="fair")
-        for name, top in (("rows_per_person", 10_000), ("features", 10_000), ("rows", MAX_ROWS), ("max_cells", 10**9)):
+        for name, top in (
+            ("rows_per_person", 10_000),
+            ("features", 10_000),
+            ("rows", MAX_ROWS),
+            ("max_cells", 10**9),
+        ):
             value = getattr(self, name)
             if value is None and name == "rows":
                 continue
@@ -187,7 +192,9 @@ class Project:
             where = f"line {error.lineno}, column {error.colno}"
             raise ProjectError(f"the project file is not JSON: {error.msg} at {where}", line=error.lineno) from None
         except (RecursionError, ValueError):
-            raise ProjectError("the project file is not JSON: it is nested too deeply or holds too long a number") from None
+            raise ProjectError(
+                "the project file is not JSON: it is nested too deeply or holds too long a number"
+            ) from None
         return cls.from_json(data)
 
     @classmethod

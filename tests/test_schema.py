@@ -106,7 +106,7 @@ def test_decoded_numbers_are_uniform_and_whole_where_declared():
 
 def test_json_round_trip():
     columns = (
-        Column("q, \"ü\"", "ordinal", ("A", "B"), missing=True, guessed=("categories",)),
+        Column('q, "ü"', "ordinal", ("A", "B"), missing=True, guessed=("categories",)),
         Column("n", "numeric", edges=(0, 0.5, 3), integer=False, missing=True, unknown="missing"),
         Column("g", "categorical", ("x", "Other"), groups=(("Other", ("u", "v")),)),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import graphlib
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -35,7 +36,8 @@ class Dag:
         try:
             graphlib.TopologicalSorter(after).prepare()
         except graphlib.CycleError as error:
-            path = list(reversed(error.args[1])) if _forward(error.args[1], seen) is False else error.args[1]
+            found: list[str] = error.args[1]
+            path = found if _forward(found, seen) else found[::-1]
             shown = " → ".join(path)
             raise GraphError(f"the arrows form a cycle: {shown}; remove one of them", cycle=tuple(path)) from None
 
@@ -101,7 +103,7 @@ class Dag:
 
 
 def _forward(path: list[str], edges: set[tuple[str, str]]) -> bool:
-    return all(pair in edges for pair in zip(path, path[1:], strict=False))
+    return all(pair in edges for pair in itertools.pairwise(path))
 
 
 def _positions(data: Any) -> dict[str, tuple[float, float]]:

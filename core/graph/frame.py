@@ -55,7 +55,8 @@ def _check_method(plan: Plan) -> None:
         )
     if plan.neighbors == "add-remove" and plan.delta is None:
         raise ProjectError(
-            "under add-remove the number of rows is private, so delta cannot be 1/n²: give delta a number, such as 1e-9",
+            "under add-remove the number of rows is private, so delta cannot be 1/n²: "
+            "give delta a number, such as 1e-9",
             key="delta",
         )
 

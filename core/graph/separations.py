@@ -51,7 +51,12 @@ class Separation:
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in ``release.json``."""
-        return {"left": list(self.left), "right": list(self.right), "given": list(self.given), "why": self.why}
+        return {
+            "left": list(self.left),
+            "right": list(self.right),
+            "given": list(self.given),
+            "why": self.why,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Separation:

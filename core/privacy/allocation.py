@@ -46,7 +46,9 @@ class Purse:
         """
         return _down((share * self.budget.epsilon) ** 2 / 8 if self.accounting == "basic" else share * self.budget.rho)
 
-    def split(self, share: float, cliques: Sequence[Clique], weights: Sequence[float] | None = None) -> dict[Clique, float]:
+    def split(
+        self, share: float, cliques: Sequence[Clique], weights: Sequence[float] | None = None
+    ) -> dict[Clique, float]:
         """ρ of each clique when together they get ``share`` of the budget; ``weights`` w_t default to 1.
 
         ``optimal`` minimises Σ a_t σ_t with a_t = w_t · cells_t · Δ_t. Under zCDP σ_t ∝ ρ_t^(−1/2), so the minimum

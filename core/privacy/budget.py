@@ -55,7 +55,9 @@ class Budget:
             if plan.neighbors == "add-remove":
                 raise ProjectError("under add-remove delta must be given, such as 1e-9", key="delta")
             if not rows:
-                raise ProjectError("delta is 1/n², so the number of rows is needed: give --rows, or set delta", key="rows")
+                raise ProjectError(
+                    "delta is 1/n², so the number of rows is needed: give --rows, or set delta", key="rows"
+                )
             delta = min(1.0 / rows**2, 0.25)
         return cls(plan.epsilon, delta, rho_of(plan.epsilon, delta))
 

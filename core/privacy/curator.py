@@ -7,6 +7,7 @@ made-up answers, which is how a plan shows every measurement and its price witho
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -95,7 +96,8 @@ class PrivateCurator:
 
     def __init__(self, table: Counts, sizes: Mapping[str, int], unit: Unit, budget: Budget, max_cells: int) -> None:
         """``max_cells`` is the largest marginal it will count."""
-        self.sizes, self.unit, self.budget = dict(sizes), unit, budget
+        self.sizes: Mapping[str, int] = dict(sizes)
+        self.unit, self.budget = unit, budget
         self.rows = table.rows if unit.neighbors == "replace-one" else None
         self.spending = Spending(budget.rho)
         self._table, self._max_cells = table, max_cells
@@ -162,7 +164,8 @@ class Rehearsal:
 
     def __init__(self, sizes: Mapping[str, int], unit: Unit, budget: Budget, rows: int | None) -> None:
         """``rows`` is n where the person who plans has given it."""
-        self.sizes, self.unit, self.budget = dict(sizes), unit, budget
+        self.sizes: Mapping[str, int] = dict(sizes)
+        self.unit, self.budget = unit, budget
         self.rows = rows if unit.neighbors == "replace-one" else None
         self.spending = Spending(budget.rho)
         self.open_cliques: set[Clique] = set()
@@ -197,7 +200,7 @@ class Rehearsal:
 def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, int], max_cells: int) -> None:
     if not clique or any(name not in order for name in clique):
         raise ValueError(f"{clique!r} is not a clique of this table")
-    if any(order[a] >= order[b] for a, b in zip(clique, clique[1:], strict=False)):
+    if any(order[a] >= order[b] for a, b in itertools.pairwise(clique)):
         raise ValueError(f"{clique!r} is not in schema order")
     cells = math.prod(sizes[name] for name in clique)
     if cells > max_cells:

@@ -10,7 +10,13 @@ from core.privacy.scores import FeatureScore
 
 
 def choose_features(
-    curator: Curator, purse: Purse, share: float, target: str, candidates: Sequence[str], k: int, pool: str = ""
+    curator: Curator,
+    purse: Purse,
+    share: float,
+    target: str,
+    candidates: Sequence[str],
+    k: int,
+    pool: str = "",
 ) -> tuple[tuple[str, ...], float]:
     """``k`` of ``candidates`` by association with ``target``, and the share of the budget left unspent.
 

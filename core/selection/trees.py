@@ -7,7 +7,7 @@ any list of separations, and a step also drops the edges after which no spanning
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,12 @@ class Growth:
     before (as far as a bounded search decides it).
     """
 
-    def __init__(self, names: tuple[str, ...], separations: Sequence[Separation], sizes: dict[str, int] | None = None) -> None:
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        separations: Sequence[Separation],
+        sizes: Mapping[str, int] | None = None,
+    ) -> None:
         self._names, self._index = names, {n: i for i, n in enumerate(names)}
         n = len(names)
         self._part = np.arange(n)
@@ -88,7 +93,7 @@ class Growth:
         self._pairs: list[Clique] = [(names[a], names[b]) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
         self._allowed = np.ones(len(u), dtype=bool)
         self._decided: dict[_State, bool | None] = {}
-        self.complete = bool(self._gate.all(axis=0).any()) or not separations or None
+        self.complete: bool | None = bool(self._gate.all(axis=0).any()) or not separations or None
         """Is a spanning tree inside the frame sure to be reached? None: not looked at yet, or not decided."""
 
     @property

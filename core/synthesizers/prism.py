@@ -38,9 +38,7 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     report(0.3, "Counting every column")
     ones = curator.measure(purse.split(BACKGROUND / 3, one_ways(curator)), "background")
     report(0.4, "Choosing the background tree")
-    tree, unspent = choose_tree(
-        curator, purse, BACKGROUND / 3, frame.separations, ones, fixed=star, pool="background"
-    )
+    tree, unspent = choose_tree(curator, purse, BACKGROUND / 3, frame.separations, ones, fixed=star, pool="background")
     background = BACKGROUND / 3 + unspent
     task = TASK + spare
     if not star:

@@ -10,6 +10,7 @@ import csv
 import datetime as dt
 import gzip
 import io
+import itertools
 import math
 import zlib
 from collections.abc import Iterable, Sequence
@@ -148,20 +149,24 @@ def _utf8(data: bytes, shown: str) -> bytes:
 
 
 def _header(text: bytes, shown: str) -> tuple[list[str], str]:
-    """Column names and the delimiter: the one that splits the first line most often."""
+    """Column names and the delimiter: the one that splits the first rows alike, and into the most cells."""
     head = text[: 1 << 20].decode("utf-8", errors="ignore").lstrip("\r\n")
-    best: list[str] = []
-    delimiter = ","
-    for candidate in DELIMITERS:
+    best: tuple[tuple[bool, int], list[str], str] = ((False, 0), [], ",")
+    for delimiter in DELIMITERS:
         try:
-            row = next(csv.reader(io.StringIO(head, newline=""), delimiter=candidate), [])
+            rows = list(itertools.islice(csv.reader(io.StringIO(head, newline=""), delimiter=delimiter), 6))
         except csv.Error:
             continue
-        if len(row) > len(best):
-            best, delimiter = row, candidate
-    if not best:
+        widths = {len(row) for row in rows[:5] if row}  # a sixth row may be cut off where the head ends
+        if rows and rows[0]:
+            best = max(best, ((len(widths) == 1 and len(rows[0]) > 1, len(rows[0])), rows[0], delimiter), key=_first)
+    if not best[1]:
         raise TableError(f"{shown} has no header line")
-    return best, delimiter
+    return best[1], best[2]
+
+
+def _first(item: tuple[tuple[bool, int], list[str], str]) -> tuple[bool, int]:
+    return item[0]
 
 
 def _check_names(names: Sequence[str], shown: str) -> None:
@@ -185,7 +190,8 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     for field in table.schema:
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
             raise TableError(
-                f"{shown}: column {field.name!r} holds {field.type} values; give one plain value per cell", column=field.name
+                f"{shown}: column {field.name!r} holds {field.type} values; give one plain value per cell",
+                column=field.name,
             )
     return _from_arrow(table, shown)
 
@@ -212,7 +218,9 @@ def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
     used = np.zeros(len(values), dtype=bool)
     used[codes] = True
     place: dict[str, int] = {}
-    lookup = np.array([place.setdefault(v, len(place)) if u else 0 for v, u in zip(values, used, strict=True)], np.int32)
+    lookup = np.array(
+        [place.setdefault(v, len(place)) if u else 0 for v, u in zip(values, used, strict=True)], np.int32
+    )
     return TextColumn(tuple(place), lookup[codes])
 
 

@@ -35,7 +35,8 @@ class Table:
             if column.name not in text.columns:
                 known = ", ".join(list(text.columns)[:12])
                 raise TableError(
-                    f"{text.source}: there is no column {column.name!r}; the table has {known}", column=column.name
+                    f"{text.source}: there is no column {column.name!r}; the table has {known}",
+                    column=column.name,
                 )
             read = text.columns[column.name]
             lookup = column.encode(read.values).astype(smallest_unsigned(column.size))

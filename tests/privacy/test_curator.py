@@ -17,6 +17,7 @@ from core.privacy.scores import EdgeScore, FeatureScore
 from core.project import Plan
 
 SIZES = {"a": 2, "b": 3, "c": 4}
+ONE = Unit()
 
 
 class Counted:
@@ -33,7 +34,7 @@ class Counted:
         return np.full(shape, self.rows // math.prod(shape), dtype=np.int64)
 
 
-def curator(rho=0.1, unit=Unit(), cells=10**6):
+def curator(rho=0.1, unit=ONE, cells=10**6):
     table = Counted()
     return PrivateCurator(table, SIZES, unit, Budget(1.0, 1e-9, rho), cells), table
 

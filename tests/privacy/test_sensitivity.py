@@ -101,7 +101,7 @@ def test_feature_score_under_replace_one(shape, k):
 def test_feature_score_under_add_remove(shape, k):
     unit, score = Unit("add-remove", k), FeatureScore("y")
     sizes = (0, 1, 2, 3, 4) if k == 1 else (0, 1, 2, 3)
-    worst = largest_move(shape, sizes, unit, lambda c, n: score.value(("x", "y"), c, None))  # noqa: ARG005
+    worst = largest_move(shape, sizes, unit, lambda c, n: score.value(("x", "y"), c, None))
     assert worst <= score.sensitivity(unit, None)
     assert worst >= 0.5 * FIXED_POINT * k, "the enumeration must come near the bound, or it tests nothing"
 

@@ -1,0 +1,35 @@
+"""What several benchmarks share: the logistic regression on one-hot columns that TSTR is judged by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+
+def one_hot(codes: Mapping[str, NDArray], sizes: Mapping[str, int], names: Sequence[str]) -> NDArray[np.float64]:
+    """One column per category, whole table."""
+    return np.hstack([np.eye(sizes[n])[codes[n]] for n in names])
+
+
+def auc(truth: NDArray, score: NDArray) -> float:
+    """ROC-AUC."""
+    return float(roc_auc_score(truth, score))
+
+
+def fit_auc(
+    train: Mapping[str, NDArray],
+    test: Mapping[str, NDArray],
+    sizes: Mapping[str, int],
+    target: str,
+    names: Sequence[str] | None = None,
+) -> float:
+    """Train on one table, AUC on another; ``names`` are the features (default: all but the target)."""
+    names = names or [n for n in sizes if n != target]
+    if len(np.unique(train[target])) < 2:
+        return 0.5
+    model = LogisticRegression(max_iter=2000).fit(one_hot(train, sizes, names), train[target])
+    return auc(test[target], model.decision_function(one_hot(test, sizes, names)))

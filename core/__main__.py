@@ -1,0 +1,163 @@
+"""The command line: plan, release, evaluate, demo.
+
+Exit status: 0 done; 2 bad input, conflict, or size refused (a clear line on stderr, no output folder left); 3 the
+budget refuses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from core.errors import BudgetError, EspalierError
+from core.project import Project
+
+SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit status."""
+    parser = _Parser(prog="python -m core", description="Synthetic tables under differential privacy.")
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    plan = commands.add_parser("plan", help="show what a plan would spend, and on what; reads no data")
+    plan.add_argument("project", type=Path)
+    plan.add_argument("--rows", type=_rows, help="number of rows n, where it is public")
+    plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+    release = commands.add_parser("release", help="spend the budget and write the release to a folder")
+    release.add_argument("project", type=Path)
+    release.add_argument("--data", type=Path, required=True, help="the private table (CSV, Parquet, Excel)")
+    release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
+    release.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+    evaluate = commands.add_parser("evaluate", help="compare a release with the real table; NOT private")
+    evaluate.add_argument("folder", type=Path)
+    evaluate.add_argument("--data", type=Path, required=True)
+    evaluate.add_argument("--holdout", type=Path, help="rows that were not released from")
+
+    demo = commands.add_parser("demo", help="release a bundled sample to a folder")
+    demo.add_argument("--sample", choices=("readmission", "hiring", "services"), default="readmission")
+    demo.add_argument("--out", type=Path, default=None, help="a new or empty folder (default: out/SAMPLE)")
+
+    opt = parser.parse_args(argv)
+    try:
+        _COMMANDS[opt.command](opt)
+    except BudgetError as error:
+        print(f"espalier: {error}", file=sys.stderr)
+        return 3
+    except EspalierError as error:
+        print(f"espalier: {error}", file=sys.stderr)
+        return 2
+    except MemoryError:
+        print(
+            "espalier: not enough memory for this; coarsen the columns with the most categories",
+            file=sys.stderr,
+        )
+        return 2
+    except KeyboardInterrupt:
+        print("\nespalier: cancelled; what had been drawn counts as spent", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _rows(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return value
+
+
+def _plan(opt: argparse.Namespace) -> None:
+    from core.preview import preview
+
+    shown = preview(Project.load(opt.project), opt.rows)
+    if opt.json:
+        print(json.dumps(shown.to_json(), indent=1, ensure_ascii=False))
+        return
+    b = shown.budget
+    print(f"{shown.project.name}: {shown.project.plan.method}, ε = {b.epsilon:g}, δ = {b.delta:.3g}, ρ = {b.rho:.6g}")
+    for s in shown.frame.separations:
+        print(f"  {', '.join(s.left)} ⊥ {', '.join(s.right)} | {', '.join(s.given) or '∅'}   ({s.why})")
+    if shown.frame.features:
+        print(f"  measured with the target: {', '.join(shown.frame.features)}")
+    print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>9}  what")
+    for line in shown.lines:
+        cells = f"{line.cells:,}" if line.cells else ""
+        error = f"{line.error:.2e}" if line.error is not None else ""
+        print(f"{line.pool:<12} {cells:>9} {line.rho:>11.3e} {line.sigma:>13.2f} {error:>9}  {line.what}")
+    print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
+    print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
+    for warning in shown.warnings:
+        print(f"note: {warning}")
+
+
+def _release(opt: argparse.Namespace) -> None:
+    _run_release(Project.load(opt.project), opt.data, opt.out, opt.quiet)
+
+
+def _run_release(project: Project, data: Path, out: Path, quiet: bool) -> None:
+    from core.release import check_folder, refuse_guessed, release
+    from core.tables.read import read_table
+    from core.tables.table import Table
+
+    check_folder(out)
+    refuse_guessed(project.schema)
+    text = read_table(data)
+    left_out = Table.left_out(text, project.schema)
+    if left_out and not quiet:
+        print(f"left out (not in the schema): {', '.join(left_out)}", file=sys.stderr)
+    table = Table.encode(text, project.schema)
+
+    def progress(fraction: float, message: str) -> None:
+        if not quiet and sys.stderr.isatty():
+            print(f"\r{100 * fraction:3.0f} %  {message:<40}", end="", file=sys.stderr, flush=True)
+
+    made = release(project, table, progress, left_out)
+    made.save(out)
+    if not quiet:
+        facts = made.to_json()
+        spent = facts["spent"]
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
+        print(
+            f"{out}: {made.rows:,} rows; spent ε = {spent['epsilon']:.4g}, δ = {spent['delta']:.3g}",
+            file=sys.stderr,
+        )
+
+
+def _evaluate(opt: argparse.Namespace) -> None:
+    from core.diagnostics import evaluate
+    from core.release import load_release
+    from core.tables.read import read_table
+    from core.tables.table import Table
+
+    released = load_release(opt.folder)
+    schema = released.project.schema
+    real = Table.encode(read_table(opt.data), schema)
+    holdout = Table.encode(read_table(opt.holdout), schema) if opt.holdout else None
+    result: Any = evaluate(released.project, real, released.table, model=released.model, holdout=holdout)
+    print(json.dumps(result.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def _demo(opt: argparse.Namespace) -> None:
+    out = opt.out or Path("out") / opt.sample
+    _run_release(Project.load(SAMPLES / f"{opt.sample}.json"), SAMPLES / f"{opt.sample}.csv", out, quiet=False)
+
+
+_COMMANDS = {"plan": _plan, "release": _release, "evaluate": _evaluate, "demo": _demo}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""What a plan would do: its frame, every measurement with its price, sizes and warnings. Reads no data.
+
+The synthesizer itself is run against a :class:`~core.privacy.curator.Rehearsal`, so the preview and the release
+cannot disagree about the arithmetic.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from core.graph.frame import Frame, frame_of
+from core.inference import Size, check_size
+from core.privacy.budget import Budget, Unit, guess_right
+from core.privacy.curator import Rehearsal, Spending
+from core.privacy.measurement import Clique
+from core.project import Project
+from core.synthesizers import METHODS
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the budget table.
+
+    ``columns`` is None where a private choice decides them at release; then ``cells`` and ``sigma`` are those of the
+    largest candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected
+    absolute error per cell σ√(2/π) as a share of n, None where n is not known.
+    """
+
+    pool: str
+    what: str
+    columns: Clique | None
+    cells: int | None
+    rho: float
+    sigma: float
+    error: float | None
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A plan, rehearsed."""
+
+    project: Project
+    budget: Budget
+    frame: Frame
+    lines: tuple[Line, ...]
+    size: Size
+    spent: float
+    forest: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def pools(self) -> dict[str, float]:
+        """ρ by pool, in the order of spending."""
+        out: dict[str, float] = {}
+        for line in self.lines:
+            out[line.pool] = out.get(line.pool, 0.0) + line.rho
+        return out
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for the command line."""
+        b = self.budget
+        return {
+            "epsilon": b.epsilon, "delta": b.delta, "rho": b.rho, "spent": self.spent,
+            "guess_right": guess_right(b.epsilon, b.delta),
+            "pools": self.pools,
+            "lines": [vars(line) for line in self.lines],
+            "separations": [s.to_json() for s in self.frame.separations],
+            "features": self.frame.features, "refused": self.frame.refused,
+            "cells": self.size.cells, "bytes": self.size.bytes, "seconds": self.size.seconds,
+            "forest": self.forest, "warnings": self.warnings,
+        }  # fmt: skip
+
+
+def preview(project: Project, rows: int | None = None) -> Preview:
+    """The preview of a project; ``rows`` is n where it is known and public.
+
+    Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``.
+    """
+    plan, sizes = project.plan, project.schema.sizes
+    frame = frame_of(project)
+    budget = Budget.of(plan, rows)
+    curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
+    measured = METHODS[plan.method](curator, project, frame)
+    size = check_size(sizes, measured.cliques, max_cells=plan.max_cells)
+    forest = _parts(list(sizes), measured.cliques) > 1
+    return Preview(
+        project, budget, frame, tuple(_lines(project, curator.spending, curator.open_cliques, rows)), size,
+        curator.spending.rho, forest, (*frame.warnings, *_warnings(project, frame, budget, forest, rows)),
+    )  # fmt: skip
+
+
+def _lines(project: Project, spending: Spending, open_cliques: set[Clique], rows: int | None) -> list[Line]:
+    sizes = project.schema.sizes
+    lines = [Line(c.pool, f"private choice of a {c.what}", None, None, c.rho, c.scale, None) for c in spending.choices]
+    for m in spending.measurements:
+        known = m.clique if m.clique not in open_cliques else None
+        what = "counts of " + " × ".join(m.clique) if known else "counts of a pair chosen at release (largest shown)"
+        error = m.sigma * math.sqrt(2 / math.pi) / rows if rows else None
+        lines.append(Line(m.pool, what, known, math.prod(sizes[c] for c in m.clique), m.rho, m.sigma, error))
+    return lines
+
+
+def _parts(names: list[str], cliques: tuple[Clique, ...]) -> int:
+    """How many unconnected parts the model's graph has."""
+    root = {n: n for n in names}
+
+    def find(n: str) -> str:
+        while root[n] != n:
+            n = root[n] = root[root[n]]
+        return n
+
+    for clique in cliques:
+        for other in clique[1:]:
+            root[find(other)] = find(clique[0])
+    return len({find(n) for n in names})
+
+
+def _warnings(project: Project, frame: Frame, budget: Budget, forest: bool, rows: int | None) -> list[str]:
+    plan = project.plan
+    out = []
+    if guessed := project.schema.guessed:
+        names = ", ".join(c.name for c in guessed[:6]) + (" …" if len(guessed) > 6 else "")
+        out.append(f"Not confirmed yet on the Data page: {names}. A release will be refused until they are.")
+    if frame.refused:
+        out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
+    if forest and plan.method != "independent" and not frame.warnings:
+        out.append(
+            "Inside this frame no single tree links all columns: the model falls into separate parts (a forest)."
+        )
+    if plan.epsilon > 8:
+        out.append(f"ε = {plan.epsilon:g} protects little: an attacker's odds may change by a factor of e^ε.")
+    if rows and budget.delta > 1 / rows:
+        out.append("δ is above 1/n: publishing one random row outright would satisfy it. Choose a smaller δ.")
+    if plan.rows_per_person > 1:
+        out.append(
+            f"That nobody has more than {plan.rows_per_person} rows is a promise this plan makes; it is not checked."
+        )
+    return out

@@ -1,0 +1,226 @@
+"""What is handed over: the synthetic table, the model, the accounting, the report.
+
+:func:`release` is the one place where a project, a table and a budget meet. ``release.json`` and ``report.html``
+hold no figure computed on real rows outside the budget.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import EspalierError, ProjectError, SchemaError, TableError
+from core.graph.frame import Frame, frame_of
+from core.graph.separations import Separation, clique_edges
+from core.inference import GraphicalModel, estimate
+from core.preview import preview
+from core.privacy.budget import Budget, Unit, epsilon_of
+from core.privacy.curator import PrivateCurator, Spending
+from core.privacy.measurement import Clique
+from core.project import MAX_ROWS, Project
+from core.schema import Schema
+from core.synthesizers import METHODS, Measured, Report, silent
+from core.tables.table import Table
+
+PROMISES = (
+    "The schema (categories, bin edges) is public and was not read off the private table.",
+    "What the plan says about rows per person is a promise; no person column enforces it.",
+)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A finished release. Everything in it is differentially private or public.
+
+    ``codes`` are the synthetic rows as codes, ``table`` the same rows as text, one list per column.
+    """
+
+    project: Project
+    budget: Budget
+    frame: Frame
+    measured: Measured
+    model: GraphicalModel
+    codes: dict[str, NDArray[Any]]
+    table: dict[str, list[str]]
+    rows: int
+    spending: Spending
+    seconds: dict[str, float]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """Pairs inside measured cliques, no fill-in: the graph the model is Markov with respect to."""
+        return clique_edges(self.measured.cliques)
+
+    def to_json(self) -> dict[str, Any]:
+        """``release.json``."""
+        s, plan = self.spending, self.project.plan
+        sizes = self.project.schema.sizes
+        cells = {m.clique: int(np.prod([sizes[c] for c in m.clique])) for m in s.measurements}
+        return {
+            "format": "espalier-release/1",
+            "project": self.project.to_json(),
+            "method": plan.method,
+            "private": True,
+            "spent": {
+                "epsilon": epsilon_of(s.rho, self.budget.delta), "delta": self.budget.delta, "rho": s.rho,
+                "neighbors": plan.neighbors, "rows_per_person": plan.rows_per_person,
+            },
+            "asked": {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "rho": self.budget.rho},
+            "selected": list(self.measured.features),
+            "refused": list(self.frame.refused),
+            "edges": [list(e) for e in self.edges],
+            "cliques": [list(c) for c in self.measured.cliques],
+            "separations": [{**x.to_json(), "holds": x.holds(self.edges)} for x in self.frame.separations],
+            "measurements": [
+                {"columns": list(m.clique), "pool": m.pool, "cells": cells[m.clique], "rho": m.rho, "sigma": m.sigma}
+                for m in s.measurements
+            ],
+            "choices": [
+                {
+                    "what": c.what, "chosen": list(c.chosen), "candidates": c.candidates, "pool": c.pool,
+                    "rho": c.rho, "scale": c.scale, "sensitivity": c.sensitivity,
+                }
+                for c in s.choices
+            ],
+            "rows": self.rows,
+            "left_out": list(self.left_out),
+            "fit": {
+                "iterations": self.model.fit.iterations, "gap": self.model.fit.gap,
+                "converged": self.model.fit.converged, "criterion": self.model.fit.criterion,
+            },
+            "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
+            "warnings": list(self.frame.warnings),
+            "promises": list(PROMISES),
+        }  # fmt: skip
+
+    def csv(self) -> str:
+        """``synthetic.csv``'s text."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.table)
+        if len(self.table) == 1:  # a lone empty cell must not become a blank line
+            writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
+        writer.writerows(zip(*self.table.values(), strict=True))
+        return out.getvalue()
+
+    def save(self, folder: str | Path) -> None:
+        """Write synthetic.csv, release.json, model.npz, project.json and report.html; all of them or nothing."""
+        from core.report import render
+
+        folder = Path(folder)
+        check_folder(folder)
+        facts = self.to_json()
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
+                part = Path(work) / "part"
+                part.mkdir()
+                (part / "synthetic.csv").write_text(self.csv(), encoding="utf-8", newline="")
+                (part / "release.json").write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", "utf-8")
+                (part / "project.json").write_text(self.project.dumps(), "utf-8")
+                (part / "report.html").write_text(render(facts), "utf-8")
+                self.model.save(part / "model.npz")
+                if folder.exists():
+                    folder.rmdir()
+                shutil.move(part, folder)
+        except OSError as error:
+            raise ProjectError(f"cannot write to {folder}: {error.strerror or error}", path=str(folder)) from None
+
+
+def check_folder(folder: Path) -> None:
+    """Raise :class:`ProjectError` unless ``folder`` can be made, or is empty: nothing is ever overwritten."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ProjectError(f"{folder} is not empty; name a new folder, nothing is overwritten", path=str(folder))
+
+
+def release(project: Project, table: Table, report: Report = silent, left_out: tuple[str, ...] = ()) -> Release:
+    """Spend the plan's budget on ``table`` and return what may leave the building.
+
+    Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, sizes. The result
+    is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)`` tells progress; raising from it cancels
+    (what had been drawn by then stays spent).
+    """
+    refuse_guessed(project.schema)
+    plan, sizes = project.plan, project.schema.sizes
+    public_rows = table.rows if plan.neighbors == "replace-one" else None
+    preview(project, public_rows)  # a rehearsal: refuses conflicts and plans that are too large
+    frame = frame_of(project)
+    budget = Budget.of(plan, public_rows)
+    curator = PrivateCurator(table, sizes, Unit(plan.neighbors, plan.rows_per_person), budget, plan.max_cells)
+
+    measured = METHODS[plan.method](curator, project, frame, lambda f, m: report(0.4 * f, m))
+    report(0.4, "Fitting the model")
+    start = time.perf_counter()
+    total = float(table.rows) if public_rows is not None else None
+    model = estimate(sizes, measured.measurements, total, report=lambda f, m: report(0.4 + 0.4 * f, m))
+    fitted = time.perf_counter()
+    report(0.8, "Drawing synthetic rows")
+    rows = plan.rows or min(max(round(model.total), 1), MAX_ROWS)
+    rng = np.random.default_rng()
+    codes = model.sample(rows, rng)
+    text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
+    seconds = {
+        **curator.spending.seconds, "fit": fitted - start, "sample": time.perf_counter() - fitted,
+    }  # fmt: skip
+    report(1.0, "Done")
+    return Release(project, budget, frame, measured, model, codes, text, rows, curator.spending, seconds, left_out)
+
+
+def refuse_guessed(schema: Schema) -> None:
+    """Raise :class:`SchemaError` if a guess read off the data has not been confirmed."""
+    if schema.guessed:
+        listed = "; ".join(f"{c.name}: {', '.join(c.guessed)}" for c in schema.guessed[:5])
+        raise SchemaError(
+            f"the schema holds guesses read off the private data ({listed}); confirm or replace them on the Data page "
+            '(or delete "guessed" in the project file once you have checked that they are public)',
+            columns=[c.name for c in schema.guessed],
+        )
+
+
+@dataclass(frozen=True)
+class Released:
+    """A release read back from its folder."""
+
+    facts: dict[str, Any]
+    project: Project
+    model: GraphicalModel
+    table: Table
+
+    @property
+    def separations(self) -> tuple[Separation, ...]:
+        """The frame's separations."""
+        return tuple(Separation.from_json(s) for s in self.facts["separations"])
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques."""
+        return tuple(tuple(c) for c in self.facts["cliques"])
+
+
+def load_release(folder: str | Path) -> Released:
+    """Read a release folder back; raises :class:`ProjectError` if it is not one."""
+    from core.tables.read import read_table
+
+    folder = Path(folder)
+    try:
+        facts = json.loads((folder / "release.json").read_text("utf-8"))
+        project = Project.from_json(facts["project"])
+        model = GraphicalModel.load(folder / "model.npz")
+    except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
+        raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
+    try:
+        table = Table.encode(read_table(folder / "synthetic.csv"), project.schema)
+    except TableError as error:
+        raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
+    return Released(facts, project, model, table)

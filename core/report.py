@@ -1,0 +1,183 @@
+"""``report.html``: a release's facts, rendered for people. One file, no script, nothing fetched from elsewhere.
+
+Works on the facts of ``release.json`` alone, so it cannot show a figure that was not released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from core.privacy.budget import guess_right
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7eb; --soft: #9aa5b1; --line: #3e4c59; --bar: #7fc29b; --paper: #151a1f } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 60rem;
+  margin: 2rem auto; padding: 0 1rem }
+h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem; border-bottom: 1px solid var(--line) }
+.soft, caption { color: var(--soft) } caption { text-align: left; padding-bottom: .4rem }
+.wide { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-size: .92rem }
+th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
+.bar { background: var(--bar); height: .7rem; min-width: 1px }
+.ok { font-weight: 600 }
+"""
+
+_METHOD = {
+    "prism": "PRISM: most of the budget goes to what predicts one column",
+    "privci": "PrivCI: a tree of pair counts that respects the fence",
+    "mst": "MST: a tree of pair counts, no fence",
+    "prefair": "PreFair: a tree in which the outcome touches admissible columns only",
+    "independent": "Independent columns: nothing is linked to anything",
+}
+
+
+def render(facts: Mapping[str, Any]) -> str:
+    """The report's HTML from the facts of ``release.json``. Every name is escaped."""
+    project, spent = facts["project"], facts["spent"]
+    name = escape(project["name"])
+    parts = [
+        f"<h1>{name}: synthetic table</h1>",
+        f'<p class="soft">{facts["rows"]:,} synthetic rows, {len(project["schema"])} columns. '
+        f"{escape(_METHOD.get(facts['method'], facts['method']))}.</p>",
+        "<h2>What is promised</h2>",
+        _promise(spent),
+        _bullets(facts["promises"]),
+        "<h2>Where the budget went</h2>",
+        _pools(facts),
+        "<h2>The frame</h2>",
+        _frame(facts),
+        "<h2>Every measurement</h2>",
+        _measurements(facts),
+        _choices(facts),
+        "<h2>What to keep in mind</h2>",
+        _bullets(
+            [
+                "Columns that were not measured together are related in this table only through those that were.",
+                "A figure computed on the real table is not in this report: none was paid for.",
+                "A separation says what the table does not show. It does not say that a model trained on it "
+                "treats groups alike.",
+                *facts.get("warnings", []),
+            ]
+        ),
+        _notes(project["dag"]),
+    ]
+    body = "\n".join(p for p in parts if p)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}: synthetic table</title>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{_STYLE}</style></head>\n'
+        f"<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _promise(spent: Mapping[str, Any]) -> str:
+    k = spent["rows_per_person"]
+    rows = "one row" if k == 1 else f"up to {k} rows"
+    change = "changing in place" if spent["neighbors"] == "replace-one" else "coming or going"
+    right = guess_right(spent["epsilon"], spent["delta"])
+    return (
+        f"<p>The release is (ε, δ)-differentially private with ε = {_up(spent['epsilon'])} and "
+        f"δ = {spent['delta']:.3g}, for {rows} {change} (<em>{escape(spent['neighbors'])}</em>). "
+        f"It spent ρ = {_up(spent['rho'])} of zero-concentrated differential privacy. "
+        f"Whoever would guess right half of the time whether a person's data are one thing or another "
+        f"now guesses right at most {_up(100 * right, 3)} % of the time.</p>"
+    )
+
+
+def _up(x: float, figures: int = 4) -> str:
+    """A figure of privacy, rounded up: spent is never shown smaller than it is."""
+    if x <= 0:
+        return "0"
+    step = 10.0 ** (math.floor(math.log10(x)) - figures + 1)
+    return f"{math.ceil(x / step - 1e-9) * step:.{figures}g}"
+
+
+def _pools(facts: Mapping[str, Any]) -> str:
+    pools: dict[str, float] = {}
+    for item in [*facts["choices"], *facts["measurements"]]:
+        pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
+    whole = math.fsum(pools.values()) or 1.0
+    rows = [
+        f'<tr><td>{escape(p)}</td><td class="n">{_up(r)}</td><td class="n">{100 * r / whole:.1f} %</td>'
+        f'<td style="width:40%"><div class="bar" style="width:{100 * r / whole:.1f}%"></div></td></tr>'
+        for p, r in pools.items()
+    ]
+    return _table("Shares of ρ", ["pool", "ρ#", "share#", ""], rows)
+
+
+def _frame(facts: Mapping[str, Any]) -> str:
+    out = []
+    if facts["selected"]:
+        target = escape(str(facts["project"]["plan"]["target"]))
+        out.append(f"<p>Columns measured together with <strong>{target}</strong>: {_list(facts['selected'])}.</p>")
+    if facts["refused"]:
+        out.append(f"<p>Left out because the fence forbids it: {_list(facts['refused'])}.</p>")
+    if not facts["separations"]:
+        out.append("<p>This plan carries no separation: any association may appear in the table.</p>")
+    for s in facts["separations"]:
+        given = _list(s["given"]) if s["given"] else "nothing"
+        state = "holds" if s["holds"] else "DOES NOT HOLD"
+        out.append(
+            f"<p>{_list(s['left'])} and {_list(s['right'])} are independent given {given} "
+            f'<span class="soft">({escape(s["why"])})</span>: <span class="ok">{state}</span>.</p>'
+        )
+    pairs = "; ".join(f"{escape(a)} – {escape(b)}" for a, b in facts["edges"])
+    out.append(f"<p>Pairs of columns measured together: {pairs or 'none'}.</p>")
+    return "\n".join(out)
+
+
+def _measurements(facts: Mapping[str, Any]) -> str:
+    rows = [
+        f"<tr><td>{' × '.join(map(escape, m['columns']))}</td><td>{escape(m['pool'])}</td>"
+        f'<td class="n">{m["cells"]:,}</td><td class="n">{_up(m["rho"])}</td><td class="n">{m["sigma"]:.4g}</td></tr>'
+        for m in facts["measurements"]
+    ]
+    return _table(
+        "Noisy counts; σ is the standard deviation of the noise, in rows per cell",
+        ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], rows,
+    )  # fmt: skip
+
+
+def _choices(facts: Mapping[str, Any]) -> str:
+    if not facts["choices"]:
+        return ""
+    rows = [
+        f"<tr><td>{escape(c['what'])}: {' – '.join(map(escape, c['chosen']))}</td>"
+        f'<td class="n">{c["candidates"]:,}</td><td class="n">{_up(c["rho"])}</td>'
+        f'<td class="n">{c["scale"]:.4g}</td></tr>'
+        for c in facts["choices"]
+    ]
+    return _table(
+        "Private choices, in the order they were made; only the choice is released, no score",
+        ["chosen", "out of#", "ρ#", "noise scale (rows)#"], rows,
+    )  # fmt: skip
+
+
+def _notes(dag: Mapping[str, Any]) -> str:
+    if not dag["edges"]:
+        return ""
+    arrows = [f"{c} → {e}" for c, e in dag["edges"]]
+    notes = [f"{k}: {v}" for k, v in dag.get("notes", {}).items() if isinstance(v, str)]
+    return "<h2>The graph that was drawn</h2>" + _bullets([*arrows, *notes])
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(map(escape, names))
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def _table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
+    cells = "".join(
+        f'<th class="n">{escape(h[:-1])}</th>' if h.endswith("#") else f"<th>{escape(h)}</th>" for h in heads
+    )
+    return (
+        f'<div class="wide"><table><caption>{escape(caption)}</caption><thead><tr>{cells}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )

@@ -1,0 +1,180 @@
+"""One contract for all methods; a new method joins by one line in METHODS (and CASES where it has options)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from core.graph.dag import Dag
+from core.graph.roles import Roles
+from core.preview import preview
+from core.privacy.budget import epsilon_of
+from core.project import Plan, Project
+from core.release import release
+from core.schema import Column, Schema
+from core.synthesizers import METHODS
+from core.tables.table import Table
+
+SCHEMA = Schema((
+    Column("s", "categorical", ("f", "m")),
+    Column("a", "ordinal", ("lo", "mid", "hi")),
+    Column("p", "categorical", ("n", "e", "s", "w"), missing=True),
+    Column("k", "categorical", ("only",)),
+    Column("x", "numeric", edges=(0, 10, 20, 40), integer=True),
+    Column("y", "categorical", ("no", "yes")),
+))  # fmt: skip
+DAG = Dag((("a", "y"), ("s", "a"), ("s", "p"), ("y", "x")))
+ROLES = Roles(outcome=("y",), protected=("s",), admissible=("a",), inadmissible=("p",))
+CASES = {
+    **{name: {"method": name} for name in METHODS},
+    "prism causal": {"method": "prism", "regime": "causal"},
+    "prism graphical fair": {"method": "prism", "regime": "graphical", "fair": True},
+    "prism predictive fair": {"method": "prism", "fair": True, "features": 2},
+    "independent fair": {"method": "independent", "fair": True},
+    "privci strict": {"method": "privci", "strict": True},
+}
+
+
+def table(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    s = rng.integers(0, 2, n)
+    a = np.minimum(2, s + rng.integers(0, 2, n))
+    p = np.where(rng.random(n) < 0.7, 2 * s, rng.integers(0, 5, n))
+    y = (rng.random(n) < 0.2 + 0.2 * a + 0.2 * s).astype(int)
+    x = np.where(rng.random(n) < 0.8, y, rng.integers(0, 3, n))
+    codes = {"s": s, "a": a, "p": p, "k": np.zeros(n, int), "x": x, "y": y}
+    return Table(SCHEMA, {k: v.astype(np.uint8) for k, v in codes.items()}, n)
+
+
+def project(**plan):
+    return Project("t", SCHEMA, Plan(**{"epsilon": 1.0, "delta": 1e-6, "target": "y", **plan}), DAG, ROLES)
+
+
+@pytest.fixture(params=CASES, scope="module")
+def case(request):
+    return CASES[request.param]
+
+
+@pytest.fixture(scope="module")
+def made(case):
+    return release(project(**case), table())
+
+
+def test_spends_what_was_asked_and_nothing_is_left(made):
+    facts = made.to_json()
+    spent = math.fsum(x["rho"] for x in [*facts["measurements"], *facts["choices"]])
+    assert spent == facts["spent"]["rho"]
+    assert spent <= made.budget.rho
+    assert facts["spent"]["epsilon"] <= 1.0
+    assert epsilon_of(1.03 * spent, 1e-6) > 1.0
+
+
+def test_every_sigma_is_what_its_rho_buys(made):
+    for m in made.to_json()["measurements"]:
+        assert m["sigma"] == pytest.approx(math.sqrt(2) / math.sqrt(2 * m["rho"]), rel=1e-12)
+    for c in made.to_json()["choices"]:
+        assert c["scale"] == pytest.approx(c["sensitivity"] / math.sqrt(2 * c["rho"]), rel=1e-12)
+        assert c["sensitivity"] == pytest.approx(2 if c["what"] == "tree edge" else 3 + 2 / 2000)
+
+
+def test_every_separation_holds_in_graph_and_model(made):
+    for s in made.to_json()["separations"]:
+        assert s["holds"]
+        assert made.model.cmi(s["left"], s["right"], s["given"]) < 1e-9
+
+
+def test_output_domain_and_rows(made):
+    assert made.rows == 2000
+    assert tuple(made.table) == SCHEMA.names
+    for column in SCHEMA.columns:
+        texts = made.table[column.name]
+        assert len(texts) == 2000
+        assert column.encode(texts).tolist() == made.codes[column.name].tolist()
+    assert made.model.total == pytest.approx(2000)
+
+
+def test_one_way_counts_are_near_the_truth(made):
+    """Each within six standard deviations of its own noise and of the draw of 2,000 rows."""
+    sigma = {m.clique: m.sigma for m in made.measured.measurements}
+    for column in SCHEMA.columns:
+        real = table().count((column.name,))
+        drawn = np.bincount(made.codes[column.name], minlength=column.size)
+        assert np.all(np.abs(drawn - real) < 6 * (sigma[column.name,] + np.sqrt(real + 1)))
+
+
+def test_the_preview_shows_the_same_budget(case, made):
+    shown = preview(project(**case), 2000)
+    assert shown.spent == pytest.approx(made.spending.rho, rel=1e-9)
+    assert math.fsum(line.rho for line in shown.lines) == pytest.approx(shown.spent)
+    real = sorted(m.rho for m in made.spending.measurements)
+    assert sorted(line.rho for line in shown.lines if line.cells) == pytest.approx(real)
+
+
+def test_noise_grows_with_the_unit(case):
+    def sigmas(**unit):
+        lines = preview(project(**case, **unit), 2000).lines
+        return np.array([line.sigma for line in lines if line.cells])
+
+    one = sigmas()
+    assert sigmas(rows_per_person=3) == pytest.approx(3 * one)
+    assert sigmas(neighbors="add-remove") == pytest.approx(one / math.sqrt(2))
+
+
+def test_add_remove_hides_the_number_of_rows(case):
+    made = release(project(**case, neighbors="add-remove"), table())
+    facts = made.to_json()
+    assert facts["rows"] == made.rows
+    assert made.rows != 2000 or made.model.total != 2000.0, "the total is estimated from noisy counts"
+    assert abs(made.rows - 2000) < 300
+
+
+def test_basic_accounting_is_refused_nothing_and_spends_less(case):
+    made = release(project(**case, accounting="basic"), table())
+    assert 0 < made.spending.rho < made.budget.rho
+
+
+def test_optimal_allocation_gives_larger_tables_more(case):
+    made = release(project(**case, allocation="optimal"), table())
+    first = {m.clique: m.rho for m in made.spending.measurements[: len(SCHEMA.columns)]}
+    assert first["p",] > first["s",] > first["k",]
+
+
+def test_prism_reports_its_features_and_what_the_fence_refused():
+    causal = release(project(method="prism", regime="causal"), table())
+    assert causal.to_json()["selected"] == ["a"]
+    assert not any("y" in e and "x" in e for e in causal.edges), "the child must not leak back in"
+    fair = release(project(method="prism", fair=True, features=2), table()).to_json()
+    assert fair["refused"] == ["s"]
+    assert "s" not in fair["selected"]
+    assert len(fair["selected"]) == 2
+
+
+def test_prefair_attaches_the_outcome_to_admissible_columns_only():
+    for _ in range(5):
+        made = release(project(method="prefair"), table())
+        assert all(set(e) == {"a", "y"} for e in made.edges if "y" in e)
+
+
+def test_no_admissible_column_gives_a_forest_and_spends_all():
+    bare = Project(
+        "t",
+        SCHEMA,
+        Plan("privci", 1.0, 1e-6, target="y"),
+        DAG,
+        Roles(outcome=("y",), protected=("s", "a", "p", "k", "x")),
+    )
+    made = release(bare, table())
+    assert not any("y" in e for e in made.edges)
+    assert epsilon_of(1.03 * made.spending.rho, 1e-6) > 1.0
+    assert preview(bare, 2000).forest
+
+
+def test_one_column_alone():
+    schema = Schema((Column("y", "categorical", ("no", "yes")),))
+    rows = Table(schema, {"y": np.array([0, 1, 1], np.uint8)}, 3)
+    for method in ("mst", "independent", "prism"):
+        made = release(Project("t", schema, Plan(method, 1.0, 1e-6, target="y")), rows)
+        assert epsilon_of(1.03 * made.spending.rho, 1e-6) > 1.0
+        assert made.rows == 3

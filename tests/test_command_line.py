@@ -1,0 +1,205 @@
+"""The command line as a user meets it: exit statuses, clear lines, no folder left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.__main__ import main
+
+ROOT = Path(__file__).resolve().parent.parent
+SCHEMA = [
+    {"name": "a", "kind": "categorical", "categories": ["x", "y"]},
+    {"name": "b c", "kind": "numeric", "edges": [0, 5, 10], "missing": True},
+]
+PLAN = {"method": "mst", "epsilon": 1.0, "delta": 1e-6}
+CSV = b"a,b c\n" + b"x,1\ny,7\nx,\n" * 20
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "p.json", {})
+    (tmp_path / "t.csv").write_bytes(CSV)
+    return tmp_path
+
+
+def write(folder, name, changes, plan=None, schema=None):
+    data = {
+        "format": "espalier-project/1",
+        "name": "t",
+        "schema": schema or SCHEMA,
+        "plan": {**PLAN, **(plan or {})},
+    }
+    (folder / name).write_text(json.dumps({**data, **changes}))
+
+
+def run(*args):
+    try:
+        return main([str(a) for a in args])
+    except SystemExit as stop:
+        return stop.code
+
+
+def test_plan_release_evaluate(work, capsys):
+    assert run("plan", "p.json", "--rows", "60") == 0
+    assert "spent in all" in capsys.readouterr().out
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
+    assert "spent ε" in capsys.readouterr().err
+    assert run("evaluate", "o", "--data", "t.csv") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert {"tstr", "fidelity", "fairness"} <= set(result)
+    assert result["fidelity"]["one_way_tv"] >= 0
+    assert run("evaluate", "o", "--data", "t.csv", "--holdout", "t.csv") == 0
+    assert sorted(p.name for p in work.iterdir()) == ["o", "p.json", "t.csv"]
+
+
+def test_plan_reads_no_data_and_gives_json(work, capsys):
+    (work / "t.csv").unlink()
+    assert run("plan", "p.json", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert sum(line["rho"] for line in shown["lines"]) == pytest.approx(shown["spent"])
+
+
+def project(schema=SCHEMA, plan=None, **more):
+    data = {"format": "espalier-project/1", "schema": schema, "plan": {**PLAN, **(plan or {})}, **more}
+    return json.dumps(data).encode()
+
+
+PROJECTS = {
+    "not json": b"{",
+    "empty": b"",
+    "binary": bytes(range(256)),
+    "a list": b"[]",
+    "nan": project(plan={"epsilon": float("nan")}),
+    "text epsilon": project(plan={"epsilon": "one"}),
+    "unordered": project([{"name": "b c", "kind": "numeric", "edges": [5, 0, 9]}]),
+    "cycle": project(dag={"edges": [["a", "b c"], ["b c", "a"]]}),
+    "twice": project([SCHEMA[0]] * 2),
+    "fence without roles": project(plan={"method": "privci"}),
+    "guessed": project([{**SCHEMA[0], "guessed": ["categories"]}, SCHEMA[1]]),
+    "no delta": project(plan={"delta": None, "neighbors": "add-remove"}),
+}
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_bad_projects(work, capsys, name):
+    (work / "p.json").write_bytes(PROJECTS[name])
+    refused(work, capsys)
+
+
+TABLES = {
+    "empty": b"",
+    "header only": b"a,b c\n",
+    "missing column": b"a\nx\n",
+    "unknown category": b"a,b c\nz,1\n",
+    "not a number": b"a,b c\nx,many\n",
+    "undeclared missing": b"a,b c\n,1\n",
+    "ragged": b"a,b c\nx,1\ny\n",
+    "too wide": b"a,b c\nx,1,2\n",
+    "duplicate columns": b"a,a,b c\nx,x,1\n",
+    "binary": b"\x00\x01\x02" * 500,
+    "open quote": b'a,b c\n"x,1\n',
+    "not parquet": b"PAR1" + b"x" * 100,
+    "not excel": b"PK\x03\x04" + b"x" * 100,
+    "not gzip": b"\x1f\x8b" + b"x" * 100,
+    "half a gzip": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_bad_tables(work, capsys, name):
+    (work / "t.csv").write_bytes(TABLES[name])
+    refused(work, capsys)
+
+
+def refused(work, capsys, *args):
+    before = sorted(p.name for p in work.iterdir())
+    args = args or ("release", "p.json", "--data", "t.csv", "--out", "o")
+    assert run(*args) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert 1 <= len(lines) <= 3
+    assert lines[-1].startswith(("espalier: ", "python -m core"))
+    assert "Traceback" not in "".join(lines)
+    assert sorted(p.name for p in work.iterdir()) == before, "no output folder is left"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        ("plan",),
+        ("dance",),
+        ("plan", "none.json"),
+        ("plan", "p.json", "--rows", "0"),
+        ("plan", "p.json", "--rows", "many"),
+        ("release", "p.json", "--data", "none.csv", "--out", "o"),
+        ("release", "p.json", "--data", ".", "--out", "o"),
+        ("release", "p.json", "--data", "t.csv", "--out", "."),
+        ("release", "p.json", "--data", "t.csv", "--out", "t.csv"),
+        ("evaluate", ".", "--data", "t.csv"),
+        ("evaluate", "none", "--data", "t.csv"),
+    ],
+)
+def test_bad_calls(work, capsys, args):
+    before = sorted(p.name for p in work.iterdir())
+    assert run(*args) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    assert sorted(p.name for p in work.iterdir()) == before
+
+
+def test_delta_by_default_needs_the_rows(work, capsys):
+    write(work, "p.json", {}, {"delta": None})
+    refused(work, capsys, "plan", "p.json")
+    assert run("plan", "p.json", "--rows", "100") == 0
+
+
+def test_too_large_a_plan_is_refused_with_the_columns(work, capsys):
+    wide = [{"name": n, "kind": "categorical", "categories": [f"{i}" for i in range(4000)]} for n in "ab"]
+    write(work, "p.json", {}, schema=wide)
+    (work / "t.csv").write_bytes(b"a,b\n1,2\n3,4\n")
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 2
+    message = capsys.readouterr().err
+    assert "a" in message
+    assert "16,000,000" in message
+    assert not (work / "o").exists()
+
+
+def test_two_hundred_columns(work, capsys):
+    schema = [{"name": f"c {i},", "kind": "categorical", "categories": ["0", "1"]} for i in range(200)]
+    write(work, "p.json", {}, schema=schema)
+    rows = ["\t".join(f"c {i}," for i in range(200))] + [
+        "\t".join(str((r * i) % 2) for i in range(200)) for r in range(50)
+    ]
+    (work / "t.csv").write_text("\n".join(rows))
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
+    assert run("evaluate", "o", "--data", "t.csv") == 0
+    capsys.readouterr()
+
+
+def test_demo(work, capsys):
+    assert run("demo", "--out", "d") == 0
+    assert (work / "d" / "report.html").exists()
+    capsys.readouterr()
+
+
+def test_as_a_module_from_the_shell():
+    got = subprocess.run([sys.executable, "-m", "core", "plan", "none.json"], cwd=ROOT, capture_output=True, text=True)
+    assert got.returncode == 2
+    assert got.stderr.startswith("espalier: cannot read none.json")
+
+
+def test_every_method_on_adult(shared_data, work, capsys):
+    from benchmarks.adult import write as write_projects
+
+    for path in write_projects(work / "adult"):
+        out = work / path.stem
+        assert run("release", path, "--data", shared_data / "adult.csv.gz", "--out", out, "--quiet") == 0
+        facts = json.loads((out / "release.json").read_text("utf-8"))
+        assert all(s["holds"] for s in facts["separations"])
+        assert facts["rows"] == 48_842
+    capsys.readouterr()

@@ -1,0 +1,102 @@
+"""The house rules: what may import what, and who may draw noise or see an exact count."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CORE = sorted((ROOT / "core").rglob("*.py"))
+TOP = {"app.py", "pages", "core", "tests", "sample_data", "benchmarks", "requirements.txt", "README.md"}
+TOOLING = {"pyproject.toml", "requirements-dev.txt", "LICENSE", "docs"}
+
+
+def imports(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text("utf-8"))
+    out: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            out |= {a.name for a in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            out |= {node.module} | {f"{node.module}.{a.name}" for a in node.names}
+    return out
+
+
+def room(path: Path) -> str:
+    inside = path.relative_to(ROOT / "core").parts
+    return inside[0] if len(inside) > 1 else "core"
+
+
+def names(path: Path) -> set[str]:
+    """Every attribute and name that a file uses."""
+    tree = ast.parse(path.read_text("utf-8"))
+    found = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    return found | {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+
+
+def test_top_level_names():
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    top = {line.split("/")[0] for line in listed.splitlines()}
+    assert {t for t in top if not t.startswith(".")} <= TOP | TOOLING
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_core_imports_no_user_interface(path):
+    ui = {"streamlit", "pyvis", "plotly", "pages", "app"}
+    assert not {name.split(".")[0] for name in imports(path)} & ui
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_only_the_privacy_room_draws_protective_noise(path):
+    if room(path) == "privacy":
+        return
+    found = imports(path)
+    assert not any(name.split(".")[0] == "opendp" for name in found)
+    assert not any(name.startswith("core.privacy.noise") for name in found)
+
+
+@pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_only_the_curator_and_the_diagnostics_see_exact_counts(path):
+    where = str(path.relative_to(ROOT / "core"))
+    may = where in {"privacy/curator.py", "tables/table.py"} or room(path) == "diagnostics"
+    tree = ast.parse(path.read_text("utf-8"))
+    calls = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    counted = [c for c in calls if c.attr == "count" and ast.unparse(c.value).endswith("table")]
+    assert may or not counted
+
+
+def test_methods_never_see_a_table():
+    for folder in ("synthesizers", "selection", "inference"):
+        for path in (ROOT / "core" / folder).rglob("*.py"):
+            assert not any(n.startswith("core.tables") for n in imports(path)), path
+
+
+def test_protective_noise_is_not_drawn_by_numpy():
+    for path in (ROOT / "core" / "privacy").rglob("*.py"):
+        assert not names(path) & {"random", "default_rng", "Generator", "seed"}, path
+
+
+def test_no_module_state_is_drawn_from_numpys_global_generator():
+    for path in CORE:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np.random":
+                assert node.attr in {"default_rng", "Generator"}, path
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("core.inference", {"pandas", "scipy", "networkx", "opendp", "sklearn", "pyarrow"}),
+        ("core.release", {"pandas", "scipy", "networkx", "sklearn", "fairlearn", "streamlit"}),
+        ("core.preview", {"pandas", "scipy", "networkx", "sklearn", "pyarrow"}),
+        ("core.diagnostics", {"sklearn", "fairlearn"}),
+    ],
+)
+def test_imports_are_lazy(module, absent):
+    code = f"import sys, {module}; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert not set(out.split()) & absent
