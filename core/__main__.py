@@ -7,7 +7,9 @@ budget refuses.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,6 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
+    except BrokenPipeError:  # whoever read our output has closed it
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         print("\nespalier: cancelled; what had been drawn counts as spent", file=sys.stderr)
         return 130
@@ -94,10 +98,12 @@ def _plan(opt: argparse.Namespace) -> None:
     if shown.frame.features:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>9}  what")
-    for line in shown.lines:
+    for (_, what, _), same in itertools.groupby(shown.lines, key=lambda x: (x.pool, x.what, x.rho)):
+        lines = list(same)
+        line, times = lines[0], f"{len(lines)} times: " if len(lines) > 1 else ""
         cells = f"{line.cells:,}" if line.cells else ""
         error = f"{line.error:.2e}" if line.error is not None else ""
-        print(f"{line.pool:<12} {cells:>9} {line.rho:>11.3e} {line.sigma:>13.2f} {error:>9}  {line.what}")
+        print(f"{line.pool:<12} {cells:>9} {line.rho:>11.3e} {line.sigma:>13.2f} {error:>9}  {times}{what}")
     print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
     print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
     for warning in shown.warnings:

@@ -104,17 +104,11 @@ def _lines(project: Project, spending: Spending, open_cliques: set[Clique], rows
 
 def _parts(names: list[str], cliques: tuple[Clique, ...]) -> int:
     """How many unconnected parts the model's graph has."""
-    root = {n: n for n in names}
-
-    def find(n: str) -> str:
-        while root[n] != n:
-            n = root[n] = root[root[n]]
-        return n
-
+    part = {name: {name} for name in names}
     for clique in cliques:
-        for other in clique[1:]:
-            root[find(other)] = find(clique[0])
-    return len({find(n) for n in names})
+        joined = set().union(*(part[name] for name in clique))
+        part.update(dict.fromkeys(joined, joined))
+    return len({id(p) for p in part.values()})
 
 
 def _warnings(project: Project, frame: Frame, budget: Budget, forest: bool, rows: int | None) -> list[str]:

@@ -100,3 +100,10 @@ def test_imports_are_lazy(module, absent):
     code = f"import sys, {module}; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert not set(out.split()) & absent
+
+
+def test_ci_runs_the_readmes_test_command():
+    readme = (ROOT / "README.md").read_text("utf-8")
+    commands = [line.strip() for line in readme.splitlines() if line.startswith("    python3 -m venv")]
+    assert len(commands) == 2
+    assert commands[1] in (ROOT / ".ci" / "run").read_text("utf-8")

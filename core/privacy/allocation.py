@@ -21,7 +21,7 @@ from core.project import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
 AUTO: Rule = "uniform"
-"""What ``allocation: auto`` means: the rule that wins on the benchmarks (``python -m benchmarks.allocation``)."""
+"""What ``allocation: auto`` means: the rule that wins on the benchmarks (``python -m benchmarks.scm``)."""
 
 
 @dataclass(frozen=True)

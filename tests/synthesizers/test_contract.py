@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -110,6 +111,12 @@ def test_the_preview_shows_the_same_budget(case, made):
     assert math.fsum(line.rho for line in shown.lines) == pytest.approx(shown.spent)
     real = sorted(m.rho for m in made.spending.measurements)
     assert sorted(line.rho for line in shown.lines if line.cells) == pytest.approx(real)
+
+
+def test_a_forest_is_announced_exactly_where_there_is_one(case, made):
+    linked = {frozenset(e) for e in made.edges}
+    parts = nx.number_connected_components(nx.Graph([*((n, n) for n in SCHEMA.names), *map(tuple, linked)]))
+    assert preview(project(**case), 2000).forest == (parts > 1)
 
 
 def test_noise_grows_with_the_unit(case):
