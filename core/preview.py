@@ -83,7 +83,10 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     budget = Budget.of(plan, rows)
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
     measured = METHODS[plan.method](curator, project, frame)
-    size = check_size(sizes, measured.cliques, max_cells=plan.max_cells)
+    bound = list(measured.cliques)
+    if plan.method == "prism" and plan.target:  # whatever pair is chosen may meet the target in a triangle
+        bound += [project.schema.clique((*q, plan.target)) for q in curator.open_cliques]
+    size = check_size(sizes, bound, max_cells=plan.max_cells)
     forest = _parts(list(sizes), measured.cliques) > 1
     return Preview(
         project, budget, frame, tuple(_lines(project, curator.spending, curator.open_cliques, rows)), size,

@@ -28,17 +28,19 @@ def choose_tree(
     share: float,
     separations: Sequence[Separation],
     one_way: Sequence[Measurement],
-    fixed: Sequence[Clique] = (),
+    columns: Sequence[str] | None = None,
+    linked: Sequence[Clique] = (),
     pool: str = "",
 ) -> tuple[list[Clique], float]:
-    """The edges that complete ``fixed`` to a tree (or a forest) and the share of the budget left unspent.
+    """The edges of a tree (or a forest) over ``columns`` and the share of the budget left unspent.
 
-    Each step pays share/(steps at most), draws by the exponential mechanism with :class:`EdgeScore` among the
-    edges the frame allows, and pays nothing where only one is left. Selection releases the choices only.
+    ``linked`` are pairs that are measured anyway: the frame counts them, the tree does not (loops with them are
+    welcome). Each step pays share/(steps at most), draws by the exponential mechanism with :class:`EdgeScore` among
+    the edges the frame allows, and pays nothing where only one is left. Selection releases the choices only.
     """
-    growth = Growth(tuple(curator.sizes), separations, curator.sizes)
-    for clique in fixed:
-        growth.add(clique)
+    growth = Growth(tuple(curator.sizes), separations, columns, curator.sizes)
+    for clique in linked:
+        growth.link(clique)
     steps = growth.parts - 1
     if steps < 1:
         return [], share
@@ -70,21 +72,25 @@ class Growth:
         self,
         names: tuple[str, ...],
         separations: Sequence[Separation],
+        columns: Sequence[str] | None = None,
         sizes: Mapping[str, int] | None = None,
     ) -> None:
-        self._names, self._index = names, {n: i for i, n in enumerate(names)}
+        """``columns`` (default: all ``names``) are to be spanned; ``sizes`` order the candidates."""
+        self._index = {n: i for i, n in enumerate(names)}
+        self._columns = np.array(sorted(self._index[c] for c in (names if columns is None else columns)), dtype=np.intp)
         n = len(names)
         self._part = np.arange(n)
         self._gate = np.zeros((len(separations), n), dtype=bool)
         self._block = np.tile(np.arange(n), (len(separations), 1))
         self._side = np.zeros((len(separations), n), dtype=np.int8)  # per column, of its block: 1 left, 2 right
         for i, s in enumerate(separations):
-            for bit, columns in ((1, s.left), (2, s.right)):
-                for name in columns:
+            for bit, members in ((1, s.left), (2, s.right)):
+                for name in members:
                     self._side[i, self._index[name]] |= bit
             for name in s.given:
                 self._gate[i, self._index[name]] = True
-        u, v = np.triu_indices(n, 1)
+        first, second = np.triu_indices(len(self._columns), 1)
+        u, v = self._columns[first], self._columns[second]
         if sizes is not None:  # largest tables first, so that a rehearsal shows the largest model
             cells = np.array([sizes[name] for name in names], dtype=np.float64)
             order = np.argsort(-(cells[u] * cells[v]), kind="stable")
@@ -93,36 +99,56 @@ class Growth:
         self._pairs: list[Clique] = [(names[a], names[b]) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
         self._allowed = np.ones(len(u), dtype=bool)
         self._decided: dict[_State, bool | None] = {}
-        self.complete: bool | None = bool(self._gate.all(axis=0).any()) or not separations or None
+        self.complete: bool | None = None
         """Is a spanning tree inside the frame sure to be reached? None: not looked at yet, or not decided."""
 
     @property
     def parts(self) -> int:
         """Number of trees in the forest."""
-        return len(np.unique(self._part))
+        return len(np.unique(self._part[self._columns]))
 
     def add(self, edge: Clique) -> None:
-        """Take ``edge`` into the forest; raises :class:`ValueError` if the frame forbids it."""
+        """Take ``edge`` into the forest; raises :class:`ValueError` for a loop or where the frame forbids it."""
         a, b = self._index[edge[0]], self._index[edge[1]]
-        if self._part[a] == self._part[b] or self._clash(np.array([a]), np.array([b]))[0]:
-            raise ValueError(f"the frame forbids {edge}")
+        if self._part[a] == self._part[b]:
+            raise ValueError(f"{edge} would close a loop")
+        self.link(edge)
         self._part[self._part == self._part[b]] = self._part[a]
+
+    def link(self, edge: Clique) -> None:
+        """Count ``edge`` in the frame but not in the forest; raises :class:`ValueError` if the frame forbids it."""
+        a, b = self._index[edge[0]], self._index[edge[1]]
+        if self._clash(np.array([a]), np.array([b]))[0]:
+            raise ValueError(f"the frame forbids {edge}")
         for i in range(len(self._gate)):
             if not (self._gate[i, a] or self._gate[i, b]):
                 merged = (self._block[i] == self._block[i, a]) | (self._block[i] == self._block[i, b])
                 self._side[i, merged] |= self._side[i, a] | self._side[i, b]
                 self._block[i, merged] = self._block[i, a]
 
+    def _settle(self) -> None:
+        """Forget separations that no edge between the columns can violate any more, and see if a tree exists.
+
+        With a column that is in the gate of all that are left, one always does: everything may hang on it.
+        """
+        inside = self._columns
+        sides = np.where(self._gate[:, inside], 0, self._side[:, inside])
+        live = (sides & 1).any(axis=1) & (sides & 2).any(axis=1)
+        self._gate, self._block, self._side = self._gate[live], self._block[live], self._side[live]
+        easy = not live.any() or bool(self._gate[:, inside].all(axis=0).any())
+        self._look_ahead = not easy
+        self.complete = easy or self._completable(self._state()) is True
+
     def candidates(self) -> list[Clique]:
         """Edges that may be taken next, largest marginal first."""
+        if self.complete is None:
+            self._settle()
         self._allowed &= self._part[self._u] != self._part[self._v]
         index = np.flatnonzero(self._allowed)
         clash = self._clash(self._u[index], self._v[index])
         self._allowed[index[clash]] = False  # blocks only grow: what clashes once clashes for good
         index = index[~clash]
-        if self.complete is None and len(index):
-            self.complete = self._completable(self._state())
-        if self.complete is True and not self._gate.all(axis=0).any() and len(self._gate):
+        if self.complete and self._look_ahead:
             index = self._keep_completable(index)
         return [self._pairs[i] for i in index.tolist()]
 
@@ -155,8 +181,8 @@ class Growth:
     def _components(self) -> tuple[list[_Component], dict[int, tuple[int, _Class]]]:
         """The forest's trees in canonical form, and where each column sits: (tree, class)."""
         trees: dict[int, list[int]] = {}
-        for column, part in enumerate(self._part.tolist()):
-            trees.setdefault(part, []).append(column)
+        for column in self._columns.tolist():
+            trees.setdefault(int(self._part[column]), []).append(column)
         components: list[_Component] = []
         place: dict[int, tuple[int, _Class]] = {}
         for columns in trees.values():

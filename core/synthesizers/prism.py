@@ -15,16 +15,15 @@ SELECTION, TASK, BACKGROUND = 0.10, 0.70, 0.20
 
 
 def prism(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Measured:
-    """1. choose S; 2. two-way (X_j, Y) for j in S; 3. background: one-way for all and a tree inside the frame.
+    """1. choose S; 2. two-way (X_j, Y) for j in S; 3. background: one-way for all and a tree over all but Y.
 
     S is the drawn parents (causal), the drawn blanket (graphical), or chosen privately (predictive); in the first two
-    the selection pool goes to the task. The background pool pays for choosing its tree, which starts from the task's
-    star and respects the regime's separation: otherwise an edge (child, Y) would bring the spurious link back.
-    Unspent shares go to the next measurement.
+    the selection pool goes to the task. The background pool pays for choosing its tree. Star and tree together have
+    treewidth two. Y is linked by the task's star alone: an edge (child, Y) in the background would bring back the
+    spurious link that the causal regime leaves out. Unspent shares go to the next measurement.
     """
     plan, purse = project.plan, Purse.of(project.plan, curator.budget, curator.sizes)
-    target = plan.target or ""
-    order = list(curator.sizes)
+    target, order = plan.target or "", list(curator.sizes)
 
     report(0.0, "Choosing what to protect")
     if frame.features is None:
@@ -38,9 +37,11 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     report(0.3, "Counting every column")
     ones = curator.measure(purse.split(BACKGROUND / 3, one_ways(curator)), "background")
     report(0.4, "Choosing the background tree")
-    tree, unspent = choose_tree(curator, purse, BACKGROUND / 3, frame.separations, ones, fixed=star, pool="background")
-    background = BACKGROUND / 3 + unspent
-    task = TASK + spare
+    others = [name for name in order if name != target]
+    tree, unspent = choose_tree(
+        curator, purse, BACKGROUND / 3, frame.separations, ones, others, linked=star, pool="background"
+    )
+    background, task = BACKGROUND / 3 + unspent, TASK + spare
     if not star:
         task, background = 0.0, task + background
     elif not tree:

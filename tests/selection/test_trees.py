@@ -29,11 +29,11 @@ def random_separation(rng, names):
             return Separation(left, right, given)
 
 
-def grow(names, separations, rng, fixed=()):
-    growth = Growth(names, separations)
-    for edge in fixed:
-        growth.add(edge)
-    edges = list(fixed)
+def grow(names, separations, rng, columns=None, linked=()):
+    growth = Growth(names, separations, columns)
+    for edge in linked:
+        growth.link(edge)
+    edges = []
     while candidates := growth.candidates():
         edge = rng.choice(candidates)
         growth.add(edge)
@@ -76,6 +76,7 @@ def test_plain_greedy_does_run_into_dead_ends():
         separations = [random_separation(rng, FIVE) for _ in range(2)]
         if a_tree_exists(separations):
             growth = Growth(FIVE, separations)
+            growth.candidates()
             growth.complete = False  # looks one step ahead only
             while candidates := growth.candidates():
                 growth.add(rng.choice(candidates))
@@ -102,14 +103,32 @@ def test_without_an_admissible_column_there_are_two_parts():
     assert len(edges) == 3
 
 
-def test_fixed_edges_count_and_forbidden_ones_are_refused():
+def test_linked_edges_count_in_the_frame_and_forbidden_ones_are_refused():
     growth = Growth(FIVE, [Separation(("a",), ("b",), ("c",))])
-    growth.add(("a", "d"))
+    growth.link(("a", "d"))
+    with pytest.raises(ValueError, match="forbids"):
+        growth.link(("b", "d"))
     with pytest.raises(ValueError, match="forbids"):
         growth.add(("b", "d"))
-    with pytest.raises(ValueError, match="forbids"):
-        growth.add(("a", "d"))
     assert ("b", "d") not in growth.candidates()
+    assert ("a", "d") in growth.candidates(), "a linked pair is not in the forest"
+    growth.add(("a", "e"))
+    with pytest.raises(ValueError, match="loop"):
+        growth.add(("a", "e"))
+
+
+def test_a_tree_over_some_columns_beside_a_star_on_the_others():
+    """PRISM with a fence: the star of y is linked, the tree spans the rest, nothing goes around the gate."""
+    names = (*FIVE, "y")
+    rng = random.Random(11)
+    fence = Separation(("y",), ("a",), ("b",))
+    star = [("b", "y"), ("c", "y")]
+    for _ in range(30):
+        edges, growth = grow(names, [fence], rng, FIVE, star)
+        assert fence.holds([*edges, *star])
+        assert len(edges) == 4
+        assert growth.complete
+        assert not any("y" in e for e in edges)
 
 
 class Rows:
