@@ -1,0 +1,297 @@
+"""Does the outcome depend on a protected feature beyond what the admissible ones explain?
+
+In the data: conditional mutual information I(outcome; protected | admissible) in nats, which is 0 exactly
+where the separation holds (PrivCI §III-B). In a model trained on the data: equalized odds and demographic
+parity (fairlearn), over the groups that all protected columns make together, with each group's accuracy
+beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.diagnostics.classifier import accuracy
+from core.diagnostics.figures import Figure, shown, split
+from core.diagnostics.utility import Predictions
+from core.errors import SizeError
+from core.graph.separations import Separation, clique_edges
+from core.privacy.measurement import Clique
+from core.project import Project
+from core.tables.table import Table
+
+if TYPE_CHECKING:
+    from core.synthesizers.base import Report
+
+MAX_GROUPS = 1_000
+"""Above this many protected groups no largest difference is sought: chance alone would make it 1."""
+
+IntArray = NDArray[np.int64]
+
+
+class Model(Protocol):
+    """What is asked of a graphical model here."""
+
+    @property
+    def cliques(self) -> Sequence[Clique]:
+        """The graph: columns in one clique are joined."""
+
+    def cmi(self, left: Clique, right: Clique, given: Clique) -> float:
+        """I(left; right | given) in nats, exactly; raises :class:`SizeError` where the table is too large."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """One combination of protected values among the tested rows; all rates are shares of its rows.
+
+    ``selection_rate_*`` is how often the model trained on synthetic (real) rows says ``positive``,
+    ``accuracy_*`` how often it is right; ``outcome_rate_*`` how often ``positive`` is true among the tested
+    real rows, and in the synthetic table. A figure that cannot be had is None and ``reasons`` says why.
+    """
+
+    values: Mapping[str, str]
+    rows: int
+    selection_rate_synthetic: float | None = None
+    selection_rate_real: float | None = None
+    accuracy_synthetic: float | None = None
+    accuracy_real: float | None = None
+    outcome_rate_synthetic: float | None = None
+    outcome_rate_real: float | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``evaluate`` prints it."""
+        return {"group": dict(self.values), "rows": self.rows, **shown(self, _GROUP_FIGURES)}
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """Dependence in the tables and in the model, and what a trained classifier makes of it. Computed on
+    real rows.
+
+    ``cmi_*`` are in nats; ``cmi_model`` is exact, the others are plug-in estimates, which chance alone
+    lifts to about ``cmi_*_chance`` where the separation holds. Differences are between the groups that fare
+    best and worst, 0 to 1, of the model trained on synthetic rows; ``*_real`` of the one trained on real
+    rows. Groups without both target values among the tested rows have no odds and are ``left_out`` of the
+    equalized odds. A figure that cannot be had is None and ``reasons`` says why.
+    """
+
+    separation: Separation
+    target: str | None
+    positive: str | None
+    cmi_real: float
+    cmi_synthetic: float
+    cmi_real_chance: float
+    cmi_synthetic_chance: float
+    cmi_model: float | None = None
+    equalized_odds_difference: float | None = None
+    equalized_odds_difference_real: float | None = None
+    demographic_parity_difference: float | None = None
+    demographic_parity_difference_real: float | None = None
+    accuracy_synthetic: float | None = None
+    accuracy_real: float | None = None
+    groups: tuple[Group, ...] = ()
+    left_out: tuple[Mapping[str, str], ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    looked_at_real_data: bool = field(default=True, init=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``evaluate`` prints it."""
+        s = self.separation
+        return {
+            "outcome": list(s.left), "protected": list(s.right), "admissible": list(s.given),
+            "target": self.target, "positive": self.positive,
+            **shown(self, _FIGURES),
+            "groups": [g.to_json() for g in self.groups],
+            "groups_without_both_values": [dict(g) for g in self.left_out],
+            "looked_at_real_data": self.looked_at_real_data,
+        }  # fmt: skip
+
+
+_GROUP_FIGURES = (
+    "selection_rate_synthetic", "selection_rate_real", "accuracy_synthetic", "accuracy_real",
+    "outcome_rate_synthetic", "outcome_rate_real",
+)  # fmt: skip
+_TRAINED = (
+    "equalized_odds_difference", "equalized_odds_difference_real",
+    "demographic_parity_difference", "demographic_parity_difference_real",
+    "accuracy_synthetic", "accuracy_real",
+)  # fmt: skip
+_FIGURES = ("cmi_real", "cmi_synthetic", "cmi_model", "cmi_real_chance", "cmi_synthetic_chance", *_TRAINED)
+
+
+def fairness_of(
+    project: Project,
+    real: Table,
+    synthetic: Table,
+    model: Model | None,
+    predictions: Predictions,
+    report: Report,
+) -> Fairness | None:
+    """All fairness figures of a release, or None where no column is an outcome or none is protected.
+
+    CMI of the real rows is that of ``real``; group figures are those of ``predictions``' tested rows.
+    """
+    clique, roles = project.schema.clique, project.roles
+    separation = Separation(clique(roles.outcome), clique(roles.protected), clique(roles.admissible))
+    if not separation.left or not separation.right:
+        return None
+    report(0.0, "Measuring what the outcome owes to protected columns")
+    figures: dict[str, Figure] = {}
+    for which, table in (("real", real), ("synthetic", synthetic)):
+        figures[f"cmi_{which}"], figures[f"cmi_{which}_chance"] = cmi(table, separation)
+    figures["cmi_model"] = _cmi_model(model, separation)
+
+    report(0.5, "Comparing the groups")
+    p, target = predictions, predictions.target
+    if target is None:
+        figures.update(dict.fromkeys(_TRAINED, p.why_not["synthetic"]))
+        return Fairness(separation, None, None, **split(figures))
+    truth, protected = p.tested.codes[target], separation.right
+    for which, scores, suffix in (("synthetic", p.synthetic, ""), ("real", p.real, "_real")):
+        odds, parity = f"equalized_odds_difference{suffix}", f"demographic_parity_difference{suffix}"
+        if scores is None:
+            figures.update(dict.fromkeys((odds, parity, f"accuracy_{which}"), p.why_not[which]))
+        else:
+            figures[odds], figures[parity] = _differences(p.tested, target, protected, scores.argmax(axis=1))
+            figures[f"accuracy_{which}"] = accuracy(scores, truth)
+    groups = _groups(p, target, synthetic, protected)
+    left_out: tuple[Mapping[str, str], ...] = ()
+    if not _not_binary(p.tested, target) and target not in protected:
+        both = _with_both(truth, cells_of(p.tested, protected)[0])
+        left_out = tuple(g.values for g, kept in zip(groups, both, strict=True) if not kept)
+    labels = p.tested.schema[target].labels
+    positive = labels[1] if len(labels) == 2 else None
+    return Fairness(separation, target, positive, groups=groups, left_out=left_out, **split(figures))
+
+
+def cmi(table: Table, separation: Separation) -> tuple[float, float]:
+    """Plug-in I(left; right | given) of a table in nats, and what chance makes of a true 0.
+
+    I = Σ n(x,y,z)/n · log(n(x,y,z) n(z) / (n(x,z) n(y,z))) over the cells that occur (PrivCI §III-B), so no
+    table is too large. With an empty ``given`` it is the mutual information. Under independence 2nI is
+    asymptotically χ² (likelihood ratio), so its mean is Σ_z (X_z − 1)(Y_z − 1)/2n with X_z, Y_z the values
+    that occur in z.
+    """
+    x, y, z = (cells_of(table, names)[0] for names in (separation.left, separation.right, separation.given))
+    xz, yz = _dense(x + z * (x.max() + 1)), _dense(y + z * (y.max() + 1))
+    xyz = xz * (yz.max() + 1) + yz
+    _, first, count = np.unique(xyz, return_index=True, return_counts=True)
+    n_xz, n_yz, n_z = np.bincount(xz), np.bincount(yz), np.bincount(z)
+    ratio = np.log(count) + np.log(n_z[z[first]]) - np.log(n_xz[xz[first]]) - np.log(n_yz[yz[first]])
+    values_x = np.bincount(z[np.unique(xz, return_index=True)[1]])
+    values_y = np.bincount(z[np.unique(yz, return_index=True)[1]])
+    chance = ((values_x - 1) * (values_y - 1)).sum() / (2 * table.rows)
+    return max(0.0, float((count * ratio).sum() / table.rows)), float(chance)
+
+
+def cells_of(table: Table, names: Clique) -> tuple[IntArray, list[tuple[int, ...]]]:
+    """Which combination of ``names`` each row has; and, in order, the codes of those that occur."""
+    cells = np.zeros(table.rows, dtype=np.int64)
+    for name in names:
+        cells = _dense(cells * table.schema[name].size + table.codes[name])
+    first = np.unique(cells, return_index=True)[1]
+    return cells, [tuple(int(table.codes[n][row]) for n in names) for row in first]
+
+
+def _dense(cells: IntArray) -> IntArray:
+    return np.unique(cells, return_inverse=True)[1].astype(np.int64)
+
+
+def _cmi_model(model: Model | None, s: Separation) -> Figure:
+    if model is None:
+        return "no model was given beside the table"
+    try:
+        return model.cmi(s.left, s.right, s.given)
+    except SizeError:
+        pass
+    large = "the conditional table would have more than 10⁷ cells"
+    if path := s.path(clique_edges(model.cliques)):
+        return f"{large}, and the model's graph has a path that may carry it: {' – '.join(path)}"
+    return (
+        f"{large}; the separation itself is the proof that it is 0: in the model's graph every path from the "
+        "outcome to the protected columns passes through the admissible ones"
+    )
+
+
+def _differences(tested: Table, target: str, protected: Clique, guess: NDArray[Any]) -> tuple[Figure, Figure]:
+    """(equalized odds, demographic parity) difference of the guesses between protected groups.
+
+    Equalized odds (Hardt, Price & Srebro 2016): the larger of the spreads in true and in false positive rate.
+    A group without one of the target's values has no such rate (fairlearn says 0) and is left out.
+    """
+    truth, (group, _) = tested.codes[target], cells_of(tested, protected)
+    why_not = _not_binary(tested, target)
+    if not why_not and target in protected:
+        why_not = "the target is itself a protected column"
+    if not why_not and not group.any():
+        why_not = "all tested rows are in one protected group"
+    if not why_not and group.max() >= MAX_GROUPS:
+        why_not = f"the protected columns make {group.max() + 1:,} groups, of few rows each: coarsen them first"
+    if why_not:
+        return why_not, why_not
+
+    from fairlearn.metrics import demographic_parity_difference, equalized_odds_difference
+
+    # fairlearn takes 10 µs a row, so it is given each kind of row once, with its count as a weight.
+    kinds, weight = np.unique(np.stack([group, truth, guess]), axis=1, return_counts=True)
+    g, t, y = kinds
+    parity = float(demographic_parity_difference(t, y, sensitive_features=g, sample_weight=weight))
+    kept = _with_both(truth, group)[g]
+    if len(np.unique(g[kept])) < 2:
+        return "fewer than two protected groups have both target values among the tested rows", parity
+    g, t, y, weight = g[kept], t[kept], y[kept], weight[kept]
+    return float(equalized_odds_difference(t, y, sensitive_features=g, sample_weight=weight)), parity
+
+
+def _with_both(truth: NDArray[Any], group: IntArray) -> NDArray[np.bool_]:
+    """For each group: do both values of a binary target occur in it?"""
+    positives = np.bincount(group, weights=truth)
+    return np.asarray((positives > 0) & (positives < np.bincount(group)))
+
+
+def _not_binary(table: Table, target: str) -> str:
+    size = table.schema[target].size
+    return "" if size == 2 else f"{target} has {size} declared values; this figure is for exactly two"
+
+
+def _groups(p: Predictions, target: str, synthetic: Table, protected: Clique) -> tuple[Group, ...]:
+    """Each protected group among the tested rows, in schema order of its values."""
+    labels = [p.tested.schema[name].labels for name in protected]
+    truth = p.tested.codes[target]
+    group, codes = cells_of(p.tested, protected)
+    rows = np.bincount(group)
+    figures: dict[str, list[Figure]] = {}
+    many = _not_binary(p.tested, target)
+
+    def share(right: NDArray[np.bool_]) -> list[Figure]:
+        return list((np.bincount(group, weights=right) / rows).tolist())
+
+    for which, scores in (("synthetic", p.synthetic), ("real", p.real)):
+        selected, correct = f"selection_rate_{which}", f"accuracy_{which}"
+        if scores is None:
+            figures[selected] = figures[correct] = [p.why_not[which]] * len(codes)
+            continue
+        guess = scores.argmax(axis=1)
+        figures[selected] = [many] * len(codes) if many else share(guess == 1)
+        figures[correct] = share(guess == truth)
+    if many:
+        figures["outcome_rate_synthetic"] = figures["outcome_rate_real"] = [many] * len(codes)
+    else:
+        other, others = cells_of(synthetic, protected)
+        rates = np.bincount(other, weights=synthetic.codes[target]) / np.bincount(other)
+        rate_of = dict(zip(others, rates.tolist(), strict=True))
+        figures["outcome_rate_synthetic"] = [rate_of.get(c, "no synthetic row is in this group") for c in codes]
+        figures["outcome_rate_real"] = share(truth == 1)
+    return tuple(
+        Group(
+            {name: known[code] for name, known, code in zip(protected, labels, one, strict=True)},
+            int(rows[g]),
+            **split({name: column[g] for name, column in figures.items()}),
+        )
+        for g, one in enumerate(codes)
+    )

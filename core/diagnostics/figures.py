@@ -1,0 +1,25 @@
+"""A figure, or the reason why it cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Figure = float | str
+"""While results are put together: the number, or the sentence that stands in its place."""
+
+
+def split(figures: Mapping[str, Figure]) -> dict[str, Any]:
+    """Keyword arguments for a result: each number (None where there is none), and ``reasons`` by name."""
+    values: dict[str, Any] = {k: None if isinstance(v, str) else v for k, v in figures.items()}
+    return {**values, "reasons": {k: v for k, v in figures.items() if isinstance(v, str)}}
+
+
+def shown(result: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The figures ``names`` of a result for JSON: null has ``…_reason`` beside it."""
+    out: dict[str, Any] = {}
+    for name in names:
+        out[name] = getattr(result, name)
+        if name in result.reasons:
+            out[f"{name}_reason"] = result.reasons[name]
+    return out
