@@ -131,15 +131,16 @@ def _run_release(project: Project, data: Path, out: Path, quiet: bool) -> None:
         if not quiet and sys.stderr.isatty():
             print(f"\r{100 * fraction:3.0f} %  {message:<40}", end="", file=sys.stderr, flush=True)
 
-    made = release(project, table, progress, left_out)
+    made = release(project, table, progress)
     made.save(out)
     if not quiet:
-        facts = made.to_json()
-        spent = facts["spent"]
+        from core.report import round_up
+
+        spent = made.to_json()["spent"]
         if sys.stderr.isatty():
             print(file=sys.stderr)
         print(
-            f"{out}: {made.rows:,} rows; spent ε = {spent['epsilon']:.4g}, δ = {spent['delta']:.3g}",
+            f"{out}: {made.rows:,} rows; spent ε = {round_up(spent['epsilon'])}, δ = {round_up(spent['delta'])}",
             file=sys.stderr,
         )
 

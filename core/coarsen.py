@@ -1,7 +1,8 @@
 """Public coarsening: fewer bins, fewer categories, decided from the schema and the user's word alone.
 
 Every cell costs noise; a table with rare categories or long tails is released better when it is coarser. Nothing
-here looks at the data. Each function returns a new column, with what the user has now decided confirmed.
+here looks at the data. Each function returns a new column; a range that was guessed stays a
+guess, since the new edges still begin and end where the data did.
 """
 
 from __future__ import annotations
@@ -42,11 +43,7 @@ def _with_edges(column: Column, edges: list[float]) -> Column:
     """Inner edges rounded to two figures that stay apart; the range itself is kept."""
     inner = (round(e) if column.integer else _two_figures(e) for e in edges[1:-1])
     kept = sorted({e for e in inner if edges[0] < e < edges[-1]})
-    return replace(
-        column,
-        edges=(edges[0], *map(float, kept), edges[-1]),
-        guessed=tuple(g for g in column.guessed if g != "edges"),
-    )
+    return replace(column, edges=(edges[0], *map(float, kept), edges[-1]))
 
 
 def _two_figures(x: float) -> float:

@@ -83,10 +83,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     budget = Budget.of(plan, rows)
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
     measured = METHODS[plan.method](curator, project, frame)
-    bound = list(measured.cliques)
-    if plan.method == "prism" and plan.target:  # whatever pair is chosen may meet the target in a triangle
-        bound += [project.schema.clique((*q, plan.target)) for q in curator.open_cliques]
-    size = check_size(sizes, bound, max_cells=plan.max_cells)
+    size = check_size(sizes, (*measured.cliques, *_largest(project, frame)), max_cells=plan.max_cells)
     forest = _parts(list(sizes), measured.cliques) > 1
     return Preview(
         project, budget, frame, tuple(_lines(project, curator.spending, curator.open_cliques, rows)), size,
@@ -103,6 +100,25 @@ def _lines(project: Project, spending: Spending, open_cliques: set[Clique], rows
         error = m.sigma * math.sqrt(2 / math.pi) / rows if rows else None
         lines.append(Line(m.pool, what, known, math.prod(sizes[c] for c in m.clique), m.rho, m.sigma, error))
     return lines
+
+
+def _largest(project: Project, frame: Frame) -> list[Clique]:
+    """The largest table that a private choice could lead to: refused now, or never.
+
+    That is the largest pair the frame allows; with prism's star around the target, its triangle with the target.
+    """
+    plan, schema = project.plan, project.schema
+    if plan.method == "independent":
+        return []
+    names = sorted(schema.names, key=lambda n: -schema.sizes[n])
+    others = [n for n in names if plan.method != "prism" or n != plan.target]
+    pairs = ((a, b) for i, a in enumerate(others) for b in others[i + 1 :] if not frame.forbids(a, b))
+    largest = max(pairs, key=lambda p: schema.sizes[p[0]] * schema.sizes[p[1]], default=())
+    return (
+        [schema.clique((*largest, plan.target))]
+        if plan.method == "prism" and plan.target
+        else [largest] * bool(largest)
+    )
 
 
 def _parts(names: list[str], cliques: tuple[Clique, ...]) -> int:
@@ -130,6 +146,10 @@ def _warnings(project: Project, frame: Frame, budget: Budget, forest: bool, rows
         out.append(f"ε = {plan.epsilon:g} protects little: an attacker's odds may change by a factor of e^ε.")
     if rows and budget.delta > 1 / rows:
         out.append("δ is above 1/n: publishing one random row outright would satisfy it. Choose a smaller δ.")
+    elif budget.delta > 1e-5:
+        out.append(
+            f"δ = {budget.delta:.2g} is large: with about that probability nothing is promised. Give a smaller one."
+        )
     if plan.rows_per_person > 1:
         out.append(
             f"That nobody has more than {plan.rows_per_person} rows is a promise this plan makes; it is not checked."

@@ -57,8 +57,10 @@ class Plan:
                 known = ", ".join(get_args(allowed))
                 raise ProjectError(f"plan: {name} is {getattr(self, name)!r}; it must be one of {known}", key=name)
         _number("epsilon", self.epsilon)
-        if not 0 < self.epsilon <= 100:
-            raise ProjectError(f"plan: epsilon ({self.epsilon:g}) must be above 0 and at most 100", key="epsilon")
+        if not 1e-6 <= self.epsilon <= 100:
+            raise ProjectError(
+                f"plan: epsilon ({self.epsilon:g}) must be above 0 (at least 1e-6) and at most 100", key="epsilon"
+            )
         if self.delta is not None:
             _number("delta", self.delta)
             if not 1e-300 <= self.delta < 1:

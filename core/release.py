@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
 import tempfile
 import time
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from core.errors import EspalierError, ProjectError, SchemaError, TableError
 from core.graph.frame import Frame, frame_of
 from core.graph.separations import Separation, clique_edges
-from core.inference import GraphicalModel, estimate
+from core.inference import GraphicalModel, check_size, estimate
 from core.preview import preview
 from core.privacy.budget import Budget, Unit, epsilon_of
 from core.privacy.curator import PrivateCurator, Spending
@@ -33,8 +34,10 @@ from core.synthesizers import METHODS, Measured, Report, silent
 from core.tables.table import Table
 
 PROMISES = (
-    "The schema (categories, bin edges) is public and was not read off the private table.",
+    "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
+    "The schema (column names, categories, bin edges) is public and was not read off the private table.",
     "What the plan says about rows per person is a promise; no person column enforces it.",
+    "That the table has at least one row is public.",
 )
 
 
@@ -55,7 +58,6 @@ class Release:
     rows: int
     spending: Spending
     seconds: dict[str, float]
-    left_out: tuple[str, ...] = ()
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -94,15 +96,19 @@ class Release:
                 for c in s.choices
             ],
             "rows": self.rows,
-            "left_out": list(self.left_out),
             "fit": {
                 "iterations": self.model.fit.iterations, "gap": self.model.fit.gap,
                 "converged": self.model.fit.converged, "criterion": self.model.fit.criterion,
             },
-            "seconds": {k: round(v, 3) for k, v in self.seconds.items()},
+            "seconds": self._seconds(),
             "warnings": list(self.frame.warnings),
             "promises": list(PROMISES),
         }  # fmt: skip
+
+    def _seconds(self) -> dict[str, float | None]:
+        """Running times. Those that grow with a private number of rows are left out."""
+        hidden = ("select", "measure") if self.project.plan.neighbors == "add-remove" else ()
+        return {k: None if k in hidden else round(v, 2) for k, v in self.seconds.items()}
 
     def csv(self) -> str:
         """``synthetic.csv``'s text."""
@@ -142,9 +148,12 @@ def check_folder(folder: Path) -> None:
     """Raise :class:`ProjectError` unless ``folder`` can be made, or is empty: nothing is ever overwritten."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ProjectError(f"{folder} is not empty; name a new folder, nothing is overwritten", path=str(folder))
+    parent = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise ProjectError(f"cannot write to {folder}: {parent} does not allow it", path=str(folder))
 
 
-def release(project: Project, table: Table, report: Report = silent, left_out: tuple[str, ...] = ()) -> Release:
+def release(project: Project, table: Table, report: Report = silent) -> Release:
     """Spend the plan's budget on ``table`` and return what may leave the building.
 
     Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, sizes. The result
@@ -152,6 +161,8 @@ def release(project: Project, table: Table, report: Report = silent, left_out: t
     (what had been drawn by then stays spent).
     """
     refuse_guessed(project.schema)
+    if table.schema != project.schema:
+        raise TableError("the table was read with another schema than the project's; read it again")
     plan, sizes = project.plan, project.schema.sizes
     public_rows = table.rows if plan.neighbors == "replace-one" else None
     preview(project, public_rows)  # a rehearsal: refuses conflicts and plans that are too large
@@ -160,6 +171,7 @@ def release(project: Project, table: Table, report: Report = silent, left_out: t
     curator = PrivateCurator(table, sizes, Unit(plan.neighbors, plan.rows_per_person), budget, plan.max_cells)
 
     measured = METHODS[plan.method](curator, project, frame, lambda f, m: report(0.4 * f, m))
+    check_size(sizes, measured.cliques, max_cells=plan.max_cells)
     report(0.4, "Fitting the model")
     start = time.perf_counter()
     total = float(table.rows) if public_rows is not None else None
@@ -174,7 +186,7 @@ def release(project: Project, table: Table, report: Report = silent, left_out: t
         **curator.spending.seconds, "fit": fitted - start, "sample": time.perf_counter() - fitted,
     }  # fmt: skip
     report(1.0, "Done")
-    return Release(project, budget, frame, measured, model, codes, text, rows, curator.spending, seconds, left_out)
+    return Release(project, budget, frame, measured, model, codes, text, rows, curator.spending, seconds)
 
 
 def refuse_guessed(schema: Schema) -> None:

@@ -80,15 +80,15 @@ def _promise(spent: Mapping[str, Any]) -> str:
     change = "changing in place" if spent["neighbors"] == "replace-one" else "coming or going"
     right = guess_right(spent["epsilon"], spent["delta"])
     return (
-        f"<p>The release is (ε, δ)-differentially private with ε = {_up(spent['epsilon'])} and "
-        f"δ = {spent['delta']:.3g}, for {rows} {change} (<em>{escape(spent['neighbors'])}</em>). "
-        f"It spent ρ = {_up(spent['rho'])} of zero-concentrated differential privacy. "
+        f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
+        f"δ = {round_up(spent['delta'])}, for {rows} {change} (<em>{escape(spent['neighbors'])}</em>). "
+        f"It spent ρ = {round_up(spent['rho'])} of zero-concentrated differential privacy. "
         f"Whoever would guess right half of the time whether a person's data are one thing or another "
-        f"now guesses right at most {_up(100 * right, 3)} % of the time.</p>"
+        f"now guesses right at most {round_up(100 * right, 3)} % of the time.</p>"
     )
 
 
-def _up(x: float, figures: int = 4) -> str:
+def round_up(x: float, figures: int = 4) -> str:
     """A figure of privacy, rounded up: spent is never shown smaller than it is."""
     if x <= 0:
         return "0"
@@ -102,7 +102,7 @@ def _pools(facts: Mapping[str, Any]) -> str:
         pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
     whole = math.fsum(pools.values()) or 1.0
     rows = [
-        f'<tr><td>{escape(p)}</td><td class="n">{_up(r)}</td><td class="n">{100 * r / whole:.1f} %</td>'
+        f'<tr><td>{escape(p)}</td><td class="n">{round_up(r)}</td><td class="n">{100 * r / whole:.1f} %</td>'
         f'<td style="width:40%"><div class="bar" style="width:{100 * r / whole:.1f}%"></div></td></tr>'
         for p, r in pools.items()
     ]
@@ -133,7 +133,7 @@ def _frame(facts: Mapping[str, Any]) -> str:
 def _measurements(facts: Mapping[str, Any]) -> str:
     rows = [
         f"<tr><td>{' × '.join(map(escape, m['columns']))}</td><td>{escape(m['pool'])}</td>"
-        f'<td class="n">{m["cells"]:,}</td><td class="n">{_up(m["rho"])}</td><td class="n">{m["sigma"]:.4g}</td></tr>'
+        f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td><td class="n">{m["sigma"]:.4g}</td></tr>'
         for m in facts["measurements"]
     ]
     return _table(
@@ -147,7 +147,7 @@ def _choices(facts: Mapping[str, Any]) -> str:
         return ""
     rows = [
         f"<tr><td>{escape(c['what'])}: {' – '.join(map(escape, c['chosen']))}</td>"
-        f'<td class="n">{c["candidates"]:,}</td><td class="n">{_up(c["rho"])}</td>'
+        f'<td class="n">{c["candidates"]:,}</td><td class="n">{round_up(c["rho"])}</td>'
         f'<td class="n">{c["scale"]:.4g}</td></tr>'
         for c in facts["choices"]
     ]

@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.errors import Cancelled, ProjectError, SchemaError, SizeError
+from core.errors import Cancelled, ProjectError, SchemaError, SizeError, TableError
+from core.graph.roles import Roles
+from core.preview import preview
 from core.privacy.curator import PrivateCurator
 from core.project import Plan, Project
 from core.release import load_release, release
@@ -87,8 +89,9 @@ def test_no_figure_depends_on_private_rows_outside_the_budget():
     """Under add-remove, two tables of very different size give facts with the same keys and no true count."""
     project = replace(PROJECT, plan=Plan("mst", 2.0, 1e-6, neighbors="add-remove"))
     facts = release(project, table(12_345)).to_json()
-    text = json.dumps(facts)
-    assert "12345" not in text
+    assert "12345" not in json.dumps(facts)
+    assert facts["seconds"]["select"] is None, "times that grow with a private number of rows are left out"
+    assert facts["seconds"]["measure"] is None
 
 
 def test_an_output_folder_is_never_overwritten(folder, tmp_path):
@@ -108,6 +111,22 @@ def test_unconfirmed_guesses_are_refused_before_anything(monkeypatch):
     schema = Schema((replace(SCHEMA.columns[0], guessed=("categories",)), SCHEMA.columns[1]))
     with pytest.raises(SchemaError, match="confirm or replace"):
         release(replace(PROJECT, schema=schema), table())
+
+
+def test_a_table_read_with_another_schema_is_refused():
+    other = Schema((replace(SCHEMA.columns[0], categories=SCHEMA.columns[0].categories[::-1]), SCHEMA.columns[1]))
+    with pytest.raises(TableError, match="another schema"):
+        release(replace(PROJECT, schema=other), table())
+
+
+def test_whatever_could_be_chosen_is_checked_before_the_first_draw():
+    """A pair that the rehearsal would not meet, but a private choice could, is refused with the plan."""
+    sizes = {"y": 2, "P": 4000, "X": 4000, "a": 2, "c": 2}
+    schema = Schema(tuple(Column(n, "categorical", tuple(map(str, range(k)))) for n, k in sizes.items()))
+    roles = Roles(outcome=("y",), protected=("P",), admissible=("a",))
+    plan = Plan("prism", 1.0, 1e-6, fair=True, target="y", features=1)
+    with pytest.raises(SizeError, match="P"):
+        preview(Project("t", schema, plan, roles=roles), 1000)
 
 
 def test_too_large_a_plan_is_refused_before_the_first_draw(monkeypatch):

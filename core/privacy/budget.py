@@ -21,7 +21,8 @@ class Unit:
     """The unit of privacy: what one person can change.
 
     ``replace-one``: n is public and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private
-    and up to that many rows come or go. What ``rows_per_person`` says is a promise by whoever plans.
+    and up to that many rows come or go; that the table has at least one row is taken as public. What
+    ``rows_per_person`` says is a promise by whoever plans.
     """
 
     neighbors: Neighbors = "replace-one"
@@ -36,7 +37,9 @@ class Unit:
         (add-remove) it moves by u alone, ‖u‖₂ ≤ k. Both are reached when all k rows share a cell.
         d cliques measured together have √d times as much; each pays its own ρ instead, which is the same.
         """
-        return (math.sqrt(2) if self.neighbors == "replace-one" else 1.0) * self.rows_per_person
+        if self.neighbors == "add-remove":
+            return float(self.rows_per_person)
+        return math.nextafter(math.nextafter(math.sqrt(2), 2) * self.rows_per_person, math.inf)  # never below √2·k
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from core.errors import BudgetError, SizeError
 from core.privacy.budget import Budget, Unit
 from core.privacy.measurement import Choice, Clique, Measurement
-from core.privacy.scores import Score
+from core.privacy.scores import EdgeScore, FeatureScore, Score
 
 
 class Counts(Protocol):
@@ -62,6 +63,7 @@ class Spending:
     choices: list[Choice] = field(default_factory=list)
     debits: list[float] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"select": 0.0, "measure": 0.0})
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
     def rho(self) -> float:
@@ -70,6 +72,10 @@ class Spending:
 
     def debit(self, rhos: Sequence[float]) -> None:
         """Take ``rhos`` from what is left, all or nothing; raises :class:`BudgetError`."""
+        with self._lock:
+            self._debit(rhos)
+
+    def _debit(self, rhos: Sequence[float]) -> None:
         for rho in rhos:
             if not (rho > 0 and math.isfinite(rho)):
                 raise BudgetError(f"a measurement needs a positive share of the budget, not ρ = {rho}", requested=rho)
@@ -109,13 +115,14 @@ class PrivateCurator:
         from core.privacy.noise import add_gaussian, gaussian_scale
 
         start = time.perf_counter()
-        for clique in rhos:
+        wanted = tuple(rhos.items())
+        for clique, _ in wanted:
             _check_clique(clique, self.sizes, self._order, self._max_cells)
-        scales = {clique: gaussian_scale(self.unit.count_sensitivity, rho) for clique, rho in rhos.items() if rho > 0}
-        self.spending.debit(list(rhos.values()))
+        scales = [gaussian_scale(self.unit.count_sensitivity, rho) if rho > 0 else 0.0 for _, rho in wanted]
+        self.spending.debit([rho for _, rho in wanted])
         made = [
-            Measurement(clique, add_gaussian(self._table.count(clique), scales[clique]), scales[clique], rho, pool)
-            for clique, rho in rhos.items()
+            Measurement(clique, add_gaussian(self._count(clique), sigma), sigma, rho, pool)
+            for (clique, rho), sigma in zip(wanted, scales, strict=True)
         ]
         self.spending.measurements += made
         self.spending.seconds["measure"] += time.perf_counter() - start
@@ -126,8 +133,10 @@ class PrivateCurator:
         from core.privacy.noise import gumbel_scale, noisy_max
 
         start = time.perf_counter()
-        if not candidates:
-            raise ValueError("nothing to choose from")
+        if type(score) not in (EdgeScore, FeatureScore):
+            raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
+        if not candidates or any(len(clique) != 2 for clique in candidates):
+            raise ValueError("a choice is among one or more pairs of columns")
         known = self._known(score)
         for clique in candidates:
             if clique not in known:
@@ -139,7 +148,7 @@ class PrivateCurator:
         self.spending.debit([rho])
         for clique in candidates:
             if clique not in known:
-                known[clique] = score.value(clique, self._table.count(clique), self.rows)
+                known[clique] = score.value(clique, self._count(clique), self.rows)
         chosen = candidates[noisy_max([known[c] for c in candidates], scale)]
         per_row = score.per_row(self.rows)
         self.spending.choices.append(
@@ -147,6 +156,13 @@ class PrivateCurator:
         )
         self.spending.seconds["select"] += time.perf_counter() - start
         return chosen
+
+    def _count(self, clique: Clique) -> NDArray[np.int64]:
+        """The exact counts, checked to be those of this table: a scale is proved for counts that sum to n."""
+        counts = self._table.count(clique)
+        if counts.shape != tuple(self.sizes[name] for name in clique) or int(counts.sum()) != self._table.rows:
+            raise ValueError(f"the table miscounts {clique}")
+        return counts
 
     def _known(self, score: Score) -> dict[Clique, int]:
         """Exact values of the score in use, kept so that each marginal is counted once; they never leave."""

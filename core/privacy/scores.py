@@ -7,7 +7,7 @@ by exactness). Selection names a recipe; only the curator ever evaluates one, an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +18,8 @@ from core.privacy.measurement import Clique
 
 FIXED_POINT = 1024
 """Units per row where a score is not a fraction with a public denominator."""
+LARGEST = 2.0**36
+"""Expected counts are clipped here, so that sums of a billion cells stay far inside 64 bits."""
 
 
 class Score(Protocol):
@@ -37,21 +39,22 @@ class Score(Protocol):
 
 
 class EdgeScore:
-    """How far a pair is from what its noisy one-way marginals suggest: ‖c_xy − ĉ_x·ĉ_y/n̂‖₁, in rows.
+    """How far a pair is from what is expected of it: ‖c − E‖₁ in rows, less a public penalty for its noise.
 
-    PrivCI §IV and MST (McKenna, Miklau & Sheldon 2021). ``one_way`` are *noisy* counts, hence public; the product
-    table E is rounded to 1/1024 row once and is the same for both of two neighbouring tables.
+    MST (McKenna, Miklau & Sheldon 2021) and PrivCI (§IV) expect the product of the noisy one-way marginals. E may
+    be any table made from earlier *noisy* answers, hence public; it is rounded to 1/1024 row once and is the same for
+    both of two neighbouring tables. So is the penalty ``per_cell`` · cells, the L1 error that measuring the pair would
+    bring (AIM's score, McKenna et al. 2022); it is 0 for MST and PrivCI as published.
 
-    Sensitivity: 2k rows under replace-one, k under add-remove. Proof: E is fixed, so by the triangle inequality
-    the score moves by at most ‖c − c′‖₁; k rows that change cells move the counts by at most 2k in L1, k rows that
-    come or go by k. Both are reached when every cell that gains lies above E and every cell that loses below it.
-    (PrivCI's Algorithm 1 says "unit sensitivity"; see its corrections.)
+    Sensitivity: 2k rows under replace-one, k under add-remove. Proof: E and the penalty are fixed, so by the triangle
+    inequality the score moves by at most ‖c − c′‖₁; k rows that change cells move the counts by at most 2k in L1, k
+    rows that come or go by k. Both are reached when every cell that gains lies above E and every cell that loses below
+    it. (PrivCI's Algorithm 1 says "unit sensitivity"; see its corrections.)
     """
 
-    def __init__(self, one_way: Mapping[str, NDArray[np.float64]], total: float) -> None:
-        """``one_way`` noisy counts of each column; ``total`` the public (or noisy) number of rows."""
-        self._total = max(total, 0.0)
-        self._shares = {name: _shares(values) for name, values in one_way.items()}
+    def __init__(self, expected: Callable[[Clique], NDArray[np.float64]], per_cell: float = 0.0) -> None:
+        """``expected(clique)`` is E in rows, from noisy answers only; ``per_cell`` in rows."""
+        self._expected, self._per_cell = expected, per_cell
 
     def per_row(self, n: int | None) -> int:  # noqa: ARG002
         """1024 units to a row."""
@@ -62,10 +65,9 @@ class EdgeScore:
         return FIXED_POINT * (2 if unit.neighbors == "replace-one" else 1) * unit.rows_per_person
 
     def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:  # noqa: ARG002
-        """‖1024·c − round(1024·E)‖₁, a whole number."""
-        left, right = (self._shares[name] for name in clique)
-        expected = np.rint(FIXED_POINT * self._total * np.outer(left, right)).astype(np.int64)
-        return int(np.abs(FIXED_POINT * counts - expected).sum())
+        """‖1024·c − round(1024·E)‖₁ − round(1024·penalty), a whole number."""
+        expected = np.rint(FIXED_POINT * np.clip(self._expected(clique), 0, LARGEST)).astype(np.int64)
+        return int(np.abs(FIXED_POINT * counts - expected).sum()) - round(FIXED_POINT * self._per_cell * counts.size)
 
 
 class FeatureScore:
@@ -108,10 +110,3 @@ class FeatureScore:
         if n is not None or rows == 0:
             return total
         return FIXED_POINT * total // (2 * rows)
-
-
-def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Noisy counts as shares: nothing negative, summing to one; uniform where nothing is left."""
-    kept = np.maximum(values, 0.0)
-    total = kept.sum()
-    return kept / total if total > 0 else np.full(len(values), 1.0 / len(values))

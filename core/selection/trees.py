@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from core.graph.separations import Separation
 from core.privacy.allocation import Purse
 from core.privacy.curator import Curator
-from core.privacy.measurement import Clique, Measurement
+from core.privacy.measurement import Clique
 from core.privacy.scores import EdgeScore
 
 SEARCH_LIMIT = 300
@@ -27,7 +27,7 @@ def choose_tree(
     purse: Purse,
     share: float,
     separations: Sequence[Separation],
-    one_way: Sequence[Measurement],
+    score: EdgeScore,
     columns: Sequence[str] | None = None,
     linked: Sequence[Clique] = (),
     pool: str = "",
@@ -35,7 +35,7 @@ def choose_tree(
     """The edges of a tree (or a forest) over ``columns`` and the share of the budget left unspent.
 
     ``linked`` are pairs that are measured anyway: the frame counts them, the tree does not (loops with them are
-    welcome). Each step pays share/(steps at most), draws by the exponential mechanism with :class:`EdgeScore` among
+    welcome). Each step pays share/(steps at most), draws by the exponential mechanism with ``score`` among
     the edges the frame allows, and pays nothing where only one is left. Selection releases the choices only.
     """
     growth = Growth(tuple(curator.sizes), separations, columns, curator.sizes)
@@ -44,8 +44,6 @@ def choose_tree(
     steps = growth.parts - 1
     if steps < 1:
         return [], share
-    total = curator.rows if curator.rows is not None else float(np.mean([m.values.sum() for m in one_way]))
-    score = EdgeScore({m.clique[0]: m.values for m in one_way}, total)
     chosen: list[Clique] = []
     paid = 0
     while candidates := growth.candidates():

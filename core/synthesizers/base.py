@@ -9,7 +9,9 @@ from core.graph.frame import Frame
 from core.privacy.allocation import Purse
 from core.privacy.curator import Curator
 from core.privacy.measurement import Clique, Measurement
+from core.privacy.scores import EdgeScore
 from core.project import Plan
+from core.selection.expected import independent, noisy_total
 from core.selection.trees import choose_tree
 
 Report = Callable[[float, str], None]
@@ -51,7 +53,8 @@ def measure_tree(curator: Curator, plan: Plan, frame: Frame, report: Report) -> 
     report(0.0, "Counting every column")
     ones = curator.measure(purse.split(1 / 3, one_ways(curator)), "one-way")
     report(0.2, "Choosing the tree")
-    edges, unspent = choose_tree(curator, purse, 1 / 3, frame.separations, ones, pool="tree choice")
+    score = EdgeScore(independent(ones, noisy_total(curator, ones)))
+    edges, unspent = choose_tree(curator, purse, 1 / 3, frame.separations, score, pool="tree choice")
     report(0.7, "Counting the tree's pairs")
     share = 1 / 3 + unspent
     twos = curator.measure(purse.split(share, edges or one_ways(curator)), "two-way" if edges else "one-way")

@@ -27,7 +27,7 @@ def guess_column(name: str, column: TextColumn) -> Column:
     """One column's guess: numbers with many distinct values get about ten bins, all else categories."""
     values = [v for v in column.values if v != MISSING]
     missing = len(values) < len(column.values)
-    guessed: tuple[str, ...] = ("kind", "missing") if missing else ("kind",)
+    guessed = ("kind", "missing")
     numeric = bool(values) and all(_NUMBER.fullmatch(v) for v in values)
     numbers = [float(v) for v in values] if numeric else []
     if numeric and len(values) > FEW and all(math.isfinite(x) for x in numbers):

@@ -10,7 +10,6 @@ import csv
 import datetime as dt
 import gzip
 import io
-import itertools
 import math
 import zlib
 from collections.abc import Iterable, Sequence
@@ -24,7 +23,8 @@ from numpy.typing import NDArray
 from core.errors import TableError
 from core.schema import MISSING
 
-DELIMITERS = ",;\t|"
+DELIMITERS = "\t;|,"
+"""In the order in which they are tried; the first of equals wins."""
 MAX_BYTES = 1 << 30
 
 
@@ -126,47 +126,58 @@ def _first_line(error: Exception) -> str:
 
 
 def _utf8(data: bytes, shown: str) -> bytes:
-    """The text as UTF-8 without a byte-order mark; Latin-1 is accepted, binary is not."""
+    """The text as UTF-8 without a byte-order mark; Latin-1 is accepted, binary is not.
+
+    A line that is not UTF-8 is taken as Latin-1, line by line: what one row holds must not change how others read.
+    """
     if not data.strip():
         raise TableError(f"{shown} is empty; it needs a header line and at least one row")
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         try:
-            return data.decode("utf-16").encode()
+            data = data.decode("utf-16").encode()
         except UnicodeDecodeError:
             raise TableError(f"{shown} is damaged UTF-16 text") from None
     if b"\x00" in data:
         raise TableError(f"{shown} is not a text table (it holds binary data); give CSV, Parquet or Excel")
     data = data.removeprefix(b"\xef\xbb\xbf")
+    if data.count(b'"') % 2:
+        raise TableError(f"{shown} has a quote that is opened and never closed; rows after it would be swallowed")
     try:
         data.decode("utf-8")
         return data
     except UnicodeDecodeError:
-        text = data.decode("latin-1")
-    odd = sum(1 for c in text[:100_000] if ord(c) < 32 and c not in "\t\r\n\f")
-    if odd > len(text[:100_000]) / 100:
+        text = b"".join(map(_line_as_utf8, data.splitlines(keepends=True)))
+    head = text[:100_000].decode("utf-8", errors="ignore")
+    if sum(1 for c in head if ord(c) < 32 and c not in "\t\r\n\f") > len(head) / 100:
         raise TableError(f"{shown} is not a text table (it holds binary data); give CSV, Parquet or Excel")
-    return text.encode()
+    return text
+
+
+def _line_as_utf8(line: bytes) -> bytes:
+    try:
+        line.decode("utf-8")
+        return line
+    except UnicodeDecodeError:
+        return line.decode("latin-1").encode()
 
 
 def _header(text: bytes, shown: str) -> tuple[list[str], str]:
-    """Column names and the delimiter: the one that splits the first rows alike, and into the most cells."""
+    """Column names and the delimiter, from the header alone: a tab if it has one, else what splits it most often."""
     head = text[: 1 << 20].decode("utf-8", errors="ignore").lstrip("\r\n")
-    best: tuple[tuple[bool, int], list[str], str] = ((False, 0), [], ",")
+    best: list[str] = []
+    chosen = ","
     for delimiter in DELIMITERS:
         try:
-            rows = list(itertools.islice(csv.reader(io.StringIO(head, newline=""), delimiter=delimiter), 6))
+            row = next(csv.reader(io.StringIO(head, newline=""), delimiter=delimiter), [])
         except csv.Error:
             continue
-        widths = {len(row) for row in rows[:5] if row}  # a sixth row may be cut off where the head ends
-        if rows and rows[0]:
-            best = max(best, ((len(widths) == 1 and len(rows[0]) > 1, len(rows[0])), rows[0], delimiter), key=_first)
-    if not best[1]:
+        if len(row) > len(best):
+            best, chosen = row, delimiter
+        if delimiter == "\t" and len(row) > 1:
+            break
+    if not best:
         raise TableError(f"{shown} has no header line")
-    return best[1], best[2]
-
-
-def _first(item: tuple[tuple[bool, int], list[str], str]) -> tuple[bool, int]:
-    return item[0]
+    return best, chosen
 
 
 def _check_names(names: Sequence[str], shown: str) -> None:

@@ -24,6 +24,19 @@ class Table:
     codes: Mapping[str, NDArray[Any]]
     rows: int
 
+    def __post_init__(self) -> None:
+        """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""
+        kept = {}
+        for column in self.schema.columns:
+            codes = np.array(self.codes[column.name], dtype=smallest_unsigned(column.size))
+            if codes.shape != (self.rows,) or (self.rows and int(np.max(self.codes[column.name])) >= column.size):
+                raise TableError(
+                    f"column {column.name!r} does not fit its schema or the number of rows", column=column.name
+                )
+            codes.setflags(write=False)
+            kept[column.name] = codes
+        object.__setattr__(self, "codes", kept)
+
     @classmethod
     def encode(cls, text: TextTable, schema: Schema) -> Table:
         """A table as its schema sees it. Columns the schema does not name are left out.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 
 import numpy as np
 import pytest
@@ -12,12 +13,13 @@ from hypothesis import strategies as st
 from core.errors import BudgetError, SizeError
 from core.privacy.allocation import Purse
 from core.privacy.budget import Budget, Unit
-from core.privacy.curator import PrivateCurator, Rehearsal
+from core.privacy.curator import PrivateCurator, Rehearsal, Spending
 from core.privacy.scores import EdgeScore, FeatureScore
 from core.project import Plan
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 ONE = Unit()
+FLAT = EdgeScore(lambda pair: np.ones([SIZES[c] for c in pair]))
 
 
 class Counted:
@@ -46,9 +48,66 @@ def test_overspending_raises_before_anything_is_read():
         c.measure({("b",): 0.02, ("c",): 0.03})
     assert error.value.remaining == pytest.approx(0.04)
     with pytest.raises(BudgetError):
-        c.choose(EdgeScore({"a": np.ones(2), "b": np.ones(3)}, 5), [("a", "b")], 0.05, "edge")
+        c.choose(FLAT, [("a", "b")], 0.05, "edge")
     assert table.asked == [("a",)]
     assert c.spending.rho == 0.06
+
+
+def test_not_even_a_billionth_more_is_spent():
+    c, _ = curator(0.1)
+    with pytest.raises(BudgetError):
+        c.measure({("a",): 0.1 * (1 + 1e-9)})
+    c.measure({("a",): 0.1})
+
+
+def test_threads_cannot_spend_together_what_each_alone_could():
+    spending = Spending(1.0)
+    spending.debits = [1e-12] * 20_000
+    done = []
+
+    def spend():
+        try:
+            spending.debit([0.9])
+            done.append(1)
+        except BudgetError:
+            pass
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(done) == 1
+    assert spending.rho <= 1.0
+
+
+def test_only_proved_scores_are_evaluated():
+    c, table = curator()
+
+    class Thief(EdgeScore):
+        pass
+
+    with pytest.raises(TypeError, match="proved"):
+        c.choose(Thief(lambda pair: np.zeros((2, 3))), [("a", "b")], 0.01, "edge")
+    with pytest.raises(ValueError, match="pairs"):
+        c.choose(FLAT, [("a", "b", "c")], 0.01, "edge")
+    assert not table.asked
+    assert c.spending.rho == 0
+
+
+def test_a_table_that_miscounts_is_refused():
+    c, table = curator()
+    table.count = lambda clique: np.full(2, 50)
+    with pytest.raises(ValueError, match="miscounts"):
+        c.measure({("a",): 0.01})
+
+
+def test_expected_counts_cannot_overflow_a_score():
+    for wild in (1e300, -1e300):
+        score = EdgeScore(lambda pair, wild=wild: np.full((2, 3), wild))
+        one = np.array([[1, 0, 0], [0, 0, 0]])
+        moved = abs(score.value(("a", "b"), one, None) - score.value(("a", "b"), 0 * one, None))
+        assert moved <= score.sensitivity(Unit("add-remove"), None)
 
 
 @pytest.mark.parametrize("rho", [0.0, -0.1, math.nan, math.inf])
@@ -67,7 +126,7 @@ def test_too_large_a_marginal_is_refused_before_the_first_draw():
     with pytest.raises(SizeError, match="b × c would have 12 cells"):
         c.measure({("a",): 0.01, ("b", "c"): 0.01})
     with pytest.raises(SizeError):
-        c.choose(EdgeScore({n: np.ones(s) for n, s in SIZES.items()}, 5), [("a", "b"), ("b", "c")], 0.01, "edge")
+        c.choose(FLAT, [("a", "b"), ("b", "c")], 0.01, "edge")
     assert not table.asked
     assert c.spending.rho == 0
 
@@ -93,7 +152,7 @@ def test_a_clique_is_columns_in_schema_order(clique):
 
 def test_a_choice_counts_each_candidate_once_and_keeps_no_score():
     c, table = curator()
-    score = EdgeScore({n: np.ones(s) for n, s in SIZES.items()}, 24)
+    score = FLAT
     pairs = [("a", "b"), ("a", "c"), ("b", "c")]
     for _ in range(3):
         assert c.choose(score, pairs, 0.01, "edge") in pairs
@@ -160,7 +219,7 @@ def test_a_rehearsal_spends_the_same_and_reads_nothing():
     c, _ = curator(0.1)
     for x in (r, c):
         x.measure({("a",): 0.02, ("b",): 0.03}, "one-way")
-        x.choose(EdgeScore({n: np.ones(s) for n, s in SIZES.items()}, 24), [("a", "b"), ("a", "c")], 0.01, "edge")
+        x.choose(FLAT, [("a", "b"), ("a", "c")], 0.01, "edge")
     assert r.spending.rho == c.spending.rho
     assert [m.sigma for m in r.spending.measurements] == pytest.approx([m.sigma for m in c.spending.measurements])
     assert r.spending.choices[0].scale == pytest.approx(c.spending.choices[0].scale)

@@ -55,6 +55,37 @@ def test_measured_noise_has_the_booked_scale(unit):
     assert np.all(made.values == np.rint(made.values)), "counts are discrete"
 
 
+def test_two_way_counts_get_the_booked_noise_too():
+    """A clique of several columns is no exception, and every cell is drawn anew."""
+    shape, rho = (50, 80), 0.004
+    c = PrivateCurator(Fixed(np.full(shape, 3)), {"a": 50, "b": 80}, Unit(), Budget(1.0, 1e-9, 1.0), 10**6)
+    first, second = (c.measure({("a", "b"): rho})[0] for _ in range(2))
+    for made in (first, second):
+        draws = (made.values - 3).ravel()
+        assert scale_interval(draws, made.sigma)
+        assert not scale_interval(draws, made.sigma * 1.15)
+        assert not scale_interval(draws, made.sigma / 1.15)
+    assert scale_interval((first.values - second.values).ravel(), math.sqrt(2) * first.sigma)
+
+
+@pytest.mark.parametrize("factor", [0.8, 1.0, 1.25])
+def test_the_curators_choice_has_the_booked_odds(factor):
+    """From counts to choice: two pairs whose scores are a known number of rows apart."""
+
+    class Two(Fixed):
+        def count(self, clique):
+            return np.array([[8, 0], [0, 8]]) if clique == ("a", "b") else np.array([[4, 4], [4, 4]])
+
+    flat = EdgeScore(lambda pair: np.full((2, 2), 4.0))  # the scores are 16 rows and 0 rows
+    draws, rho = 4000, 0.0078
+    table = Two([[16, 0], [0, 0]])
+    c = PrivateCurator(table, dict.fromkeys("abc", 2), Unit(), Budget(1.0, 1e-9, rho * draws), 100)
+    wins = sum(c.choose(flat, [("a", "b"), ("b", "c")], rho * 0.999999, "edge") == ("a", "b") for _ in range(draws))
+    odds = 1 / (1 + math.exp(-16 * factor / c.spending.choices[0].scale))
+    p = stats.binomtest(wins, draws, odds).pvalue
+    assert p > FALSE_ALARM if factor == 1.0 else p < 1e-3
+
+
 def test_small_noise_is_a_discrete_gaussian():
     sigma = 1.3
     draws = noise.add_gaussian(np.zeros(20_000, dtype=np.int64), sigma)
@@ -82,7 +113,7 @@ def test_exponential_mechanism_chooses_with_the_booked_scale(factor):
 def test_choice_costs_what_is_booked(unit):
     rho = 0.02
     c = PrivateCurator(Fixed(np.full((3, 3), 5)), {"a": 3, "b": 3, "c": 3}, unit, Budget(1, 1e-9, 0.1), 10**6)
-    score = EdgeScore({n: np.full(3, 15.0) for n in "abc"}, 45.0)
+    score = EdgeScore(lambda pair: np.full((3, 3), 5.0))
     c.choose(score, [("a", "b"), ("b", "c")], rho, "tree edge")
     booked = c.spending.choices[0]
     k = unit.rows_per_person

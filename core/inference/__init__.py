@@ -1,0 +1,17 @@
+"""Inference: from noisy marginals to a graphical model, and from the model to marginals and rows. NumPy only."""
+
+from core.inference.estimation import estimate
+from core.inference.model import FitSummary, GraphicalModel
+from core.inference.problem import Zeros
+from core.inference.size import MAX_CELLS, Size, check_size, predict_size
+
+__all__ = [
+    "MAX_CELLS",
+    "FitSummary",
+    "GraphicalModel",
+    "Size",
+    "Zeros",
+    "check_size",
+    "estimate",
+    "predict_size",
+]

@@ -1,0 +1,125 @@
+"""Estimation: the distribution whose marginals fit noisy measurements best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from core.inference.elimination import Clique
+from core.inference.junction_tree import FloatArray
+from core.inference.metric import closed_form, links
+from core.inference.model import FitSummary, GraphicalModel
+from core.inference.problem import Problem, Zeros, pose
+from core.inference.sampling import Report
+from core.inference.solver import Solver
+from core.privacy.measurement import Measurement
+
+TOLERANCE = 1e-3
+"""The default relative duality gap."""
+
+MAX_ITERATIONS = 1000
+
+
+def estimate(
+    sizes: Mapping[str, int],
+    measurements: Sequence[Measurement],
+    total: float | None,
+    *,
+    zeros: Iterable[Zeros] = (),
+    start: GraphicalModel | None = None,
+    report: Report | None = None,
+    tolerance: float = TOLERANCE,
+    max_iterations: int = MAX_ITERATIONS,
+) -> GraphicalModel:
+    """The model that minimises Σ_c ‖μ_c − y_c‖²/(2σ_c²) over the marginals μ of a distribution with ``total`` rows.
+
+    ``sizes`` are all columns in schema order with their numbers of categories; columns in no measurement come
+    out uniform. ``total`` None estimates it from the measurements (`core.inference.problem.estimate_total`); below
+    one row it is taken as one. No distribution puts mass where a `Zeros` forbids it; those cliques belong
+    to the model's graph. ``start`` is an earlier model whose potentials are taken over where they fit.
+    ``report(fraction, message)`` is called as the fit goes on; an exception it raises ends the fit.
+
+    Stops when the duality gap, a certified bound on how far the objective is above the best possible, is at
+    most ``tolerance`` times the objective (or times 1, where the objective is smaller: differences in
+    log-likelihood below one thousandth mean nothing). ``fit`` of the result says whether it got there within
+    ``max_iterations``; if not, the best point met is returned.
+
+    Raises ``ValueError`` for a measurement that does not fit the columns, `core.errors.EspalierError` if the
+    impossibilities leave no row. Check sizes first (`check_size`): nothing is refused for its size here.
+
+    The method is in `core.inference.solver`; why it won, measured:
+    MEASURED
+    """
+    if not tolerance > 0:
+        raise ValueError(f"tolerance ({tolerance}) must be positive")
+    rules = tuple(zeros)
+    problem = pose(sizes, measurements, total, rules)
+    first = _closed_form(problem) if start is None else _transfer(problem, start)
+    solution = Solver(problem, tolerance, max_iterations, report).solve(first)
+    cliques = tuple(dict.fromkeys([*(m.clique for m in measurements), *(rule.clique for rule in rules)]))
+    if report is not None:
+        report(1.0, "Model fitted")
+    return GraphicalModel(
+        sizes=dict(sizes),
+        cliques=cliques,
+        potentials=_potentials(problem, solution.potentials, cliques, rules),
+        total=problem.total,
+        fit=FitSummary(
+            iterations=solution.iterations,
+            objective=solution.objective,
+            gap=solution.gap,
+            converged=solution.converged,
+            criterion=f"duality gap at most {tolerance:g} times max(1, objective)",
+        ),
+    )
+
+
+def _closed_form(problem: Problem) -> FloatArray:
+    """A cold start: the tree that the measurements hold, as if the pooled estimate were exact."""
+    floor = 0.3 * np.sqrt(problem.variance())
+    return closed_form(problem.regions, links(problem.regions), np.maximum(problem.target, floor))
+
+
+def _transfer(problem: Problem, start: GraphicalModel) -> FloatArray:
+    """A warm start: the potentials of another model, as far as they fit into the regions of this problem."""
+    regions = problem.regions
+    sizes = regions.tree.sizes
+    potentials = np.zeros(regions.size)
+    views = regions.views(potentials)
+    for clique, table in start.potentials.items():
+        if table.shape != tuple(sizes.get(name, 0) for name in clique):
+            continue
+        try:
+            place = regions.tree.place(clique)
+        except LookupError:
+            continue
+        home = regions.home(place.columns)
+        if home >= 0:
+            finite = np.where(np.isfinite(table), table, 0.0)
+            views[home] += place.inward(finite).reshape(regions.lift(place.columns, home))
+    return potentials
+
+
+def _potentials(
+    problem: Problem, flat: FloatArray, cliques: Sequence[Clique], zeros: Sequence[Zeros]
+) -> dict[Clique, FloatArray]:
+    """Potentials per clique that no other holds, in the clique's order, with −∞ where a rule forbids."""
+    regions = problem.regions
+    views = [view.copy() for view in regions.views(flat)]
+    maximal = set(regions.maximal)
+    for i, place in enumerate(regions.places):
+        if i not in maximal:
+            home = regions.home(place.columns, maximal)
+            views[home] += views[i].reshape(regions.lift(place.columns, home))
+    found: dict[Clique, FloatArray] = {}
+    for clique in cliques:
+        place = regions.tree.place(clique)
+        i = regions.index.get(place.columns, -1)
+        if i in maximal:
+            maximal.discard(i)
+            found[clique] = place.outward(views[i])
+    for rule in zeros:
+        table = found.get(rule.clique, np.zeros(rule.mask.shape))
+        found[rule.clique] = np.where(rule.mask, -np.inf, table)
+    return found

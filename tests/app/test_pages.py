@@ -1,0 +1,371 @@
+"""The pages, driven without a browser: empty states, the whole way on a sample, errors, and what must never happen."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.project import Project
+from pages.parts.session import KEY, Session
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("structure", "plan", "release", "diagnostics", "data")
+
+
+@pytest.fixture
+def app() -> AppTest:
+    return AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+
+
+def state(app: AppTest) -> Session:
+    found: Session = app.session_state[KEY]
+    return found
+
+
+def go(app: AppTest, page: str) -> AppTest:
+    app.switch_page(f"pages/{page}.py").run()
+    assert not app.exception, [e.value for e in app.exception]
+    return app
+
+
+def sample(app: AppTest, name: str) -> AppTest:
+    app.button(key=f"sample-{name}").click().run()
+    assert not app.exception
+    return app
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    next(b for b in app.button if b.label.startswith(label)).click().run()
+    assert not app.exception, [e.value for e in app.exception]
+    return app
+
+
+def finish(app: AppTest) -> AppTest:
+    """Wait for the session's job, then let the page take over what it made."""
+    if (job := state(app).job) is not None:
+        job.wait(60)
+        app.run()
+    assert not app.exception
+    return app
+
+
+def released(app: AppTest, name: str = "hiring") -> AppTest:
+    go(sample(app, name), "release")
+    return finish(press(app, "Spend"))
+
+
+def upload(app: AppTest, text: str, name: str = "people.csv") -> AppTest:
+    uploader = next(u for u in app.file_uploader if u.label == "Your table")
+    uploader.upload(name, text.encode(), "text/csv").run()
+    assert not app.exception
+    return app
+
+
+def people(rows: int = 60) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["Name of ward, old", "年齢", "out*come*"])
+    for i in range(rows):
+        writer.writerow([("A; b", "C")[i % 2], 20 + i, ("yes", "no")[i % 3 == 0]])
+    return out.getvalue()
+
+
+def words(app: AppTest) -> str:
+    return "\n".join(
+        str(e.value) for kind in ("markdown", "error", "warning", "info", "caption") for e in app.get(kind)
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_says_what_to_do_when_nothing_is_open(app: AppTest, page: str) -> None:
+    go(app, page)
+    labels = [b.label for b in app.button]
+    if page == "data":
+        assert {"Open readmission", "Open hiring", "Open social services"} <= set(labels)
+    else:
+        assert "Go to Data" in labels
+        press(app, "Go to Data")
+        assert any(b.key == "sample-hiring" for b in app.button)
+
+
+@pytest.mark.parametrize("name", ["readmission", "hiring", "services"])
+def test_every_page_shows_every_sample(app: AppTest, name: str) -> None:
+    sample(app, name)
+    for page in PAGES:
+        go(app, page)
+        assert not app.error
+    assert not state(app).drafts.get("schema_errors")
+    project = Project.load(ROOT / "sample_data" / f"{name}.json")
+    assert state(app).project == project, "looking at the pages changes nothing"
+
+
+def test_the_whole_way_on_a_sample(app: AppTest) -> None:
+    released(app, "hiring")
+    made = state(app).made
+    assert made is not None
+    facts = json.loads(made.files["release.json"])
+    assert facts["private"]
+    assert facts["spent"]["epsilon"] <= 1.0
+    assert made.files["synthetic.csv"].startswith(b"gender,")
+    assert made.files["report.html"].startswith(b"<!doctype html>")
+    assert Project.loads(made.files["project.json"]) == made.release.project
+    assert made.files["model.npz"][:2] == b"PK"
+
+    finish(press(go(app, "diagnostics"), "Compare"))
+    found = state(app).findings["Its own table"]
+    assert found["private"] is False
+    assert 0 < found["tstr"]["auc_synthetic"] <= 1
+    assert found["fairness"]["cmi_model"] < 1e-9
+    assert "Not private" in words(app)
+    assert len(app.get("plotly_chart")) >= 5
+
+
+def test_the_other_hospital(app: AppTest) -> None:
+    released(app, "readmission")
+    go(app, "diagnostics")
+    finish(press(app, "Test on the other hospital"))
+    tested = state(app).findings["The other hospital"]["tstr"]
+    assert tested["auc_synthetic"] > tested["auc_real"] + 0.1, "causes hold elsewhere, correlations do not"
+
+
+def test_reruns_and_visits_spend_nothing_and_draw_nothing(app: AppTest) -> None:
+    released(app)
+    made, spent = state(app).made, list(state(app).spent)
+    for page in ("plan", "release", "structure", "release", "diagnostics", "data", "release"):
+        go(app, page).run()
+    assert state(app).made is made
+    assert state(app).spent == spent
+
+
+def test_a_second_release_is_agreed_to_and_adds_up(app: AppTest) -> None:
+    released(app)
+    button = next(b for b in app.button if b.label.startswith("Spend"))
+    assert button.disabled
+    next(c for c in app.checkbox if "again" in c.label).check().run()
+    finish(press(app, "Spend"))
+    assert len(state(app).spent) == 2
+    assert "together" in words(app)
+
+
+def test_a_changed_plan_leaves_the_release_as_it_was(app: AppTest) -> None:
+    released(app)
+    made = state(app).made
+    go(app, "plan")
+    next(n for n in app.number_input if n.label.startswith("ε")).set_value(2.0).run()
+    go(app, "release")
+    assert state(app).made is made
+    assert "The project has changed since" in words(app)
+
+
+def test_rows_kept_back_are_tested_on(app: AppTest) -> None:
+    go(sample(app, "hiring"), "release")
+    app.select_slider[0].set_value(20).run()
+    assert "25 % more" in words(app)
+    finish(press(app, "Spend"))
+    made = state(app).made
+    assert made is not None
+    assert made.holdout is not None
+    assert (made.real.rows, made.holdout.rows) == (4800, 1200)
+    finish(press(go(app, "diagnostics"), "Compare"))
+    assert state(app).findings["The rows kept back"]["tstr"]["tested_on"] == "holdout"
+
+
+def test_cancelling_counts_as_spent(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    import core.release
+    from core.errors import Cancelled
+
+    def slow(*_: Any) -> None:
+        raise Cancelled("cancelled")
+
+    monkeypatch.setattr(core.release, "release", slow)
+    released(app)
+    assert state(app).made is None
+    assert [s.complete for s in state(app).spent] == [False]
+    assert "counts as spent" in words(app)
+
+
+def test_an_unexpected_error_shows_no_value_and_no_traceback(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    import core.release
+
+    def broken(*_: Any) -> None:
+        raise RuntimeError("row 17: Alice")
+
+    monkeypatch.setattr(core.release, "release", broken)
+    released(app)
+    assert "RuntimeError" in words(app)
+    assert "Alice" not in words(app)
+
+
+def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> None:
+    upload(app, people())
+    assert state(app).project is None, "nothing is read into a schema before it is asked for"
+    press(app, "Guess the columns")
+    project = state(app).project
+    assert project is not None
+    assert len(project.schema.guessed) == 3
+    assert "hold guesses" in words(app)
+    go(app, "release")
+    assert not any(b.label.startswith("Spend") for b in app.button)
+    go(app, "data")
+    press(app, "Tick all")
+    press(app, "Confirm the 3 ticked")
+    assert state(app).project.schema.guessed == ()
+    go(app, "release")
+    press(go(app, "plan"), "Use the open table")
+    assert state(app).rows == 60
+    finish(press(go(app, "release"), "Spend"))
+    made = state(app).made
+    assert made is not None
+    assert made.files["synthetic.csv"].decode().startswith('"Name of ward, old",年齢,out*come*')
+
+
+def test_typing_the_categories_oneself_confirms_them(app: AppTest) -> None:
+    press(upload(app, people()), "Guess the columns")
+    key = f"schema-{state(app).opened}-0"
+    app.session_state[key] = {
+        "edited_rows": {0: {"categories": '"A; b"; C; D'}},
+        "added_rows": [],
+        "deleted_rows": [],
+    }
+    app.run()
+    column = state(app).project.schema["Name of ward, old"]
+    assert column.categories == ("A; b", "C", "D")
+    assert "categories" not in column.guessed
+    assert "kind" in column.guessed
+
+
+def test_a_wrong_row_is_explained_and_kept_as_typed(app: AppTest) -> None:
+    sample(app, "hiring")
+    before = state(app).project
+    key = f"schema-{state(app).opened}-0"
+    app.session_state[key] = {
+        "edited_rows": {2: {"edges": "0; 5; x"}},
+        "added_rows": [],
+        "deleted_rows": [],
+    }
+    app.run()
+    assert "'x' is not a number" in words(app).replace("\\", "")
+    assert state(app).project == before
+    go(app, "plan")
+    assert "cannot be used yet" in words(app)
+    go(app, "data")
+    assert state(app).drafts["schema"].rows[2]["edges"] == "0; 5; x"
+
+
+def test_leaving_a_column_out_keeps_its_arrows_aside(app: AppTest) -> None:
+    sample(app, "hiring")
+    before = state(app).project
+    key = f"schema-{state(app).opened}-0"
+    app.session_state[key] = {"edited_rows": {0: {"use": False}}, "added_rows": [], "deleted_rows": []}
+    app.run()
+    assert "gender" not in state(app).project.schema
+    assert "Left out of everything" in words(app)
+    app.session_state[key] = {"edited_rows": {}, "added_rows": [], "deleted_rows": []}
+    app.run()
+    after = state(app).project
+    assert after.roles == before.roles
+    assert set(after.dag.edges) == set(before.dag.edges)
+
+
+def test_a_cycle_is_refused_and_nothing_is_lost(app: AppTest) -> None:
+    go(sample(app, "readmission"), "structure")
+    before = state(app).project.dag
+    effect = next(s for s in app.selectbox if s.label == "Effect")
+    effect.set_value("heart_failure").run()
+    causes = next(m for m in app.multiselect if m.label == "Causes of it")
+    causes.set_value([*causes.value, "readmitted"]).run()
+    assert "cycle" in words(app)
+    assert state(app).project.dag == before
+    go(app, "plan")
+    go(app, "structure")
+    causes = next(m for m in app.multiselect if m.label == "Causes of it")
+    assert "readmitted" in causes.value
+
+
+def test_a_column_moves_to_its_new_role(app: AppTest) -> None:
+    go(sample(app, "hiring"), "structure")
+    protected = next(m for m in app.multiselect if m.label == "Protected")
+    protected.set_value(["gender", "postcode"]).run()
+    roles = state(app).project.roles
+    assert roles.protected == ("gender", "postcode")
+    assert "postcode" not in roles.inadmissible
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"method": "mst", "fair": True}, "knows no fence"),
+        ({"method": "prism", "fair": False, "target": None}, "name the target"),
+        ({"neighbors": "add-remove"}, "delta cannot be 1/n²"),
+        ({"method": "prism", "fair": True, "target": "hobby"}, "must be an outcome column"),
+    ],
+)
+def test_conflicts_are_explained(app: AppTest, changes: dict[str, Any], text: str) -> None:
+    sample(app, "hiring")
+    state(app).change_plan(**changes)
+    go(app, "plan")
+    assert text in words(app).replace("\\", "")
+    for page in PAGES:
+        go(app, page)
+
+
+def test_a_wrong_delta_stays_in_its_field(app: AppTest) -> None:
+    go(sample(app, "hiring"), "plan")
+    field = next(t for t in app.text_input if t.label.startswith("δ"))
+    field.set_value("tiny").run()
+    assert "must be a number" in words(app)
+    go(app, "structure")
+    go(app, "plan")
+    assert next(t for t in app.text_input if t.label.startswith("δ")).value == "tiny"
+    assert state(app).project.plan.delta is None
+
+
+def test_what_was_open_can_be_brought_back(app: AppTest) -> None:
+    sample(app, "hiring")
+    state(app).change_plan(epsilon=0.3)
+    app.run()
+    sample(app, "services")
+    press(app, "Go back to")
+    assert state(app).project.name == "hiring"
+    assert state(app).project.plan.epsilon == 0.3
+
+
+def test_a_broken_file_is_named(app: AppTest) -> None:
+    upload(app, "a,b\n1,2,3\n", "broken.csv")
+    assert "broken.csv" in words(app).replace("\\", "")
+    assert any(b.key == "sample-hiring" for b in app.button)
+
+
+def test_no_private_value_before_it_is_asked_for(app: AppTest) -> None:
+    go(sample(app, "hiring"), "data")
+    shown = len(app.dataframe)
+    next(t for t in app.toggle if t.label.startswith("Show me the rows")).set_value(True).run()
+    assert len(app.dataframe) == shown + 2
+    assert "curator's eyes only" in words(app)
+
+
+def test_an_undeclared_value_is_not_shown_unasked(app: AppTest) -> None:
+    project = Project.load(ROOT / "sample_data" / "hiring.json")
+    from core.tables.read import read_table
+
+    text = (ROOT / "sample_data" / "hiring.csv").read_text().replace("job fair", "SECRET", 1)
+    go(sample(app, "hiring"), "data")
+    state(app).open(project, read_table(text.encode(), "hiring.csv"))
+    go(app, "data")
+    assert "does not allow" in words(app)
+    assert "SECRET" not in words(app)
+    next(t for t in app.toggle if t.label.startswith("Show me which")).set_value(True).run()
+    assert "SECRET" in words(app)
+
+
+def test_no_cache_is_shared_between_sessions() -> None:
+    for file in [ROOT / "app.py", *(ROOT / "pages").rglob("*.py")]:
+        source = file.read_text("utf-8")
+        assert "cache_data" not in source, file
+        assert "cache_resource" not in source, file

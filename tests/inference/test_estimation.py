@@ -1,0 +1,284 @@
+"""The fit against an exact solver on the whole joint table, and every input that must not break it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from graphs import SHAPES, joint_probabilities, marginal_matrix, project, random_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+
+from core.errors import EspalierError
+from core.inference import GraphicalModel, Zeros, estimate
+from core.privacy.measurement import Measurement
+
+
+def noisy(model, n, rng, sigma):
+    """Noisy counts of the model's cliques and of every column; ``sigma`` may be a function of the index."""
+    cliques = list(dict.fromkeys([*model.cliques, *((name,) for name in model.sizes)]))
+    scale = sigma if callable(sigma) else lambda _: sigma
+    return [
+        Measurement(
+            clique,
+            np.round(
+                model.marginal(clique) * n / model.total + rng.normal(0, scale(i), [model.sizes[c] for c in clique])
+            ),
+            scale(i),
+        )
+        for i, clique in enumerate(cliques)
+    ]
+
+
+def objective(model, measurements):
+    return sum(float(((model.marginal(m.clique) - m.values) ** 2).sum()) / (2 * m.sigma**2) for m in measurements)
+
+
+def exact_optimum(sizes, measurements, total, allowed=None):
+    """The least objective over all joint tables ≥ 0 with this total: nonnegative least squares."""
+    rows = [marginal_matrix(sizes, m.clique) / m.sigma for m in measurements]
+    aims = [m.values.ravel() / m.sigma for m in measurements]
+    width = rows[0].shape[1]
+    heavy = 1e4 / min(m.sigma for m in measurements)
+    matrix = np.vstack([*rows, np.full((1, width), heavy)])
+    if allowed is not None:
+        matrix = matrix[:, allowed]
+    joint, _ = nnls(matrix, np.concatenate([*aims, [heavy * total]]), maxiter=20_000)
+    return 0.5 * float(np.sum((matrix[:-1] @ joint - np.concatenate(aims)) ** 2))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("seed", range(5))
+def test_the_objective_is_the_best_possible(shape, seed):
+    rng = np.random.default_rng([SHAPES.index(shape), seed, 1])
+    truth = random_model(shape, rng, columns=5, largest=4)
+    sigma = float(rng.choice([1.0, 20.0, 300.0]))
+    measurements = noisy(truth, 2000, rng, sigma)
+    model = estimate(truth.sizes, measurements, 2000.0)
+    assert model.fit.converged
+    assert model.fit.objective == pytest.approx(objective(model, measurements), rel=1e-6, abs=1e-6)
+    best = exact_optimum(truth.sizes, measurements, 2000.0)
+    assert model.fit.objective - best <= model.fit.gap + 1e-6 * max(1.0, best)
+    assert model.fit.objective <= best + 1.01e-3 * max(1.0, best)
+
+
+@pytest.mark.parametrize("shape", ["tree", "forest", "triples"])
+def test_noise_that_differs_a_thousandfold(shape):
+    rng = np.random.default_rng(5)
+    for _ in range(4):
+        truth = random_model(shape, rng, columns=4, largest=3)
+        measurements = noisy(truth, 5000, rng, lambda i: 1.0 if i % 2 else 1000.0)
+        model = estimate(truth.sizes, measurements, 5000.0)
+        best = exact_optimum(truth.sizes, measurements, 5000.0)
+        assert model.fit.objective <= best + 0.01 * max(1.0, best)
+
+
+def test_without_noise_a_tree_is_recovered():
+    rng = np.random.default_rng(6)
+    for _ in range(10):
+        truth = random_model("tree", rng, columns=5, largest=4)
+        measurements = [Measurement(c, truth.marginal(c), 0.01) for c in truth.cliques]
+        model = estimate(truth.sizes, measurements, truth.total)
+        joint, _ = joint_probabilities(truth)
+        np.testing.assert_allclose(model.marginal(tuple(truth.sizes)), joint * truth.total, atol=1e-2)
+
+
+def test_forbidden_cells_stay_exactly_zero():
+    rng = np.random.default_rng(7)
+    truth = random_model("cycle", rng, columns=4, largest=4)
+    while len(truth.sizes) < 4 or min(truth.sizes.values()) < 2:
+        truth = random_model("cycle", rng, columns=4, largest=4)
+    names = list(truth.sizes)
+    measurements = noisy(truth, 1000, rng, 15.0)
+    mask = np.zeros((truth.sizes[names[0]], truth.sizes[names[2]]), dtype=bool)
+    mask[0, :] = True
+    mask[-1, -1] = True
+    rule = Zeros((names[0], names[2]), mask)
+    model = estimate(truth.sizes, measurements, 1000.0, zeros=[rule])
+    assert not model.marginal(rule.clique)[mask].any()
+    assert model.marginal(rule.clique).sum() == pytest.approx(1000.0)
+    assert rule.clique in model.cliques
+    allowed = ~mask[np.ix_(range(mask.shape[0]), range(mask.shape[1]))]
+    shape = [truth.sizes[n] if n in rule.clique else 1 for n in names]
+    flat = np.broadcast_to(allowed.reshape(shape), list(truth.sizes.values())).ravel()
+    best = exact_optimum(truth.sizes, measurements, 1000.0, flat)
+    assert model.fit.objective <= best * 1.001 + 1e-6
+    rows = model.sample(5000, np.random.default_rng(0))
+    assert not mask[rows[names[0]], rows[names[2]]].any()
+    first = dict.fromkeys(names, 0)
+    assert model.log_likelihood({name: [code] for name, code in first.items()})[0] == -np.inf
+
+
+def test_contradicting_impossibilities_are_refused():
+    everything = Zeros(("a", "b"), np.ones((2, 2), dtype=bool))
+    with pytest.raises(EspalierError, match="leave no possible row"):
+        estimate({"a": 2, "b": 2}, [], 10.0, zeros=[everything])
+    pair = [Zeros(("a", "b"), np.eye(2, dtype=bool)), Zeros(("a", "b"), ~np.eye(2, dtype=bool))]
+    with pytest.raises(EspalierError, match="leave no possible row"):
+        estimate({"a": 2, "b": 2}, [], 10.0, zeros=pair)
+
+
+def test_totals():
+    sizes = {"a": 2, "b": 3}
+    precise = Measurement(("a",), np.array([60.0, 41.0]), 1.0)
+    vague = Measurement(("b",), np.array([500.0, 0.0, 0.0]), 1000.0)
+    assert estimate(sizes, [precise, vague], None).total == pytest.approx(101.0, abs=0.01)
+    negative = Measurement(("b",), np.array([-5.0, -1.0, 2.0]), 4.0)
+    for total in (None, -3.0, 0.0):
+        model = estimate(sizes, [negative], total)
+        assert model.total == 1.0
+        assert model.marginal(("a", "b")).sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="total"):
+        estimate(sizes, [], float("nan"))
+
+
+def test_what_must_not_break():
+    sizes = {"a": 3, "b": 1, "c": 2, "d": 4}
+    zero = estimate(sizes, [Measurement(("a", "c"), np.zeros((3, 2)), 5.0)], None)
+    assert zero.marginal(("a", "c")).sum() == pytest.approx(1.0)
+    nothing = estimate(sizes, [], 12.0)
+    np.testing.assert_allclose(nothing.marginal(("a", "c")), 2.0)
+    assert nothing.fit.converged
+    assert nothing.cliques == ()
+    single = estimate({"a": 3}, [Measurement(("a",), np.array([5.0, -2.0, 1.0]), 1.0)], 6.0)
+    assert single.marginal(("a",))[0] == pytest.approx(5.0, abs=0.01)
+    alone = estimate(sizes, [Measurement(("b",), np.array([9.0]), 2.0)], 10.0)
+    assert alone.fit.objective == pytest.approx(0.125)
+    empty = estimate({}, [], 3.0)
+    assert empty.marginal(()) == 3.0
+    overall = estimate(sizes, [Measurement((), np.array(20.0), 2.0)], None)
+    assert overall.total == pytest.approx(20.0)
+    wide = estimate({"x": 1000, "y": 2}, [Measurement(("x", "y"), np.ones((1000, 2)), 3.0)], 2000.0)
+    np.testing.assert_allclose(wide.marginal(("x",)), 2.0, rtol=1e-2)
+
+
+def test_repeated_contained_and_reordered_measurements_add_up():
+    sizes = {"a": 2, "b": 3}
+    table = np.array([[10.0, 20.0, 30.0], [5.0, 15.0, 20.0]])
+    pair = Measurement(("a", "b"), table, 2.0)
+    turned = Measurement(("b", "a"), table.T, 2.0)
+    twice = estimate(sizes, [pair, turned, pair], 100.0, tolerance=1e-9)
+    np.testing.assert_allclose(twice.marginal(("a", "b")), table, atol=1e-3)
+    sharp = Measurement(("a",), np.array([70.0, 30.0]), 0.001)
+    both = estimate(sizes, [pair, sharp], 100.0)
+    np.testing.assert_allclose(both.marginal(("a",)), [70.0, 30.0], atol=0.01)
+    np.testing.assert_allclose(both.marginal(("a", "b"))[0], table[0] + 10 / 3, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("measurement", "text"),
+    [
+        (Measurement(("a",), np.zeros(3), 1.0), r"the table of \(a\) has shape \(3,\), its columns have sizes \(2,\)"),
+        (Measurement(("a", "z"), np.zeros((2, 2)), 1.0), r"\(a, z\) names a column that does not exist: z"),
+        (Measurement(("a", "a"), np.zeros((2, 2)), 1.0), r"\(a, a\) names a column twice"),
+        (Measurement(("a",), np.zeros(2), 0.0), r"sigma \(0.0\) must be positive"),
+        (Measurement(("a",), np.array([1.0, np.nan]), 1.0), r"the counts of \(a\) are not all finite"),
+    ],
+)
+def test_measurements_that_do_not_fit_are_refused(measurement, text):
+    with pytest.raises(ValueError, match=text):
+        estimate({"a": 2, "b": 2}, [measurement], 10.0)
+
+
+def test_a_warm_start_needs_fewer_steps_and_keeps_what_fits():
+    rng = np.random.default_rng(8)
+    truth = random_model("cycle", rng, columns=6, largest=5)
+    measurements = noisy(truth, 3000, rng, 10.0)
+    cold = estimate(truth.sizes, measurements, 3000.0)
+    warm = estimate(truth.sizes, measurements, 3000.0, start=cold)
+    assert warm.fit.iterations <= cold.fit.iterations
+    assert warm.fit.objective == pytest.approx(cold.fit.objective, rel=3e-3, abs=1e-3)
+    other = estimate({"new": 3, **truth.sizes}, measurements[:1], 3000.0, start=cold)
+    assert other.fit.converged
+
+
+def test_progress_is_told_and_cancels():
+    rng = np.random.default_rng(9)
+    truth = random_model("clique", rng, columns=6, largest=4)
+    measurements = noisy(truth, 3000, rng, 30.0)
+    told = []
+    estimate(truth.sizes, measurements, 3000.0, report=lambda fraction, message: told.append((fraction, message)))
+    fractions = [fraction for fraction, _ in told]
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
+
+    def cancel(fraction, message):
+        raise InterruptedError(message)
+
+    with pytest.raises(InterruptedError):
+        estimate(truth.sizes, measurements, 3000.0, report=cancel)
+
+
+def test_too_few_iterations_are_admitted():
+    rng = np.random.default_rng(10)
+    truth = random_model("clique", rng, columns=5, largest=4)
+    model = estimate(truth.sizes, noisy(truth, 3000, rng, 30.0), 3000.0, max_iterations=1, tolerance=1e-9)
+    assert not model.fit.converged
+    assert model.fit.gap > 0
+    assert model.fit.criterion == "duality gap at most 1e-09 times max(1, objective)"
+
+
+def separated(cliques, left, right, middle):
+    """Whether every path from ``left`` to ``right`` in the graph of the cliques meets ``middle``."""
+    reached, waiting = {left}, [left]
+    while waiting:
+        here = waiting.pop()
+        for clique in cliques:
+            if here in clique:
+                fresh = set(clique) - reached - middle
+                reached |= fresh
+                waiting.extend(fresh)
+    return right not in reached
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(0, 10**9), st.sampled_from(SHAPES), st.sampled_from([0.5, 20.0, 500.0]))
+def test_separation_in_the_graph_is_independence_in_the_model(seed, shape, sigma):
+    rng = np.random.default_rng(seed)
+    truth = random_model(shape, rng, columns=6, largest=4)
+    model = estimate(truth.sizes, noisy(truth, 1000, rng, sigma), 1000.0)
+    names = list(truth.sizes)
+    for i, left in enumerate(names):
+        for right in names[i + 1 :]:
+            rest = [name for name in names if name not in (left, right)]
+            middle = set(rng.permutation(rest)[: rng.integers(0, len(rest) + 1)].tolist())
+            if separated(model.cliques, left, right, middle):
+                assert model.cmi((left,), (right,), tuple(middle)) <= 1e-9
+
+
+def test_agreement_with_private_pgm():
+    pytest.importorskip("mbi")
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        import mbi
+        from mbi.estimation import MirrorDescent
+        from mbi.marginal_loss import LinearMeasurement
+
+        rng = np.random.default_rng(11)
+        truth = random_model("tree", rng, columns=4, largest=4)
+        while len(truth.sizes) < 4:
+            truth = random_model("tree", rng, columns=4, largest=4)
+        measurements = noisy(truth, 2000, rng, 10.0)
+        theirs = MirrorDescent().estimate(
+            mbi.Domain(list(truth.sizes), list(truth.sizes.values())),
+            [LinearMeasurement(m.values.ravel(), m.clique, stddev=m.sigma) for m in measurements],
+            known_total=2000.0,
+        )
+        ours = estimate(truth.sizes, measurements, 2000.0, tolerance=1e-6)
+        for m in measurements:
+            np.testing.assert_allclose(ours.marginal(m.clique), np.asarray(theirs.project(m.clique).values), atol=2.0)
+
+
+def test_the_model_is_the_projection_of_its_joint():
+    rng = np.random.default_rng(12)
+    truth = random_model("grid", rng, columns=5, largest=3)
+    model = estimate(truth.sizes, noisy(truth, 500, rng, 5.0), 500.0)
+    assert isinstance(model, GraphicalModel)
+    joint, _ = joint_probabilities(model)
+    for clique in model.cliques:
+        np.testing.assert_allclose(model.marginal(clique), 500 * project(model, joint, clique), atol=1e-6)
