@@ -133,7 +133,8 @@ def _frame(facts: Mapping[str, Any]) -> str:
 def _measurements(facts: Mapping[str, Any]) -> str:
     rows = [
         f"<tr><td>{' × '.join(map(escape, m['columns']))}</td><td>{escape(m['pool'])}</td>"
-        f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td><td class="n">{m["sigma"]:.4g}</td></tr>'
+        f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td>'
+        f'<td class="n">{m["sigma"]:.4g}</td></tr>'
         for m in facts["measurements"]
     ]
     return _table(

@@ -28,11 +28,12 @@ def estimate(
     *,
     zeros: Iterable[Zeros] = (),
     start: GraphicalModel | None = None,
+    smoothing: float = 0.0,
     report: Report | None = None,
     tolerance: float = TOLERANCE,
     max_iterations: int = MAX_ITERATIONS,
 ) -> GraphicalModel:
-    """The model that minimises Σ_c ‖μ_c − y_c‖²/(2σ_c²) over the marginals μ of a distribution with ``total`` rows.
+    """The model of ``total`` rows whose marginals μ minimise Σ_c ‖μ_c − y_c‖²/(2σ_c²).
 
     ``sizes`` are all columns in schema order with their numbers of categories; columns in no measurement come
     out uniform. ``total`` None estimates it from the measurements (`core.inference.problem.estimate_total`); below
@@ -48,15 +49,33 @@ def estimate(
     Raises ``ValueError`` for a measurement that does not fit the columns, `core.errors.EspalierError` if the
     impossibilities leave no row. Check sizes first (`check_size`): nothing is refused for its size here.
 
-    The method is in `core.inference.solver`; why it won, measured:
-    MEASURED
+    ``smoothing`` > 0 adds λ N KL(p ‖ uniform) to the objective, λ = smoothing / (median noise scale). The best
+    fit to noise follows the noise; where most cells are noise a smoother one is nearer to the truth. With 0.3,
+    on a generated table of Adult's shape, σ = 60 (``benchmarks.inference smoothing``), the mean clique error changed
+    from 0.091 to 0.082 (star and six triples), 0.0486 to 0.0465 (tree), 0.0107 to 0.0108 (star), and the fit takes
+    a tenth of the steps. ``fit.objective`` is the plain one, ``fit.gap`` that of the smoothed problem.
+
+    The method is in `core.inference.solver`. It won by measurement (``python -m benchmarks.inference algorithms``):
+    sweeps over the junction tree until the objective is within 0.1 % of the best, 12 columns of Adult's shape:
+
+    ====================================  ======  ======  =========  ========
+    algorithm                             star    tree    star+tree  star+six
+    ====================================  ======  ======  =========  ========
+    proximal point, L-BFGS, tree metric        5      11         31        27
+    the same without the tree metric        1535  >13548     >14168    >13877
+    L-BFGS on one regularised dual            25    4943       4668     >6547
+    mirror descent with line search         2074   >5000      >5000     >5000
+    ====================================  ======  ======  =========  ========
     """
+    if not smoothing >= 0:
+        raise ValueError(f"smoothing ({smoothing}) must not be negative")
     if not tolerance > 0:
         raise ValueError(f"tolerance ({tolerance}) must be positive")
     rules = tuple(zeros)
     problem = pose(sizes, measurements, total, rules)
     first = _closed_form(problem) if start is None else _transfer(problem, start)
-    solution = Solver(problem, tolerance, max_iterations, report).solve(first)
+    solver = Solver(problem, tolerance, max_iterations, report)
+    solution = solver.smoothed(first, smoothing) if smoothing else solver.solve(first)
     cliques = tuple(dict.fromkeys([*(m.clique for m in measurements), *(rule.clique for rule in rules)]))
     if report is not None:
         report(1.0, "Model fitted")
@@ -70,7 +89,8 @@ def estimate(
             objective=solution.objective,
             gap=solution.gap,
             converged=solution.converged,
-            criterion=f"duality gap at most {tolerance:g} times max(1, objective)",
+            criterion=f"duality gap at most {tolerance:g} times max(1, objective)"
+            + (f", smoothing {smoothing:g}" if smoothing else ""),
         ),
     )
 

@@ -33,7 +33,7 @@ from core.inference.metric import inverse_curvature, levels, links
 from core.inference.problem import Problem, inner
 from core.inference.sampling import Report
 
-MEMORY = 50
+MEMORY = 30
 HISTORY_BYTES = 400_000_000
 """Steps that L-BFGS remembers, and the memory they may take."""
 
@@ -147,6 +147,28 @@ class Solver:
         gap = max(lowest - self.bounds.best, 0.0) if problem.regions.size else 0.0
         done = gap <= self.tolerance * max(1.0, lowest)
         return Solution(best.potentials, lowest, gap, iteration, self.sweeps, done)
+
+    def smoothed(self, potentials: FloatArray, smoothing: float) -> Solution:
+        """The minimum of f(μ) + λ N KL(p ‖ uniform) with λ = ``smoothing`` over the median noise scale.
+
+        One proximal step around the uniform distribution. Its duality gap is the error of the marginals in
+        the norm of f.
+        """
+        problem = self.problem
+        task = Subproblem(problem, np.zeros_like(potentials), smoothing / problem.noise())
+        point = self._sweep(potentials, problem.smooth(potentials))
+        iteration = 0
+        while True:
+            objective, gap = problem.objective(point.marginals), problem.norm(task.gradient(point))
+            accepted = self.tolerance * max(1.0, objective)
+            if self.report is not None:
+                self.progress = max(self.progress, min(accepted / max(gap, accepted), 1.0))
+                self.report(self.progress, f"Fitting: step {iteration}, gap {gap / max(1.0, objective):.1%}")
+            moved = self._step(task, point) if gap > accepted and iteration < self.max_iterations else None
+            if moved is None:
+                return Solution(point.potentials, objective, gap, iteration, self.sweeps, gap <= accepted)
+            point = moved
+            iteration += 1
 
     def _sweep(self, potentials: FloatArray, smoothed: FloatArray) -> Point:
         self.sweeps += 1

@@ -180,7 +180,8 @@ def test_cancelling_counts_as_spent(app: AppTest, monkeypatch: pytest.MonkeyPatc
     import core.release
     from core.errors import Cancelled
 
-    def slow(*_: Any) -> None:
+    def slow(*given: Any) -> None:
+        given[2](0.1, "Counting")
         raise Cancelled("cancelled")
 
     monkeypatch.setattr(core.release, "release", slow)
@@ -200,6 +201,7 @@ def test_an_unexpected_error_shows_no_value_and_no_traceback(app: AppTest, monke
     released(app)
     assert "RuntimeError" in words(app)
     assert "Alice" not in words(app)
+    assert state(app).spent == [], "it failed before anything was drawn"
 
 
 def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> None:

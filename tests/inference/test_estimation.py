@@ -202,7 +202,7 @@ def test_progress_is_told_and_cancels():
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1.0
 
-    def cancel(fraction, message):
+    def cancel(_fraction, message):
         raise InterruptedError(message)
 
     with pytest.raises(InterruptedError):
@@ -282,3 +282,23 @@ def test_the_model_is_the_projection_of_its_joint():
     joint, _ = joint_probabilities(model)
     for clique in model.cliques:
         np.testing.assert_allclose(model.marginal(clique), 500 * project(model, joint, clique), atol=1e-6)
+
+
+def test_smoothing_trades_fit_for_evenness():
+    rng = np.random.default_rng(13)
+    truth = random_model("clique", rng, columns=5, largest=4)
+    while len(truth.sizes) < 5:
+        truth = random_model("clique", rng, columns=5, largest=4)
+    measurements = noisy(truth, 3000, rng, 30.0)
+    plain = estimate(truth.sizes, measurements, 3000.0)
+    previous = plain.fit.objective
+    for smoothing in (0.3, 1.0, 3.0):
+        smooth = estimate(truth.sizes, measurements, 3000.0, smoothing=smoothing)
+        assert smooth.fit.converged
+        assert smooth.fit.objective > previous * 0.999
+        previous = smooth.fit.objective
+    uniform = 3000.0 / np.prod(list(truth.sizes.values()))
+    even = estimate(truth.sizes, measurements, 3000.0, smoothing=1e6)
+    np.testing.assert_allclose(even.marginal(tuple(truth.sizes)), uniform, rtol=0.05)
+    with pytest.raises(ValueError, match=r"smoothing \(-1\) must not be negative"):
+        estimate(truth.sizes, measurements, 3000.0, smoothing=-1)

@@ -110,7 +110,7 @@ def test_progress_is_told_and_cancels():
     assert told == sorted(told)
     assert told[-1] == 1.0
 
-    def cancel(fraction, message):
+    def cancel(_fraction, message):
         raise InterruptedError(message)
 
     with pytest.raises(InterruptedError):

@@ -1,0 +1,15 @@
+"""The door: page configuration and navigation, nothing else. Start with ``streamlit run app.py``."""
+
+import streamlit as st
+
+st.set_page_config(page_title="Espalier", page_icon="🌿", layout="wide")
+
+st.navigation(
+    [
+        st.Page("pages/data.py", title="Data", icon=":material/table_view:", default=True),
+        st.Page("pages/structure.py", title="Structure", icon=":material/account_tree:"),
+        st.Page("pages/plan.py", title="Plan", icon=":material/tune:"),
+        st.Page("pages/release.py", title="Release", icon=":material/publish:"),
+        st.Page("pages/diagnostics.py", title="Diagnostics", icon=":material/monitoring:"),
+    ]
+).run()

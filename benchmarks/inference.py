@@ -1,0 +1,370 @@
+"""Races and scaling of the inference engine: ``python -m benchmarks.inference COMMAND``, or ``all`` of them.
+
+Every command prints what it measured and, where there is another side, the ratio. CPU seconds are user + system.
+``peer`` needs mbi; ``--data`` takes a CSV of integer codes with a header (the private-pgm Adult file) in place
+of the generated table of Adult's shape.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pickle
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+
+SHAPE = {
+    "age": 8, "workclass": 9, "education": 16, "marital": 7, "occupation": 15, "relationship": 6,
+    "race": 5, "sex": 2, "gain": 8, "loss": 8, "hours": 8, "income": 2,
+}  # fmt: skip
+SIGMA = 60.0
+
+
+def generated(sizes, n, rng, parents=2):
+    """A table from a random Bayesian network with skewed conditionals."""
+    names, table = list(sizes), {}
+    for i, name in enumerate(names):
+        held = rng.choice(i, min(i, parents), replace=False)
+        group = np.zeros(n, dtype=int)
+        for j in held:
+            group = group * sizes[names[j]] + table[names[j]]
+        shares = rng.dirichlet(np.full(sizes[name], 0.4), int(group.max()) + 1)
+        ladder = np.cumsum(shares, axis=1)
+        point = rng.random(n)
+        table[name] = np.minimum((point[:, None] > ladder[group]).sum(1), sizes[name] - 1)
+    return table
+
+
+def from_csv(path):
+    """The first 39,073 rows of an integer-coded table; columns of more than 50 codes in 8 quantile bins."""
+    codes = np.genfromtxt(path, delimiter=",", names=True, dtype=int, deletechars="")
+    keep = [name for name in codes.dtype.names if name not in ("fnlwgt", "native-country")]
+    table, sizes = {}, {}
+    for name in keep:
+        column = codes[name][:39_073]
+        if column.max() >= 50:
+            edges = np.unique(np.quantile(column, np.linspace(0, 1, 9)))[1:-1]
+            column = np.searchsorted(edges if len(edges) else [1], column, side="right")
+        table[name], sizes[name] = column, max(int(column.max()) + 1, 2)
+    return table, sizes
+
+
+def count(table, sizes, clique):
+    shape = [sizes[name] for name in clique]
+    flat = np.ravel_multi_index([table[name] for name in clique], shape)
+    return np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape).astype(float)
+
+
+def spanning_tree(table, sizes):
+    """The maximum spanning tree of mutual information."""
+    def information(pair):
+        p = count(table, sizes, pair)
+        p /= p.sum()
+        q = p.sum(1, keepdims=True) * p.sum(0, keepdims=True)
+        return float(np.sum(p[p > 0] * np.log(p[p > 0] / q[p > 0])))
+
+    group, tree = {name: name for name in sizes}, []
+    for a, b in sorted(combinations(sizes, 2), key=information, reverse=True):
+        if group[a] != group[b]:
+            tree.append((a, b))
+            old = group[b]
+            group = {name: group[a] if g == old else g for name, g in group.items()}
+    return tree
+
+
+def workloads(table, sizes):
+    names, target = list(sizes), list(sizes)[-1]
+    star = [(name, target) for name in names[:-1]]
+    tree = spanning_tree(table, sizes)
+    six = [(0, 1, 2), (3, 5, 6), (1, 4, 11), (2, 4, 10), (7, 8, 9), (5, 10, 11)]
+    both = star + [pair for pair in tree if pair not in star]
+    return {
+        "star": star,
+        "tree": tree,
+        "star+tree": both,
+        "star+six": star + [tuple(names[i] for i in triple) for triple in six],
+    }
+
+
+def measure(table, sizes, cliques, rng, sigma=SIGMA):
+    """(clique, noisy counts, sigma, true counts) of every column and every clique."""
+    out = []
+    for clique in [*((name,) for name in sizes), *cliques]:
+        truth = count(table, sizes, clique)
+        out.append((clique, np.round(truth + rng.normal(0, sigma, truth.shape)), sigma, truth))
+    return out
+
+
+def cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def fit_ours(sizes, measured, total):
+    from core.inference import estimate
+    from core.privacy.measurement import Measurement
+
+    model = estimate(sizes, [Measurement(c, y, s) for c, y, s, _ in measured], total)
+    return model, lambda clique: model.marginal(clique)
+
+
+def fit_mbi(sizes, measured, total):
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        jax.config.update("jax_enable_compilation_cache", False)
+        import mbi
+
+    estimator = mbi.estimation.MirrorDescent()
+    domain = mbi.Domain(list(sizes), list(sizes.values()))
+    data = [mbi.LinearMeasurement(y.ravel(), c, stddev=s) for c, y, s, _ in measured]
+    model = estimator.estimate(domain, mbi.marginal_loss.from_linear_measurements(data, domain), total)
+    return model, lambda clique: np.asarray(model.project(clique).datavector(flatten=False))
+
+
+def side(which: str, path: Path) -> None:
+    """One fresh process: fit and sample cold, then fit another structure and the first one again, other noise.
+
+    Reading the measured marginals is part of the time: JAX computes when it is asked.
+    """
+    job = pickle.loads(path.read_bytes())
+    fit = fit_ours if which == "ours" else fit_mbi
+    sizes, total, n = job["sizes"], job["total"], int(job["total"])
+    found = []
+    for i, measured in enumerate(job["fits"]):
+        before = cpu() if i else 0.0
+        model, marginal = fit(sizes, measured, total)
+        if i == 0:
+            if which == "ours":
+                model.sample(n, np.random.default_rng(0), rounded=True)
+            else:
+                model.synthetic_data(n)
+        answers = [np.asarray(marginal(c)) for c, *_ in measured]
+        fitted = cpu()
+        loss = sum(float(((a - y) ** 2).sum()) / (2 * s**2) for a, (_, y, s, _) in zip(answers, measured, strict=True))
+        error = np.mean([np.abs(a - t).sum() / total for a, (_, _, _, t) in zip(answers, measured, strict=True)])
+        found.append({"cpu": fitted - before, "objective": loss, "error": float(error)})
+    print(json.dumps(found))
+
+
+def peer(data: str | None) -> None:
+    """Both sides on the same measurements, each in a fresh process."""
+    rng = np.random.default_rng(0)
+    table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)
+    works = workloads(table, sizes)
+    names = list(sizes)
+    chain = list(pairwise(names))
+    print(f"{'workload':10} {'fit':16} {'ours CPU s':>10} {'mbi CPU s':>10} {'ratio':>7} "
+          f"{'ours objective':>14} {'mbi objective':>14} {'excess':>8} {'ours error':>10} {'mbi error':>10}")
+    for name, cliques in works.items():
+        fits = [measure(table, sizes, shape, rng) for shape in (cliques, chain, cliques)]
+        with tempfile.TemporaryDirectory() as folder:
+            job = Path(folder) / "job.pickle"
+            job.write_bytes(pickle.dumps({"sizes": sizes, "total": float(len(table[names[0]])), "fits": fits}))
+            sides = {}
+            for which in ("ours", "mbi"):
+                done = subprocess.run(
+                    [sys.executable, "-m", "benchmarks.inference", "side", which, str(job)],
+                    capture_output=True, text=True, check=True,
+                )  # fmt: skip
+                sides[which] = json.loads(done.stdout.splitlines()[-1])
+        for label, ours, mbi in zip(("cold + rows", "new structure", "known structure"), *sides.values(), strict=True):
+            best = min(ours["objective"], mbi["objective"])
+            print(f"{name:10} {label:16} {ours['cpu']:10.2f} {mbi['cpu']:10.2f} {mbi['cpu'] / ours['cpu']:6.1f}x "
+                  f"{ours['objective']:14.3f} {mbi['objective']:14.3f} {ours['objective'] / best - 1:8.2%} "
+                  f"{ours['error']:10.5f} {mbi['error']:10.5f}", flush=True)
+
+
+def timed(sizes, cliques, n, rng, sigma=100.0, singles=True):
+    """CPU seconds of fit and of ``n`` rows on generated data; the model."""
+    table = generated(sizes, n, rng, parents=1)
+    measured = measure(table, sizes, cliques, rng, sigma)[0 if singles else len(sizes) :]
+    start = cpu()
+    model, _ = fit_ours(sizes, measured, float(n))
+    fitted = cpu()
+    model.sample(n, rng)
+    return fitted - start, cpu() - fitted, model
+
+
+def random_tree(names, rng):
+    return [(names[int(rng.integers(0, i))], names[i]) for i in range(1, len(names))]
+
+
+def wide() -> None:
+    rng = np.random.default_rng(1)
+    sizes = {f"c{i}": int(rng.choice([2, 4, 8, 16, 32])) for i in range(200)}
+    names = list(sizes)
+    for label, cliques in (("tree", random_tree(names, rng)), ("star", [(names[0], other) for other in names[1:]])):
+        fit, rows, model = timed(sizes, cliques, 50_000, rng)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        print(f"200 columns × 50,000 rows, {label}: fit {fit:.2f} s, rows {rows:.2f} s CPU, peak {peak:.2f} GB, "
+              f"{model.fit.iterations} steps; bar 10 s, 2 GB: {10 / (fit + rows):.1f}x below", flush=True)
+
+
+def scaling() -> None:
+    """Seconds per sweep and per fit over the number of binary columns, and the exponent of a power law."""
+    rng = np.random.default_rng(2)
+    columns, seconds, each = [100, 200, 400, 700, 1000], [], []
+    for d in columns:
+        sizes = {f"c{i}": 2 for i in range(d)}
+        runs = [timed(sizes, random_tree(list(sizes), rng), 5_000, rng, 30.0) for _ in range(5)]
+        seconds.append(float(np.median([fit for fit, _, _ in runs])))
+        each.append(float(np.median([fit / max(model.fit.iterations, 1) for fit, _, model in runs])))
+        print(f"{d} binary columns: fit {seconds[-1]:.3f} s CPU, {each[-1] * 1000:.1f} ms a step", flush=True)
+    for label, values in (("fit", seconds), ("step", each)):
+        print(f"exponent of a {label}: {np.polyfit(np.log(columns), np.log(values), 1)[0]:.2f} (1 is linear)")
+
+
+def grid() -> None:
+    """Binary grids k × 12: treewidth k; seconds of one step of the fit must double per unit, not more."""
+    from core.inference import predict_size
+
+    rng, before = np.random.default_rng(3), None
+    for k in range(2, 13):
+        name = [[f"{i},{j}" for j in range(14)] for i in range(k)]
+        sizes = {name[i][j]: 2 for j in range(14) for i in range(k)}
+        cliques = [(name[i][a], name[i][b]) for i in range(k) for a, b in pairwise(range(14))]
+        cliques += [(name[a][j], name[b][j]) for j in range(14) for a, b in pairwise(range(k))]
+        fit, _, model = timed(sizes, cliques, 20_000, rng)
+        step = fit / model.fit.iterations
+        size = predict_size(sizes, cliques)
+        ratio = f"{step / before:.2f}x the last" if before else ""
+        print(f"treewidth {k}: {size.cells:,} cells, fit {fit:.2f} s CPU, {model.fit.iterations} steps, converged "
+              f"{model.fit.converged}, {step * 1000:.1f} ms a step {ratio}", flush=True)
+        before = step
+
+
+def rows() -> None:
+    rng = np.random.default_rng(4)
+    table = generated(SHAPE, 39_073, rng)
+    for label, cliques in workloads(table, SHAPE).items():
+        model, _ = fit_ours(SHAPE, measure(table, SHAPE, cliques, rng), 39_073.0)
+        for rounded in (False, True):
+            start = cpu()
+            model.sample(1_000_000, rng, rounded=rounded)
+            used = cpu() - start
+            print(f"1,000,000 rows × 12 columns, {label}, rounded={rounded}: {used:.2f} s CPU; "
+                  f"bar 3 s: {3 / used:.1f}x below")
+
+
+def mirror_descent(problem, sweeps, stop):
+    """Mirror descent with line search (McKenna, Sheldon & Miklau 2019, algorithm 1): sweeps until ``stop``."""
+    theta = np.zeros(problem.regions.size)
+    _, marginals = problem.sweep(theta)
+    objective, step, used = problem.objective(marginals), 1.0 / problem.total, 1
+    while used < sweeps and objective > stop:
+        gradient = problem.precision * (marginals - problem.centre)
+        step *= 2.0
+        while used < sweeps:
+            _, trial = problem.sweep(theta - step * gradient)
+            used += 1
+            if objective - problem.objective(trial) >= 0.5 * float(gradient @ (marginals - trial)):
+                break
+            step *= 0.5
+        theta = theta - step * gradient
+        marginals, objective = trial, problem.objective(trial)
+    return used, objective
+
+
+def algorithms(data: str | None) -> None:
+    """Sweeps over the junction tree until the objective is within 0.1 % of the best possible."""
+    from core.inference import estimation, solver
+    from core.inference.problem import pose
+    from core.privacy.measurement import Measurement
+
+    class Watched(solver.Solver):
+        reached = 0
+        stop = 0.0
+
+        def _step(self, task, point):
+            moved = super()._step(task, point)
+            if moved is not None and not self.reached and self.problem.objective(moved.marginals) <= self.stop:
+                self.reached = self.sweeps
+            return moved
+
+    def flat(regions, *_):
+        return np.ones(regions.size)
+
+    rng = np.random.default_rng(5)
+    table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)
+    for name, cliques in workloads(table, sizes).items():
+        measured = [Measurement(c, y, s) for c, y, s, _ in measure(table, sizes, cliques, rng)]
+        problem = pose(sizes, measured, float(len(table[next(iter(sizes))])))
+        best = solver.Solver(problem, 1e-5, 5000, None).solve(estimation._closed_form(problem)).objective
+        variants: Mapping[str, dict] = {
+            "proximal L-BFGS, tree metric": {},
+            "the same, no tree metric": {"inverse_curvature": flat},
+            "L-BFGS on one regularised dual": {"DAMPING": 1e-4, "LOWER": 1.0, "RAISE": 1.0},
+            "proximal, tree metric, no memory": {"MEMORY": 0},
+        }
+        for label, changes in variants.items():
+            kept = {key: getattr(solver, key) for key in changes}
+            for key, value in changes.items():
+                setattr(solver, key, value)
+            run = Watched(problem, 1e-3, 2000, None)
+            run.stop, run.memory = best * 1.001, changes.get("MEMORY", run.memory)
+            start = cpu()
+            found = run.solve(estimation._closed_form(problem))
+            print(f"{name:10} {label:34} within 0.1 % after {run.reached or '> ' + str(run.sweeps):>6} sweeps; "
+                  f"certified {found.converged} after {found.sweeps}, {cpu() - start:.2f} s CPU", flush=True)
+            for key, value in kept.items():
+                setattr(solver, key, value)
+        start = cpu()
+        used, objective = mirror_descent(problem, 5000, best * 1.001)
+        shown = used if objective <= best * 1.001 else f"> {used}"
+        print(f"{name:10} {'mirror descent, line search':34} within 0.1 % after {shown:>6} sweeps; "
+              f"no certificate, {cpu() - start:.2f} s CPU (objective {objective:.2f}, best {best:.2f})", flush=True)
+
+
+def smoothing(data: str | None) -> None:
+    """The error against the true counts, with and without smoothing."""
+    from core.inference import estimate
+    from core.privacy.measurement import Measurement
+
+    rng = np.random.default_rng(0)
+    table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)
+    total = float(len(table[next(iter(sizes))]))
+    for name, cliques in workloads(table, sizes).items():
+        measured = measure(table, sizes, cliques, rng)
+        plain = [Measurement(c, y, s) for c, y, s, _ in measured]
+        for amount in (0.0, 0.03, 0.1, 0.3, 1.0, 3.0):
+            start = cpu()
+            model = estimate(sizes, plain, total, smoothing=amount)
+            used = cpu() - start
+            error = np.mean([np.abs(model.marginal(c) - truth).sum() / total for c, _, _, truth in measured])
+            print(f"{name:10} smoothing {amount:<5} mean clique error {error:.5f}, "
+                  f"objective {model.fit.objective:9.2f}, {model.fit.iterations} steps, {used:.3f} s CPU", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = ("all", "peer", "wide", "scaling", "grid", "rows", "algorithms", "smoothing")
+    parser.add_argument("command", nargs="?", default="all", choices=(*commands, "side"))
+    parser.add_argument("arguments", nargs="*")
+    parser.add_argument("--data", help="integer-coded CSV in place of the generated table")
+    chosen = parser.parse_args()
+    if chosen.command == "side":
+        side(chosen.arguments[0], Path(chosen.arguments[1]))
+        return
+    start = time.perf_counter()
+    for command in commands[1:] if chosen.command == "all" else (chosen.command,):
+        print(f"== {command}")
+        function = globals()[command]
+        function(chosen.data) if command in ("peer", "algorithms", "smoothing") else function()
+    print(f"== done in {time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Data: open a sample or a table, declare its columns, confirm what was guessed."""
+
+import streamlit as st
+
+from core.errors import EspalierError
+from pages.parts import opening, schema_editor, shell
+from pages.parts.session import Session
+from pages.parts.words import name, plain
+
+state = shell.start(
+    "Data",
+    "Open a table and say what is public about each column: which values it may hold, and in which bins numbers fall.",
+)
+
+
+def rows_for_the_curator(state: Session) -> None:
+    """A few rows and one-way counts, only when asked for."""
+    assert state.text is not None
+    if not st.toggle("Show me the rows (for the curator's eyes)", key=f"rows-{state.opened}"):
+        st.caption(
+            "Nothing of the private rows is on the screen. What you would see here is not private: do not share it."
+        )
+        return
+    st.warning(
+        "Private rows: for the curator's eyes only. Nothing on this tab is protected by noise.",
+        icon=":material/visibility:",
+    )
+    st.dataframe(
+        {n: [c.values[k] for k in c.codes[:8].tolist()] for n, c in state.text.columns.items()}, hide_index=True
+    )
+    st.caption(f"The first 8 of {state.text.rows:,} rows, as read.")
+    table = state.table()
+    column = st.selectbox("Count the values of", table.schema.names, key=f"count-{state.opened}")
+    counts = table.count((column,))
+    st.dataframe(
+        {"value": list(table.schema[column].labels), "rows": counts.tolist(), "share": (counts / table.rows).tolist()},
+        hide_index=True,
+        column_config={"share": st.column_config.ProgressColumn(format="percent")},
+    )
+
+
+def table_state(state: Session) -> None:
+    """Does the table fit its schema?"""
+    if state.text is None:
+        st.info(
+            "No table is open in this project. You can plan already; open one under “Open something else” to release."
+        )
+        return
+    try:
+        state.table()
+    except EspalierError as error:
+        if "value" not in error.data or not error.data["value"]:
+            st.error(plain(error))
+            return
+        st.error(
+            f"Column {name(error.column)} holds a value that its description does not allow. Declare the value below, "
+            "tick “Undeclared → empty” (which needs “May be empty”), or correct the table."
+        )
+        if st.toggle("Show me which (for the curator's eyes)", key=f"which-{state.opened}"):
+            st.warning(plain(error))
+
+
+def opened(state: Session) -> None:
+    """What is open, whether it fits together, and the way on."""
+    assert state.project is not None
+    project = state.project
+    source = "" if state.text is None else f", with the table {name(state.text.source)}"
+    st.success(f"Open: {name(project.name)}{source}. {len(project.schema.columns)} columns are declared.")
+    table_state(state)
+    with st.container(horizontal=True):
+        shell.way("Structure", "Next: Structure")
+        shell.way("Plan", "Skip to Plan", primary=False)
+
+
+if "open" in state.trouble:
+    st.error(plain(state.trouble.pop("open")))
+
+if state.project is None:
+    st.subheader("Start with a sample", anchor=False)
+    opening.samples(state)
+    st.subheader("Or with your own", anchor=False)
+    opening.upload(state)
+else:
+    head = st.container()
+    columns, coarse, rows, other = st.tabs(
+        ["Declared columns", "Coarsen", "The rows", "Open something else"], key=f"tabs-{state.opened}"
+    )
+    with columns:
+        notice = st.container()
+        schema_editor.show(state)
+        with notice:
+            schema_editor.confirm(state)
+    with head:
+        opened(state)
+    with coarse:
+        schema_editor.coarsen(state)
+    with rows:
+        if state.text is None:
+            st.caption("No table is open.")
+        else:
+            try:
+                rows_for_the_curator(state)
+            except EspalierError:
+                st.caption("Counts appear when the table fits its declared columns.")
+    with other:
+        if state.before is not None:
+            kept = state.before["project"]
+            st.button(f"Go back to {name(kept.name)}, as you left it", on_click=state.go_back, icon=":material/undo:")
+        opening.samples(state)
+        opening.upload(state)
+        st.caption("Opening something else keeps what is open now: one click brings it back.")
+
+shell.sidebar(state)

@@ -1,0 +1,75 @@
+"""Diagnostics: what the synthetic table is worth, judged on real rows, for the curator's eyes only."""
+
+import json
+
+import streamlit as st
+
+from pages.parts import judging, shell
+from pages.parts.words import name, plain
+
+state = shell.start("Diagnostics", "What is the synthetic table worth? The answer compares it with the real rows.")
+shell.need_project(state)
+st.warning(
+    "**Not private: for the curator's eyes only.** Every figure on this page was computed on real rows, and "
+    "none was paid for "
+    "from the budget. Do not publish them, and do not choose among releases by them without saying so.",
+    icon=":material/visibility:",
+)
+
+made = state.made
+if made is None:
+    st.info("There is nothing to judge yet. Release a synthetic table first.")
+    shell.way("Release", "Go to Release")
+    shell.sidebar(state)
+    st.stop()
+
+if made.release.project != state.project:
+    st.info(
+        f"Judged here is release {made.number} of {name(made.release.project.name)}; the project has changed since."
+    )
+if state.job is not None:
+    shell.progress()
+elif not state.findings:
+    where = f"the {made.holdout.rows:,} rows kept back" if made.holdout else "the table it was released from"
+    st.markdown(f"Release {made.number} can be judged on {where}. It takes some seconds and spends nothing.")
+    st.button(
+        "Compare with the real rows",
+        type="primary",
+        on_click=judging.start,
+        args=(state, made),
+        icon=":material/monitoring:",
+    )
+if reason := state.trouble.get("diagnostics"):
+    st.error(f"The comparison did not finish: {plain(reason)}.")
+
+if state.findings:
+    shown = list(state.findings)
+    which = shown[0]
+    if len(shown) > 1:
+        which = (
+            st.segmented_control(
+                "Tested on", shown, default=shown[-1], key=f"tested-{made.number}-{len(shown)}", required=True
+            )
+            or shown[-1]
+        )
+    facts = state.findings[which]
+    task, fair, one, two = st.tabs(["Task", "Fairness", "Columns", "Pairs"])
+    with task:
+        judging.task(facts["tstr"], which)
+    with fair:
+        judging.fairness(facts["fairness"], facts.get("fairness_reason", ""))
+    with one:
+        judging.columns(facts["fidelity"])
+    with two:
+        judging.pairs(facts["fidelity"])
+    st.download_button(
+        "Download these figures (NOT PRIVATE)",
+        json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False),
+        file_name=f"{shell.filename(made.release.project.name)}-diagnostics-NOT-PRIVATE.json",
+        mime="application/json",
+        on_click="ignore",
+        icon=":material/lock:",
+    )
+judging.another_table(state, made)
+shell.way("Plan", "Change the plan", primary=False)
+shell.sidebar(state)

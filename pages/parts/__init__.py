@@ -1,0 +1,1 @@
+"""What several pages share: the session's state, jobs, charts, pictures, words."""

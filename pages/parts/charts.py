@@ -1,0 +1,131 @@
+"""Plotly figures, legible on light and dark: transparent, in Streamlit's theme, a unit on every axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from core.preview import Line
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+REAL, SYNTHETIC, MODEL = "#8796a5", "#3f9a6b", "#c58a2b"
+POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
+
+
+def show(figure: go.Figure, key: str, alt: str) -> None:
+    """Draw a figure, still and without a toolbar."""
+    st.plotly_chart(figure, key=key, config={"displayModeBar": False, "staticPlot": False}, alt=alt)
+
+
+def _figure(height: int, **layout: Any) -> go.Figure:
+    import plotly.graph_objects as go
+
+    figure = go.Figure()
+    figure.update_layout(
+        height=height,
+        margin={"l": 8, "r": 12, "t": 8, "b": 8},
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "title": None},
+        bargap=0.35,
+        **layout,
+    )
+    figure.update_xaxes(fixedrange=True, automargin=True)
+    figure.update_yaxes(fixedrange=True, automargin=True)
+    return figure
+
+
+def short(text: str, most: int = 34) -> str:
+    """A label that leaves room for the chart; angle brackets are no tags here."""
+    text = text if len(text) <= most else text[: most - 1] + "…"
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def budget(lines: Sequence[Line], total: float) -> go.Figure:
+    """Share of ρ by pool; each segment is one measurement or choice."""
+    import plotly.graph_objects as go
+
+    pools = list(dict.fromkeys(line.pool for line in lines))
+    figure = _figure(70 + 44 * len(pools), barmode="stack", showlegend=False)
+    rows: list[tuple[str, float, str, str]] = []
+    for pool, color in zip(pools, cycle(POOLS), strict=False):
+        inside = [line for line in lines if line.pool == pool]
+        rows += [(pool, 100 * line.rho / total, short(line.what, 60), color) for line in inside[:60]]
+        if rest := sum(line.rho for line in inside[60:]):
+            rows.append((pool, 100 * rest / total, f"{len(inside) - 60} more", color))
+    figure.add_trace(
+        go.Bar(
+            y=[r[0] for r in rows],
+            x=[r[1] for r in rows],
+            orientation="h",
+            customdata=[r[2] for r in rows],
+            marker={
+                "color": [r[3] for r in rows],
+                "line": {"width": 0.6 if len(lines) < 60 else 0.2, "color": "rgba(255,255,255,.55)"},
+            },
+            hovertemplate="%{customdata}<br>%{x:.2f} % of ρ<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title="share of the budget ρ (%)")
+    figure.update_yaxes(autorange="reversed", title=None)
+    return figure
+
+
+def bars(
+    names: Sequence[str],
+    series: Mapping[str, Sequence[float | None]],
+    unit: str,
+    colors: Sequence[str | Sequence[str]],
+    top: float | None = None,
+    figures: str = ".3f",
+) -> go.Figure:
+    """Grouped upright bars with their figures written on them."""
+    import plotly.graph_objects as go
+
+    figure = _figure(300, barmode="group", showlegend=len(series) > 1)
+    for (label, values), color in zip(series.items(), colors, strict=False):
+        figure.add_trace(
+            go.Bar(
+                x=[short(n) for n in names],
+                y=list(values),
+                name=label,
+                marker={"color": color},
+                cliponaxis=False,
+                text=["" if v is None else f"{v:{figures}}" for v in values],
+                textposition="outside",
+                hovertemplate="%{x}: %{y:.4g}<extra>" + label + "</extra>",
+            )
+        )
+    figure.update_yaxes(title=unit, rangemode="tozero", **({"range": [0, top]} if top else {}))
+    figure.update_xaxes(type="category")
+    return figure
+
+
+def lying(
+    names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, colors: Sequence[str]
+) -> go.Figure:
+    """Grouped bars that lie, for many or long names; the first name on top."""
+    import plotly.graph_objects as go
+
+    figure = _figure(70 + (18 + 12 * len(series)) * max(len(names), 1), barmode="group", showlegend=len(series) > 1)
+    labels = [short(n, 44) for n in names]
+    for (label, values), color in zip(series.items(), colors, strict=False):
+        figure.add_trace(
+            go.Bar(
+                y=list(range(len(names))),
+                x=list(values),
+                name=label,
+                orientation="h",
+                marker_color=color,
+                customdata=labels,
+                hovertemplate="%{customdata}: %{x:.4g}<extra>" + label + "</extra>",
+            )
+        )
+    figure.update_xaxes(title=unit, rangemode="tozero")
+    figure.update_yaxes(autorange="reversed", tickmode="array", tickvals=list(range(len(names))), ticktext=labels)
+    return figure

@@ -1,0 +1,332 @@
+"""A still picture of a graph: columns as boxes, roles by colour and in words, drawn by vis-network, offline.
+
+vis-network's script is the one that the pyvis package ships. It travels to the browser once, as a component of its
+own that draws nothing; the picture's component waits for it. Positions come from here, physics is off.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from core.graph.roles import Roles
+
+COLORS = {
+    "outcome": "#f0c05a",
+    "protected": "#ee9fb0",
+    "admissible": "#93c99a",
+    "inadmissible": "#c3a9e0",
+    None: "#ccd6dd",
+}
+HIGH = 78
+MAX_NODES = 120
+
+_PICTURE = """
+const pictures = new WeakMap();
+export default function ({ data, parentElement }) {
+  const host = parentElement.querySelector(".picture");
+  let timer = null;
+  const stop = () => {
+    clearTimeout(timer);
+    const old = pictures.get(parentElement);
+    if (old) { old.watch.disconnect(); old.net.destroy(); pictures.delete(parentElement); }
+  };
+  const draw = () => {
+    if (!globalThis.vis) { timer = setTimeout(draw, 60); return; }
+    stop();
+    const style = getComputedStyle(host);
+    const ink = style.getPropertyValue("--st-text-color").trim() || "#777";
+    const fence = style.getPropertyValue("--st-red-text-color").trim() || "#c0392b";
+    const font = style.getPropertyValue("--st-font").trim() || "sans-serif";
+    const shape = () => {
+      const shrink = Math.min(1, (host.clientWidth || data.wide) / data.wide);
+      host.style.height = Math.min(Math.max(data.high * shrink + 30, 150), 1600) + "px";
+    };
+    shape();
+    host.setAttribute("aria-label", data.alt);
+    const nodes = data.nodes.map(n => n.bend
+      ? { id: n.id, x: n.x, y: n.y, shape: "dot", size: 0.01, label: "", color: ink }
+      : { id: n.id, x: n.x, y: n.y, shape: "box", label: n.label, margin: 9, borderWidth: n.strong ? 4 : 1,
+          color: { background: n.color, border: n.strong ? ink : n.color },
+          widthConstraint: { maximum: 190 }, font: { color: "#15201a", face: font, size: 17, multi: false } });
+    const edges = data.edges.map((e, i) => ({
+      id: i, from: e.from, to: e.to, arrows: e.arrow ? { to: { enabled: true, scaleFactor: 0.9 } } : "",
+      dashes: e.fence ? [7, 7] : false, width: e.fence ? 1.1 : 2, hoverWidth: 0, selectionWidth: 0,
+      color: { color: e.fence ? fence : ink, opacity: e.fence ? 0.65 : 0.6, inherit: false },
+      smooth: e.fence ? { enabled: true, type: "curvedCW", roundness: 0.18 } : { enabled: false } }));
+    const net = new globalThis.vis.Network(host, { nodes, edges }, {
+      physics: false, layout: { improvedLayout: false },
+      interaction: {
+        dragNodes: false, dragView: false, zoomView: false, selectable: false, hover: false, keyboard: false } });
+    const fit = () => {
+      shape();
+      net.redraw();
+      net.fit({ animation: false, maxZoomLevel: 1 });
+    };
+    const watch = new ResizeObserver(fit);
+    watch.observe(host);
+    host.querySelectorAll("[tabindex]").forEach(e => e.setAttribute("tabindex", "-1"));
+    pictures.set(parentElement, { net, watch });
+    fit();
+  };
+  draw();
+  return stop;
+}
+"""
+_CSS = ".picture { width: 100%; } .picture canvas { outline: none; } .vis-tooltip { display: none; }"
+
+
+@cache
+def _components() -> tuple[Any, Any]:
+    spec = importlib.util.find_spec("pyvis")
+    if spec is None or spec.origin is None:
+        return None, None
+    script = next(Path(spec.origin).parent.glob("lib/vis-9*/vis-network.min.js"), None)
+    if script is None:
+        return None, None
+    source = re.sub(r"^//# sourceMappingURL=.*$", "", script.read_text("utf-8"), flags=re.MULTILINE)
+    loader = source + "\nexport default function () {}\n"
+    return (
+        st.components.v2.component("espalier_vis", js=loader, html="<span></span>"),
+        st.components.v2.component(
+            "espalier_picture", js=_PICTURE, css=_CSS, html='<div class="picture" role="img"></div>'
+        ),
+    )
+
+
+def dag(columns: Iterable[str], edges: Sequence[tuple[str, str]], roles: Roles, target: str | None, key: str) -> None:
+    """Arrows from cause to effect, from top to bottom. Columns without arrow or role are left to the text."""
+    linked = {n for e in edges for n in e}
+    shown = [c for c in columns if c in linked or roles.of(c) or c == target]
+    if not _fits(shown):
+        return
+    layers, paths = _layered([c for c in shown if c in linked], edges)
+    alone = [c for c in shown if c not in linked]
+    most = max([sum(_width(n, roles, target) for n in layer) for layer in layers] or [0])
+    places = _rows(layers + _folded(alone, max(most, 700), roles, target), roles, target)
+    lines = [
+        {"from": str(a), "to": str(b), "arrow": i == len(path) - 2}
+        for path in paths
+        for i, (a, b) in enumerate(pairwise(path))
+    ]
+    alt = f"Causal graph with {len(edges)} arrows; the same arrows are listed as text"
+    _draw(places, lines, roles, target, alt, key)
+
+
+def tree(
+    columns: Sequence[str],
+    edges: Sequence[tuple[str, str]],
+    fence: Sequence[tuple[str, str]],
+    roles: Roles,
+    target: str | None,
+    key: str,
+) -> None:
+    """Measured pairs as lines; ``fence``: pairs that were refused, dashed and thin."""
+    if not _fits(columns):
+        return
+    around: dict[str, list[str]] = {c: [] for c in columns}
+    for a, b in edges:
+        around[a].append(b)
+        around[b].append(a)
+    cells: dict[str, tuple[int, float]] = {}
+    tall = {c for c in columns if roles.of(c) or c == target}
+    top = 0.0
+    order = sorted(columns, key=lambda c: (c != target, roles.of(c) != "outcome", -len(around[c])))
+    for start in order:
+        if start not in cells and around[start]:
+            top = _tidy(_root(start, around), around, cells, top, tall) + 0.5 * HIGH
+    wide: dict[int, float] = {}
+    for column, (depth, _) in cells.items():
+        wide[depth] = max(wide.get(depth, 0.0), _width(column, roles, target))
+    left = {d: sum(wide[k] + 30 for k in range(d)) + wide[d] / 2 for d in wide}
+    places: dict[Any, tuple[float, float]] = {column: (left[d], y) for column, (d, y) in cells.items()}
+    alone = _rows(
+        _folded([c for c in order if not around[c]], max(sum(wide.values()), 900), roles, target), roles, target
+    )
+    middle = sum(wide.values()) / 2
+    places |= {column: (x + middle, y + top) for column, (x, y) in alone.items()}
+    lines = [{"from": a, "to": b, "arrow": False} for a, b in edges]
+    lines += [{"from": a, "to": b, "arrow": False, "fence": True} for a, b in fence]
+    alt = f"Graph of the released model: {len(edges)} measured pairs, {len(fence)} refused ones dashed; listed as text"
+    _draw(places, lines, roles, target, alt, key)
+
+
+def _walk(root: str, around: dict[str, list[str]]) -> dict[str, int]:
+    """Distance from ``root`` of every column it reaches, breadth first."""
+    depth = {root: 0}
+    queue = [root]
+    for n in queue:
+        for m in around[n]:
+            if m not in depth:
+                depth[m] = depth[n] + 1
+                queue.append(m)
+    return depth
+
+
+def _root(start: str, around: dict[str, list[str]]) -> str:
+    """``start`` if the tree is shallow from there, else a column in its middle."""
+    reach = _walk(start, around)
+    if max(reach.values()) <= 6:
+        return start
+    return min(reach, key=lambda n: max(_walk(n, around).values()))
+
+
+def _fits(columns: Sequence[str]) -> bool:
+    if not columns:
+        st.caption("There is nothing to draw yet.")
+        return False
+    if len(columns) > MAX_NODES:
+        st.caption(f"{len(columns)} columns are too many for a picture; the list says the same.")
+        return False
+    return True
+
+
+def _draw(
+    places: dict[Any, tuple[float, float]],
+    lines: list[dict[str, Any]],
+    roles: Roles,
+    target: str | None,
+    alt: str,
+    key: str,
+) -> None:
+    nodes: list[dict[str, Any]] = []
+    for column, (x, y) in places.items():
+        if isinstance(column, tuple):
+            nodes.append({"id": str(column), "x": float(x), "y": float(y), "bend": True})
+            continue
+        role = roles.of(column)
+        nodes.append(
+            {
+                "id": column,
+                "x": float(x),
+                "y": float(y),
+                "color": COLORS[role],
+                "strong": column == target,
+                "label": _label(column, roles, target),
+            }
+        )
+    loader, picture = _components()
+    if picture is None:
+        st.caption("The picture needs the pyvis package; the list says the same.")
+        return
+    wide = max(x for x, _ in places.values()) - min(x for x, _ in places.values()) + 200
+    high = max(y for _, y in places.values()) - min(y for _, y in places.values()) + HIGH
+    loader(key="espalier-vis-loader", height=1)
+    picture(key=key, data={"nodes": nodes, "edges": lines, "alt": alt, "wide": float(wide), "high": float(high)})
+
+
+def _layered(names: list[str], edges: Sequence[tuple[str, str]]) -> tuple[list[list[Any]], list[list[Any]]]:
+    """Layers by longest path, arrows that skip layers bent around what lies between, and few crossings."""
+    causes: dict[str, list[str]] = {n: [] for n in names}
+    for a, b in edges:
+        causes[b].append(a)
+    depth: dict[str, int] = {}
+
+    def deep(n: str) -> int:
+        if n not in depth:
+            depth[n] = 1 + max((deep(c) for c in causes[n]), default=-1)
+        return depth[n]
+
+    layers: list[list[Any]] = [[] for _ in range(max((deep(n) for n in names), default=-1) + 1)]
+    for n in names:
+        effects = [b for a, b in edges if a == n]
+        if not causes[n] and effects:  # a cause without causes stands next to its first effect
+            depth[n] = max(min(deep(b) for b in effects) - 1, 0)
+        layers[depth[n]].append(n)
+    paths = []
+    for a, b in edges:
+        bends = [(a, b, level) for level in range(depth[a] + 1, depth[b])]
+        for bend in bends:
+            layers[bend[2]].append(bend)
+        paths.append([a, *bends, b])
+    near: dict[Any, list[Any]] = {}
+    for path in paths:
+        for a, b in pairwise(path):
+            near.setdefault(a, []).append(b)
+            near.setdefault(b, []).append(a)
+    for sweep in range(8):
+        order = range(1, len(layers)) if sweep % 2 == 0 else range(len(layers) - 2, -1, -1)
+        for i in order:
+            beside = layers[i - 1 if sweep % 2 == 0 else i + 1]
+            rank = {n: k / max(len(beside) - 1, 1) for k, n in enumerate(beside)}
+            own = {n: k / max(len(layers[i]) - 1, 1) for k, n in enumerate(layers[i])}
+            weight = {}
+            for n in layers[i]:
+                known = [rank[m] for m in near.get(n, ()) if m in rank]
+                weight[n] = sum(known) / len(known) if known else own[n]
+            layers[i].sort(key=weight.__getitem__)
+    return layers, paths
+
+
+def _width(n: Any, roles: Roles, target: str | None) -> float:
+    """Room that a box takes, in the picture's pixels; a bend takes little."""
+    return (
+        46.0
+        if isinstance(n, tuple)
+        else 34 + 8.4 * min(max(len(part) for part in _label(n, roles, target).split("\n")), 20)
+    )
+
+
+def _label(column: str, roles: Roles, target: str | None) -> str:
+    words = [w for w in (roles.of(column), "target" if column == target else None) if w]
+    name = column if len(column) <= 40 else column[:39] + "…"
+    return name + ("\n(" + ", ".join(words) + ")" if words else "")
+
+
+def _folded(columns: list[str], most: float, roles: Roles, target: str | None) -> list[list[Any]]:
+    """Columns in lines that are at most so wide."""
+    out: list[list[Any]] = []
+    room = 0.0
+    for column in columns:
+        wide = _width(column, roles, target)
+        if not out or room < wide:
+            out.append([])
+            room = most
+        out[-1].append(column)
+        room -= wide
+    return out
+
+
+def _rows(layers: list[list[Any]], roles: Roles, target: str | None) -> dict[Any, tuple[float, float]]:
+    """Layers below one another, each centred."""
+    out: dict[Any, tuple[float, float]] = {}
+    for i, layer in enumerate(layers):
+        x = -sum(_width(n, roles, target) for n in layer) / 2
+        for n in layer:
+            wide = _width(n, roles, target)
+            out[n] = (x + wide / 2, i * 1.45 * HIGH)
+            x += wide
+    return out
+
+
+def _tidy(
+    root: str, around: dict[str, list[str]], cells: dict[str, tuple[int, float]], top: float, tall: set[str]
+) -> float:
+    """A tree from left to right below ``top``: a leaf has a row of its own, a parent sits amid its children."""
+    depth = _walk(root, around)
+    children: dict[str, list[str]] = {n: [] for n in depth}
+    claimed = {root}
+    for n in depth:
+        for m in around[n]:
+            if m not in claimed:
+                claimed.add(m)
+                children[n].append(m)
+
+    def place(n: str, row: float) -> float:
+        if not children[n]:
+            cells[n] = (depth[n], row)
+            return row + (0.8 if n in tall else 0.6) * HIGH
+        for m in children[n]:
+            row = place(m, row)
+        rows = [cells[m][1] for m in children[n]]
+        cells[n] = (depth[n], (rows[0] + rows[-1]) / 2)
+        return row
+
+    return place(root, top)

@@ -1,0 +1,119 @@
+"""What a release hands over: its files, its graph with the fence, its bill, its first rows."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from core.preview import Line
+from core.release import Release
+from pages.parts import charts, graph_picture, shell, words
+from pages.parts.session import Made, Session
+from pages.parts.words import name, names
+
+
+def show(state: Session, made: Made) -> None:
+    """The release: its files, its graph, its bill, its first rows."""
+    release: Release = made.release
+    facts_project = release.project
+    st.subheader(f"Release {made.number}: {release.rows:,} synthetic rows", anchor=False)
+    if facts_project != state.project:
+        st.info(
+            "The project has changed since. This release was made from the project as it stood then; its own "
+            "project file is below."
+        )
+    stem = shell.filename(facts_project.name)
+    with st.container(horizontal=True):
+        for file, label, mime in (
+            ("synthetic.csv", "Synthetic table", "text/csv"),
+            ("report.html", "Report", "text/html"),
+            ("release.json", "Accounting (JSON)", "application/json"),
+            ("project.json", "Project file", "application/json"),
+            ("model.npz", "Model", "application/octet-stream"),
+        ):
+            st.download_button(
+                label,
+                made.files[file],
+                file_name=f"{stem}-{file}",
+                mime=mime,
+                on_click="ignore",
+                key=f"take-{file}",
+                type="primary" if file == "synthetic.csv" else "secondary",
+                icon=":material/download:",
+            )
+    shell.way("Diagnostics", "Next: Diagnostics")
+    graph, bill, rows = st.tabs(["What was measured", "What was spent", "First rows"])
+    with graph:
+        _picture(release)
+    with bill:
+        spent = release.to_json()["spent"]
+        st.markdown(
+            f"Spent: ε = {words.up(spent['epsilon'])} at δ = {words.up(spent['delta'], 3)}, ρ = "
+            f"{words.up(spent['rho'])} for {words.unit(spent['neighbors'], spent['rows_per_person'])}."
+        )
+        bought = lines(release)
+        charts.show(charts.budget(bought, spent["rho"]), "spent-budget", "Share of the budget by pool, as spent")
+        st.dataframe(
+            [{"pool": x.pool, "what": x.what, "cells": x.cells, "ρ": x.rho, "σ (rows)": x.sigma} for x in bought],
+            hide_index=True,
+            placeholder="",
+            column_config={
+                "what": st.column_config.TextColumn(width="large"),
+                "ρ": st.column_config.NumberColumn(format="%.3g"),
+                "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
+            },
+        )
+        seconds = ", ".join(f"{step} {value:.1f} s" for step, value in release.seconds.items())
+        st.caption(f"Time: {seconds}.")
+    with rows:
+        st.dataframe({n: cells[:20] for n, cells in release.table.items()}, hide_index=True)
+        st.caption("Invented rows, drawn from the released model. They may be shown to anyone.")
+
+
+def _picture(release: Release) -> None:
+    """The model's graph with its fence."""
+    project, edges = release.project, release.edges
+    columns = project.schema.names
+    refused = refused_pairs(release)
+    graph_picture.tree(columns, edges, refused, project.roles, project.plan.target, "release-tree")
+    if release.measured.features:
+        st.markdown(
+            f"Measured together with {name(project.plan.target or '')}: {names(release.measured.features, 40)}."
+        )
+    if release.frame.separations:
+        st.caption(
+            "Solid lines: pairs measured together. Dashed lines: pairs that the frame refused (some of them); "
+            "every path between the "
+            "two sides passes through the gate. Refusing says nothing about how strong a link is in the real table."
+        )
+    for s in release.frame.separations:
+        state_word = "holds" if s.holds(edges) else "**does not hold**"
+        gate = f" Gate: {names(s.given)}." if s.given else ""
+        st.markdown(f"- {names(s.left)} | {names(s.right)}: {state_word}.{gate}")
+    with st.expander(f"The {len(edges)} measured pairs as text"):
+        st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: every column stands alone.")
+
+
+def lines(release: Release) -> list[Line]:
+    """What was bought, in the form of the plan's preview."""
+    sizes = release.project.schema.sizes
+    out = [
+        Line(c.pool, f"private choice of a {c.what}: {' – '.join(c.chosen)}", c.chosen, None, c.rho, c.scale, None)
+        for c in release.spending.choices
+    ]
+    for m in release.spending.measurements:
+        cells = math.prod(sizes[c] for c in m.clique)
+        out.append(Line(m.pool, "counts of " + " × ".join(m.clique), m.clique, cells, m.rho, m.sigma, None))
+    return out
+
+
+def refused_pairs(release: Release, most: int = 12) -> list[tuple[str, str]]:
+    """Pairs that the frame forbids, those at the target or an outcome first."""
+    project, frame = release.project, release.frame
+    first = {*project.roles.outcome, project.plan.target}
+    out = []
+    for s in frame.separations:
+        pairs = [(a, b) for a in s.left for b in s.right]
+        out += sorted(pairs, key=lambda p: (p[0] not in first, p[1] not in project.roles.protected))
+    return list(dict.fromkeys(out))[:most]

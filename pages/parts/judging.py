@@ -1,0 +1,302 @@
+"""The comparison with real rows: started once, in a job; drawn as four families of charts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from core.errors import EspalierError
+from core.tables.read import TextTable, read_table
+from core.tables.table import Table
+from pages.parts import charts
+from pages.parts.opening import FOLDER, OTHER
+from pages.parts.session import Made, Session
+from pages.parts.words import name, plain
+
+Facts = Mapping[str, Any]
+MOST = 15
+
+
+def start(state: Session, made: Made, other: tuple[str, Table] | None = None) -> None:
+    """Judge ``made`` on its own table (or the rows kept back), or on another real table."""
+    release, project = made.release, made.release.project
+    title = "The rows kept back" if made.holdout else "Its own table"
+    tested = made.holdout
+    if other is not None:
+        title, tested = other
+
+    def work(report: Any) -> dict[str, Any]:
+        from core.diagnostics import evaluate
+
+        synthetic = Table(project.schema, release.codes, release.rows)
+        found = evaluate(project, made.real, synthetic, model=release.model, holdout=tested, report=report)
+        return found.to_json()
+
+    def done(facts: dict[str, Any]) -> None:
+        if state.made is made:
+            state.findings[title] = facts
+
+    state.start("diagnostics", work, done, lambda _: None)
+
+
+def another_table(state: Session, made: Made) -> None:
+    """Test on a second real table: another hospital, another year."""
+    sample = made.release.project.name == "readmission" and state.sample == "readmission"
+    with st.expander(
+        "Test on another real table (another place, another year)", expanded=sample and bool(state.findings)
+    ):
+        st.markdown(
+            "A model that learned mere correlations fails where they break. Test both models on real rows from "
+            "elsewhere."
+        )
+        if sample:
+            st.markdown(
+                "The sample has a second hospital, where the four codes mean something else. See what that "
+                "does to a model "
+                "trained on the real rows of the first."
+            )
+            st.button(
+                "Test on the other hospital of the sample",
+                on_click=_other_hospital,
+                args=(state, made),
+                key="other-hospital",
+                disabled=state.job is not None or "The other hospital" in state.findings,
+            )
+        file = st.file_uploader(
+            "Another table with the same columns", type=["csv", "gz", "parquet", "xlsx"], key=f"other-{made.number}"
+        )
+        if file is not None:
+            try:
+                table = Table.encode(read_table(file.getvalue(), file.name), made.release.project.schema)
+            except EspalierError as error:
+                st.error(plain(error))
+                return
+            st.button(
+                "Test on this table",
+                on_click=start,
+                args=(state, made, (file.name, table)),
+                disabled=state.job is not None,
+            )
+
+
+def _other_hospital(state: Session, made: Made) -> None:
+    text: TextTable = read_table(FOLDER / OTHER, OTHER)
+    try:
+        start(state, made, ("The other hospital", Table.encode(text, made.release.project.schema)))
+    except EspalierError as error:
+        state.trouble["diagnostics"] = str(error)
+
+
+def task(facts: Facts, where: str) -> None:
+    """Train on synthetic, test on real."""
+    st.subheader(f"Can one learn to predict {name(facts['target'] or 'the target')} from it?", anchor=False)
+    both = [[facts[f"{m}_{t}"] for m in ("auc", "accuracy")] for t in ("synthetic", "real")]
+    if not any(v is not None for values in both for v in values):
+        st.info(plain(facts.get("auc_synthetic_reason") or "There is nothing to predict."))
+        return
+    charts.show(
+        charts.bars(
+            ["AUC", "accuracy"],
+            {"trained on synthetic": both[0], "trained on real": both[1]},
+            "share (0 to 1)",
+            (charts.SYNTHETIC, charts.REAL),
+            1.12,
+        ),
+        "task",
+        "AUC and accuracy of models trained on synthetic and on real rows",
+    )
+    st.markdown(
+        "**How to read it.** Two models of the same kind, one trained on synthetic rows and one on real rows, "
+        "are tested on the same "
+        "real rows. The closer the bars, the better. AUC 0.5 is a coin toss, 1 is perfect. Accuracy is the "
+        "share of right guesses"
+        + (
+            f"; always guessing the commonest value gives {facts['accuracy_baseline']:.3f}."
+            if facts["accuracy_baseline"]
+            else "."
+        )
+    )
+    if facts["auc_synthetic"] and facts["auc_real"] and facts["auc_synthetic"] > facts["auc_real"] + 0.03:
+        st.success(
+            "Here the model trained on synthetic rows does better than the one trained on real rows: the frame "
+            "kept out "
+            "associations that do not hold among the tested rows."
+        )
+    _reasons(facts, "auc_synthetic", "auc_real")
+    st.caption(f"Tested on {plain(where.lower())}: {facts['tested_rows']:,} rows. {plain(facts['note'])}")
+
+
+def fairness(facts: Facts | None, reason: str) -> None:
+    """What the outcome owes to protected columns, and what a trained model makes of it."""
+    if facts is None:
+        st.info(f"No fairness figures: {plain(reason)}. Give the roles on the Structure page.")
+        return
+    st.subheader("Does the outcome depend on protected columns beyond the admissible ones?", anchor=False)
+    charts.show(
+        charts.bars(
+            ["real", "synthetic", "model"],
+            {"": [facts["cmi_real"], facts["cmi_synthetic"], facts["cmi_model"]]},
+            "conditional mutual information (nats)",
+            ((charts.REAL, charts.SYNTHETIC, charts.MODEL),),
+            figures=".4f",
+        ),
+        "cmi",
+        "Conditional mutual information of real table, synthetic table and model",
+    )
+    given = ", ".join(name(c) for c in facts["admissible"]) or "nothing"
+    st.markdown(
+        f"**How to read it.** What {', '.join(map(name, facts['outcome']))} tells about "
+        f"{', '.join(map(name, facts['protected']))} when {given} is "
+        "known. 0 is independence; chance alone shows a little above 0 in any table of rows. The model's "
+        "figure is exact."
+    )
+    chance = [(w, facts.get(f"cmi_{w}_chance")) for w in ("real", "synthetic")]
+    if known := [f"{c:.4f} ({w})" for w, c in chance if c is not None]:
+        st.caption(f"What chance alone would show: {', '.join(known)}.")
+    _reasons(facts, "cmi_model")
+    charts.show(
+        charts.bars(
+            ["equalized odds", "selection rate", "accuracy"],
+            {
+                "trained on synthetic": [
+                    facts.get(k)
+                    for k in ("equalized_odds_difference", "demographic_parity_difference", "accuracy_synthetic")
+                ],
+                "trained on real": [
+                    facts.get(k)
+                    for k in ("equalized_odds_difference_real", "demographic_parity_difference_real", "accuracy_real")
+                ],
+            },
+            "gap between groups, or accuracy (share)",
+            (charts.SYNTHETIC, charts.REAL),
+            1.12,
+        ),
+        "odds",
+        "Gaps between groups of models trained on synthetic and on real rows, beside their accuracy",
+    )
+    st.markdown(
+        "**How to read it.** The first two are gaps between protected groups, 0 is none: *equalized odds* is "
+        "the largest gap in right "
+        "or false alarms, *selection rate* the gap in how often the model says yes. Accuracy stands beside "
+        "them, since one can cost the other."
+    )
+    _reasons(facts, "equalized_odds_difference")
+    _groups(facts)
+
+
+def _groups(facts: Facts) -> None:
+    groups = facts["groups"]
+    if not groups or all(g["selection_rate_synthetic"] is None for g in groups):
+        return
+    shown = sorted(groups, key=lambda g: -g["rows"])[:12]
+    labels = [", ".join(map(str, g["group"].values())) for g in shown]
+    st.markdown(f"**Group by group:** how often is {name(facts['target'])} = {name(str(facts['positive']))} said?")
+    charts.show(
+        charts.bars(
+            labels,
+            {
+                "model trained on synthetic": [g["selection_rate_synthetic"] for g in shown],
+                "model trained on real": [g["selection_rate_real"] for g in shown],
+                "true among tested rows": [g["outcome_rate_real"] for g in shown],
+            },
+            "share of the group's rows",
+            (charts.SYNTHETIC, charts.REAL, charts.MODEL),
+            1.12,
+        ),
+        "groups",
+        "Selection rates by protected group",
+    )
+    st.dataframe(
+        [
+            {
+                "group": label,
+                "rows": g["rows"],
+                "accuracy, synthetic": g["accuracy_synthetic"],
+                "accuracy, real": g["accuracy_real"],
+            }
+            for label, g in zip(labels, shown, strict=True)
+        ],
+        hide_index=True,
+        column_config={
+            k: st.column_config.NumberColumn(format="%.3f") for k in ("accuracy, synthetic", "accuracy, real")
+        },
+    )
+    if len(groups) > len(shown):
+        st.caption(f"The {len(shown)} largest of {len(groups)} groups.")
+
+
+def columns(facts: Facts) -> None:
+    """One-way fidelity."""
+    worst = sorted(facts["columns"], key=lambda c: -c["tv"])[:MOST]
+    st.subheader(f"Column by column: {facts['one_way_tv']:.3f} on average", anchor=False)
+    charts.show(
+        charts.lying(
+            [c["column"] for c in worst],
+            {"": [c["tv"] for c in worst]},
+            "total variation (share of rows)",
+            (charts.SYNTHETIC,),
+        ),
+        "one-way",
+        "Total variation of single columns, the worst first",
+    )
+    st.markdown(
+        "**How to read it.** Total variation is the share of rows that would have to change their value for "
+        "the two distributions to "
+        f"agree: 0 is equal, 1 has nothing in common. {_of(worst, facts['columns'], 'columns')}"
+    )
+
+
+def pairs(facts: Facts) -> None:
+    """Two-way fidelity."""
+    if facts["two_way_tv"] is None:
+        st.info(plain(facts.get("two_way_tv_reason", "")))
+        return
+    worst = sorted(facts["pairs"], key=lambda p: -p["tv"])[:MOST]
+    st.subheader(f"Pair by pair: {facts['two_way_tv']:.3f} on average", anchor=False)
+    charts.show(
+        charts.lying(
+            [" × ".join(p["columns"]) for p in worst],
+            {
+                "synthetic": [p["tv"] for p in worst],
+                "if the pair were independent": [p["tv_independent"] for p in worst],
+            },
+            "total variation (share of rows)",
+            (charts.SYNTHETIC, charts.REAL),
+        ),
+        "two-way",
+        "Total variation of pairs of columns, the worst first",
+    )
+    st.markdown(
+        "**How to read it.** As for columns, over the combinations of two. The grey bar is what the same "
+        "columns without any link would "
+        "score: a green bar as long as the grey one means that the link was lost. "
+        f"{_of(worst, facts['pairs'], 'pairs')} "
+        f"KL(real ‖ synthetic) over all pairs is {facts['kl']:.3f} nats on average."
+    )
+    worse = facts["worse_than_independence"]
+    if worse:
+        st.markdown(
+            f"**Worse than no link at all: {len(worse)} pair{'s' if len(worse) > 1 else ''}.** Do not study "
+            "these in the synthetic table."
+        )
+        st.dataframe(
+            [
+                {"pair": " × ".join(p["columns"]), "synthetic": p["tv"], "independent": p["tv_independent"]}
+                for p in worse[:100]
+            ],
+            hide_index=True,
+            column_config={k: st.column_config.NumberColumn(format="%.3f") for k in ("synthetic", "independent")},
+        )
+    else:
+        st.caption("No pair came out worse than if its two columns had been independent.")
+
+
+def _of(shown: Sequence[Any], every: Sequence[Any], what: str) -> str:
+    return f"The {len(shown)} worst of {len(every)} {what} are shown." if len(shown) < len(every) else ""
+
+
+def _reasons(facts: Facts, *figures: str) -> None:
+    for why in dict.fromkeys(facts[f"{f}_reason"] for f in figures if f"{f}_reason" in facts):
+        st.caption(f"Not shown: {plain(why)}.")

@@ -1,0 +1,257 @@
+"""The fields of a plan, each with a place for the conflict that it can mend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from core.errors import EspalierError
+from pages.parts import shell, words
+from pages.parts.session import Session
+from pages.parts.words import plain
+
+PRESETS = (0.1, 0.5, 1.0, 2.0, 5.0)
+Spots = dict[str, Any]
+_FIXED = {"privci": (None, True), "prefair": (None, True), "mst": (None, False)}
+"""Where the method decides about the fence; with any other value there is a conflict, and the switch can mend it."""
+
+
+def show(state: Session) -> Spots:
+    """Draw the fields; returns the place under each where a conflict belongs."""
+    assert state.project is not None
+    plan, columns = state.project.plan, list(state.project.schema.names)
+    spots: Spots = {}
+
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.selectbox(
+            "Method",
+            list(words.METHODS),
+            index=list(words.METHODS).index(plan.method),
+            format_func=words.METHOD_NAMES.get,
+            **_bound(state, "method", _method),
+        )
+        st.markdown(words.METHODS[plan.method])
+        st.selectbox(
+            "Target (the column to predict)",
+            columns,
+            index=columns.index(plan.target) if plan.target else None,
+            placeholder="Choose a column",
+            **_bound(state, "target"),
+        )
+        spots["target"] = st.container()
+        if plan.method == "prism":
+            st.selectbox(
+                "Regime",
+                list(words.REGIMES),
+                index=list(words.REGIMES).index(plan.regime),
+                format_func=str.capitalize,
+                **_bound(state, "regime"),
+            )
+            st.markdown(words.REGIMES[plan.regime])
+            spots["regime"] = st.container()
+        st.toggle(
+            "Fence between outcome and protected columns",
+            plan.fenced,
+            wrap=True,
+            disabled=plan.fair in _FIXED.get(plan.method, ()),
+            help="The outcome may depend on protected columns only through the admissible ones. PrivCI and "
+            "PreFair always "
+            "have it, MST never; PRISM and Independent can.",
+            **_bound(state, "fair"),
+        )
+        spots["fair"] = spots["roles"] = st.container()
+        if plan.fenced:
+            st.toggle(
+                "Strict: fence off the inadmissible columns too",
+                plan.strict,
+                wrap=True,
+                help="Without it, an inadmissible column may be linked to the outcome or to the protected "
+                "columns, not to both. "
+                "With it, it stands on the protected columns' side.",
+                **_bound(state, "strict"),
+            )
+    with right:
+        _epsilon(state)
+        spots["epsilon"] = st.container()
+        known = list(words.NEIGHBORS)
+        st.radio(
+            "Neighbouring tables",
+            known,
+            index=known.index(plan.neighbors),
+            horizontal=True,
+            **_bound(state, "neighbors"),
+        )
+        st.caption(words.NEIGHBORS[plan.neighbors])
+        if plan.neighbors == "replace-one":
+            _n(state)
+            spots["rows"] = st.container()
+        st.text_input(
+            "δ (blank: 1/n²)" if plan.neighbors == "replace-one" else "δ (needed here, such as 1e-9)",
+            state.drafts.get("delta", "" if plan.delta is None else f"{plan.delta:g}"),
+            help="The chance that the promise of ε fails. It must be far below 1/n.",
+            **_bound(state, "delta", _delta),
+        )
+        spots["delta"] = st.container()
+        if "delta" in state.trouble:
+            spots["delta"].error(plain(state.trouble["delta"]))
+        st.number_input(
+            "Rows per person, at most",
+            1,
+            10_000,
+            plan.rows_per_person,
+            help="How many rows of the table may belong to one person. This is a promise of yours; it is not checked.",
+            **_bound(state, "rows_per_person"),
+        )
+    with st.expander("More: allocation, accounting, features, synthetic rows"):
+        _more(state)
+    return spots
+
+
+def _more(state: Session) -> None:
+    assert state.project is not None
+    plan = state.project.plan
+    a, b = st.columns(2)
+    with a:
+        rules = ["auto", "optimal", "uniform"]
+        st.selectbox(
+            "Allocation inside a pool",
+            rules,
+            index=rules.index(plan.allocation),
+            help="optimal gives larger tables of counts more; uniform gives all the same; auto takes the one that did "
+            "better in this project's benchmarks.",
+            **_bound(state, "allocation"),
+        )
+        ways = ["zcdp", "basic"]
+        st.selectbox(
+            "Accounting",
+            ways,
+            index=ways.index(plan.accounting),
+            help="zcdp adds up ρ and converts once, tightly. basic chooses each noise as PRISM's experiments do: it "
+            "spends less than the budget allows, so its noise is larger.",
+            **_bound(state, "accounting"),
+        )
+    with b:
+        if plan.method == "prism" and plan.regime == "predictive":
+            st.number_input(
+                "Features to choose",
+                1,
+                10_000,
+                plan.features,
+                help="How many columns are measured together with the target.",
+                **_bound(state, "features"),
+            )
+        st.number_input(
+            "Synthetic rows (blank: as many as the table)",
+            1,
+            10_000_000,
+            plan.rows,
+            placeholder="as many as the table",
+            **_bound(state, "rows"),
+        )
+
+
+def _epsilon(state: Session) -> None:
+    assert state.project is not None
+    epsilon = state.project.plan.epsilon
+    st.number_input(
+        "ε (the budget)",
+        0.01,
+        100.0,
+        float(epsilon),
+        step=0.1,
+        format="%g",
+        help="Smaller protects more and blurs more. About 1 is common; above 8 protects little.",
+        **_bound(state, "epsilon"),
+    )
+    key = f"preset-{state.opened}"
+    st.session_state[key] = epsilon if epsilon in PRESETS else None
+
+    def preset() -> None:
+        if (chosen := st.session_state[key]) is not None:
+            state.change_plan(epsilon=chosen)
+            st.session_state[f"plan-{state.opened}-epsilon"] = chosen
+
+    st.segmented_control(
+        "Common values of ε",
+        PRESETS,
+        key=key,
+        on_change=preset,
+        format_func=lambda e: f"{e:g}",
+        label_visibility="collapsed",
+        wrap=True,
+    )
+
+
+def _n(state: Session) -> None:
+    key = f"n-{state.opened}"
+
+    def take() -> None:
+        state.rows = st.session_state[key]
+
+    def count() -> None:
+        assert state.text is not None
+        state.rows = st.session_state[key] = state.text.rows
+
+    st.number_input(
+        "Number of rows n",
+        1,
+        None,
+        state.rows,
+        key=key,
+        on_change=take,
+        placeholder="type it, if you know it",
+        help="Public under replace-one. Needed for δ = 1/n², and to show errors as a share of n.",
+    )
+    if state.rows is None and state.text is not None:
+        st.button("Use the open table's number of rows", on_click=count, help="Under replace-one it is public.")
+
+
+def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | None = None) -> dict[str, Any]:
+    """A widget's key, and the callback that puts its value into the plan."""
+    key = f"plan-{state.opened}-{name}"
+
+    def changed() -> None:
+        value = st.session_state[key]
+        try:
+            (take or (lambda s, v: s.change_plan(**{name: v})))(state, value)
+            state.trouble.pop(name, None)
+        except EspalierError as error:
+            state.trouble[name] = str(error)
+
+    return {"key": key, "on_change": changed}
+
+
+def _method(state: Session, method: str) -> None:
+    """Another method; the fence's switch is remembered for the methods that have one."""
+    assert state.project is not None
+    plan = state.project.plan
+    if plan.method in ("prism", "independent"):
+        state.drafts["fair"] = plan.fair
+    fair = state.drafts.get("fair") if method in ("prism", "independent") else None
+    state.change_plan(method=method, fair=fair)
+    st.session_state[f"plan-{state.opened}-fair"] = state.project.plan.fenced if state.project else False
+
+
+def _delta(state: Session, text: str) -> None:
+    state.drafts["delta"] = text
+    try:
+        value = float(text) if text.strip() else None
+    except ValueError:
+        raise EspalierError(f"δ must be a number such as 1e-9, not {text!r}; the plan keeps its old δ") from None
+    state.change_plan(delta=value)
+
+
+def conflict(spots: Spots, error: EspalierError) -> None:
+    """Explain a conflict where it can be mended."""
+    key = error.data.get("key", "")
+    text = plain(error)
+    if key == "rows":
+        text = "δ is 1/n², so the plan needs the number of rows n: type it here, or give δ a number."
+    place = spots.get(key) or st.container()
+    with place:
+        st.error(text)
+        if key in ("roles", "regime"):
+            shell.way("Structure", "Mend it on Structure", primary=False)

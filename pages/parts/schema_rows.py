@@ -1,0 +1,178 @@
+"""The declared schema as rows of an editable table, and back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from core.errors import EspalierError, SchemaError
+from core.schema import Column, Schema
+
+FIELDS = {
+    "kind": "kind",
+    "categories": "categories",
+    "edges": "bin edges",
+    "integer": "whole numbers",
+    "missing": "empty cells",
+}
+TEXTS = ("guess", "name", "kind", "categories", "edges")
+FLAGS = ("use", "checked", "integer", "missing", "unknown")
+
+
+@dataclass
+class Draft:
+    """What the editable table holds, usable or not.
+
+    ``origin`` is, by row, the column as it was opened or guessed: a guessed field counts as confirmed when the
+    person has typed another value, or has confirmed the row. ``revision`` grows when the rows change from outside.
+    """
+
+    rows: list[dict[str, Any]]
+    origin: list[Column | None]
+    revision: int = 0
+    base: pd.DataFrame | None = None
+    errors: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schema: Schema) -> Draft:
+        """The rows of a schema."""
+        return cls([row_of(c) for c in schema.columns], list(schema.columns))
+
+    def frame(self) -> pd.DataFrame:
+        """The rows for the editor."""
+        made = pd.DataFrame(self.rows, columns=["use", "checked", *TEXTS, "integer", "missing", "unknown"])
+        return made.astype({**dict.fromkeys(FLAGS, bool), **dict.fromkeys(TEXTS, str)})
+
+    def take(self, edited: pd.DataFrame) -> None:
+        """What came back from the editor."""
+        rows = [
+            {k: (v if isinstance(v, bool | str) else None) for k, v in row.items()} for row in edited.to_dict("records")
+        ]
+        self.rows = [{**{k: bool(row[k]) for k in FLAGS}, **{k: row[k] or "" for k in TEXTS}} for row in rows]
+        if all(row["name"] == "" for row in self.rows[len(self.origin) :]):
+            self.rows = self.rows[: len(self.origin)]
+        self.origin += [None] * (len(self.rows) - len(self.origin))
+
+    def columns(self) -> list[Column]:
+        """The columns in use; ``errors`` says, by row, what is wrong with the others."""
+        self.errors, out = {}, []
+        for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
+            if not row["use"]:
+                continue
+            try:
+                column = column_of(row, origin)
+                if any(column.name == other.name for other in out):
+                    raise SchemaError(f"column {column.name!r} is listed twice; give each name once")
+                out.append(column)
+            except EspalierError as error:
+                self.errors[i] = str(error)
+        return out
+
+    def replace(self, column: Column) -> None:
+        """Another description of one column, decided elsewhere on the page."""
+        for i, row in enumerate(self.rows):
+            if row["name"] == column.name:
+                self.rows[i], self.origin[i] = {**row_of(column), "checked": row["checked"]}, column
+        self.revision += 1
+
+    def add(self, columns: list[Column]) -> None:
+        """More columns at the end."""
+        self.rows += [row_of(c) for c in columns]
+        self.origin += columns
+        self.revision += 1
+
+    def tick_all(self) -> None:
+        """Mark every guessed column in use as checked."""
+        for row in self.rows:
+            row["checked"] = row["checked"] or (row["use"] and bool(row["guess"]))
+        self.revision += 1
+
+    def confirm(self) -> None:
+        """Confirm the guessed fields of the rows that are ticked."""
+        for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
+            if row["checked"]:
+                row["checked"], row["guess"] = False, ""
+                self.origin[i] = None if origin is None else replace(origin, guessed=())
+        self.revision += 1
+
+    def refresh(self) -> None:
+        """What each row says about its guessed fields, after typing."""
+        for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
+            if i not in self.errors and row["use"]:
+                row["guess"] = _guess_text(column_of(row, origin))
+
+
+def row_of(column: Column) -> dict[str, Any]:
+    """A column as a row."""
+    return {
+        "use": True,
+        "checked": False,
+        "guess": _guess_text(column),
+        "name": column.name,
+        "kind": column.kind,
+        "categories": join(column.categories),
+        "edges": "; ".join(f"{e:.12g}" for e in column.edges),
+        "integer": column.integer,
+        "missing": column.missing,
+        "unknown": column.unknown == "missing",
+    }
+
+
+def _guess_text(column: Column) -> str:
+    return ", ".join(FIELDS[f] for f in column.guessed)
+
+
+def column_of(row: dict[str, Any], origin: Column | None) -> Column:
+    """A row as a column; raises :class:`SchemaError`. Only the cells that the kind needs are read."""
+    numeric = row["kind"] == "numeric"
+    categories = () if numeric else split(row["categories"])
+    groups = tuple(g for g in origin.groups if g[0] in categories) if origin else ()
+    made = Column(
+        row["name"].strip() if origin is None else row["name"],
+        row["kind"] or "categorical",
+        categories,
+        numbers(row["edges"], row["name"]) if numeric else (),
+        row["integer"] and numeric,
+        row["missing"],
+        "missing" if row["unknown"] else "refuse",
+        groups=groups,
+    )
+    if origin is None or not origin.guessed:
+        return made
+    return replace(made, guessed=tuple(f for f in origin.guessed if getattr(made, f) == getattr(origin, f)))
+
+
+def join(categories: tuple[str, ...]) -> str:
+    """Categories as one line, parted by semicolons; one that holds a semicolon or a quote stands in quotes."""
+    quoted = ['"' + p.replace('"', '""') + '"' if re.search(r'[;"\n]|^\s|\s$', p) else p for p in categories]
+    return "; ".join(quoted)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Categories from a cell: parted by semicolons or line ends, quotes around one that holds either."""
+    out: list[str] = []
+    for match in re.finditer(r'\s*(?:"((?:[^"]|"")*)"\s*(?=[;\n]|$)|([^;\n]*))(?:[;\n]|$)', text):
+        quoted, bare = match.group(1), (match.group(2) or "").strip()
+        if quoted is not None:
+            out.append(quoted.replace('""', '"'))
+        elif bare:
+            out.append(bare)
+    return tuple(out)
+
+
+def numbers(text: str, column: str) -> tuple[float, ...]:
+    """Bin edges from a cell, parted by semicolons or blanks."""
+    out = []
+    for part in re.split(r"[;\s]+|,\s+", text.strip()):
+        if part:
+            try:
+                out.append(float(part))
+            except ValueError:
+                raise SchemaError(
+                    f"column {column!r}: {part!r} is not a number; write bin edges like 0; 18; 40; 65; 100",
+                    column=column,
+                ) from None
+    return tuple(out)

@@ -1,0 +1,201 @@
+"""The session's state and its one owner: the project, the private table, what was released and found.
+
+Everything lives under one plain key of ``st.session_state``, so it survives a change of page and dies with the
+session. Private rows are never in a cache that sessions share. The core's values are frozen: a change puts a new
+one in the place of the old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import streamlit as st
+
+from core.errors import EspalierError
+from core.graph.dag import Dag
+from core.graph.roles import Roles
+from core.preview import Preview, preview
+from core.project import Plan, Project
+from core.schema import Schema
+from core.tables.read import TextTable
+from core.tables.table import Table
+from pages.parts.job import Job, Report
+
+KEY = "espalier"
+
+
+@dataclass(frozen=True, repr=False)
+class Made:
+    """A release with its files, and the private rows it may be judged by."""
+
+    number: int
+    release: Any
+    files: dict[str, bytes]
+    real: Table
+    holdout: Table | None
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one release of a table cost; ``complete`` False if it was cancelled and ``rho`` is an upper bound."""
+
+    table: int
+    rho: float
+    delta: float
+    neighbors: str
+    rows_per_person: int
+    complete: bool = True
+
+
+@dataclass(repr=False)
+class Session:
+    """What one person has opened, typed and made."""
+
+    project: Project | None = None
+    text: TextTable | None = None
+    rows: int | None = None
+    """n as the person who plans has given it; the Plan page never reads it off the table by itself."""
+    sample: str = ""
+    opened: int = 0
+    """Counts opened projects; part of widget keys, so that a newly opened project gets fresh widgets."""
+    tables: int = 0
+    parked: tuple[Dag, Roles] = (Dag(), Roles())
+    """Arrows and roles of columns that are left out at the moment."""
+    drafts: dict[str, Any] = field(default_factory=dict)
+    before: dict[str, Any] | None = None
+    made: Made | None = None
+    releases: int = 0
+    spent: list[Spent] = field(default_factory=list)
+    findings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    job: Job | None = None
+    trouble: dict[str, str] = field(default_factory=dict)
+    _encoded: tuple[Schema, TextTable, Table | EspalierError] | None = None
+    _previewed: tuple[Project, int | None, Preview] | None = None
+
+    _KEPT = ("project", "text", "rows", "sample", "tables", "parked", "drafts")
+
+    def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
+        """Put a project (and its table) in place of what was open, which can be brought back once."""
+        self.drafts.pop("upload", None)
+        if self.project is not None:
+            self.before = {key: getattr(self, key) for key in self._KEPT}
+        self.project, self.text, self.rows, self.sample = project, text, rows, sample
+        self.parked, self.drafts, self._encoded = (Dag(), Roles()), {}, None
+        self.opened += 1
+        self.tables = self.opened
+
+    def go_back(self) -> None:
+        """Bring back what was open before."""
+        if self.before is not None:
+            now = {key: getattr(self, key) for key in self._KEPT}
+            for key, value in self.before.items():
+                setattr(self, key, value)
+            self.before, self._encoded = now, None
+            self.opened += 1
+
+    def attach(self, text: TextTable) -> None:
+        """A table for the project that is open."""
+        self.text, self._encoded = text, None
+        self.opened += 1
+        self.tables = self.opened
+
+    def table(self) -> Table:
+        """The private table as the schema sees it; raises :class:`EspalierError`."""
+        assert self.project is not None
+        assert self.text is not None
+        known = self._encoded
+        if known is None or known[0] != self.project.schema or known[1] is not self.text:
+            try:
+                made: Table | EspalierError = Table.encode(self.text, self.project.schema)
+            except EspalierError as error:
+                made = error
+            known = self._encoded = (self.project.schema, self.text, made)
+        if isinstance(known[2], EspalierError):
+            raise known[2]
+        return known[2]
+
+    def preview(self, rows: int | None) -> Preview:
+        """What the plan would do with ``rows`` rows, worked out once; raises :class:`EspalierError`."""
+        assert self.project is not None
+        known = self._previewed
+        if known is None or known[:2] != (self.project, rows):
+            known = self._previewed = (self.project, rows, preview(self.project, rows))
+        return known[2]
+
+    def change_schema(self, schema: Schema) -> None:
+        """A new schema; arrows and roles of columns that are not in it are parked until they are."""
+        project = self.project
+        assert project is not None
+        if schema == project.schema:
+            return
+        inside, known = set(schema.names), set(schema.names).issuperset
+        edges = tuple(dict.fromkeys((*project.dag.edges, *self.parked[0].edges)))
+        roles = {role: (*cols, *getattr(self.parked[1], role)) for role, cols in project.roles.items()}
+        target = project.plan.target or self.drafts.get("target")
+        if target is not None and target not in inside:
+            self.drafts["target"] = target
+        self.parked = (
+            Dag(tuple(e for e in edges if not known(e))),
+            Roles(**{r: tuple(c for c in cols if c not in inside) for r, cols in roles.items()}),
+        )
+        self.project = replace(
+            project,
+            schema=schema,
+            dag=replace(project.dag, edges=tuple(e for e in edges if known(e))),
+            roles=Roles(**{r: tuple(c for c in cols if c in inside) for r, cols in roles.items()}),
+            plan=replace(project.plan, target=target if target in inside else None),
+        )
+
+    def change_causes(self, effect: str, causes: list[str]) -> None:
+        """Draw the arrows into ``effect``; raises :class:`GraphError` for a cycle and keeps what was drawn."""
+        assert self.project is not None
+        kept = [e for e in self.project.dag.edges if e[1] != effect or e[0] in causes]
+        new = [(c, effect) for c in causes if (c, effect) not in kept]
+        self.project = replace(self.project, dag=replace(self.project.dag, edges=(*kept, *new)))
+
+    def change_role(self, role: str, columns: list[str]) -> None:
+        """Give ``columns`` the role; they lose the one they had."""
+        assert self.project is not None
+        given = {r: tuple(c for c in cols if c not in columns) for r, cols in self.project.roles.items()}
+        order = self.project.schema.clique(columns)
+        self.project = replace(self.project, roles=Roles(**{**given, role: order}))
+
+    def change_plan(self, **changes: Any) -> None:
+        """A changed plan; raises :class:`EspalierError` for a value that cannot be."""
+        assert self.project is not None
+        self.project = self.project.with_plan(**changes)
+
+    def start(
+        self, kind: str, work: Callable[[Report], Any], done: Callable[[Any], None], ended: Callable[[str], None]
+    ) -> None:
+        """Start a job unless one is under way."""
+        if self.job is None:
+            self.trouble.pop(kind, None)
+            self.job = Job(kind, work, done, ended)
+
+    def collect(self) -> None:
+        """Take over what a finished job made."""
+        job = self.job
+        if job is None or not job.finished:
+            return
+        self.job = None
+        if job.state == "done":
+            job.done(job.result)
+        else:
+            self.trouble[job.kind] = job.reason
+            job.ended(job.reason)
+
+
+def here() -> Session:
+    """This session's state."""
+    if KEY not in st.session_state:
+        st.session_state[KEY] = Session()
+    state: Session = st.session_state[KEY]
+    return state
+
+
+def blank(name: str, schema: Schema) -> Project:
+    """A project for a table that has none yet."""
+    return Project(name, schema, Plan("mst", 1.0))

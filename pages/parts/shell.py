@@ -1,0 +1,92 @@
+"""What every page begins and ends with: title, sidebar, the way on, and what to do when something is not there yet."""
+
+from __future__ import annotations
+
+import re
+
+import streamlit as st
+
+from core.project import Project
+from pages.parts import session
+from pages.parts.words import name, plain
+
+PAGES = {
+    "Data": "pages/data.py",
+    "Structure": "pages/structure.py",
+    "Plan": "pages/plan.py",
+    "Release": "pages/release.py",
+    "Diagnostics": "pages/diagnostics.py",
+}
+
+
+def start(title: str, lead: str) -> session.Session:
+    """Title, one sentence, sidebar; returns the session's state with finished work taken over."""
+    state = session.here()
+    state.collect()
+    st.title(title, anchor=False)
+    st.markdown(lead)
+    return state
+
+
+def sidebar(state: session.Session) -> None:
+    """What is open, and the project file to take home at any time. Called last, when the page has taken changes."""
+    with st.sidebar:
+        if state.project is None:
+            st.caption("No project is open.")
+            return
+        project = state.project
+        st.caption("Project")
+        st.markdown(name(project.name))
+        table = "no table opened" if state.text is None else plain(state.text.source)
+        st.caption(f"{len(project.schema.columns)} columns · {table}")
+        st.download_button(
+            "Download project file",
+            project.dumps(),
+            file_name=f"{filename(project.name)}.json",
+            mime="application/json",
+            on_click="ignore",
+            icon=":material/download:",
+            width="stretch",
+        )
+        if state.job is not None:
+            where = "Release" if state.job.kind == "release" else "Diagnostics"
+            st.caption(f"Work is under way: see the {where} page.")
+
+
+def filename(text: str) -> str:
+    """A name that every file system takes."""
+    return re.sub(r"[^\w.-]+", "-", text).strip("-.")[:60] or "project"
+
+
+def need_project(state: session.Session) -> Project:
+    """The open project, or the empty state that says what to do."""
+    if state.project is None:
+        st.info("There is no project yet. Open a sample or your own table on the Data page first.")
+        way("Data", "Go to Data")
+        sidebar(state)
+        st.stop()
+    if state.drafts.get("schema_errors"):
+        st.warning(
+            "The column table on the Data page has entries that cannot be used yet. "
+            "Until they are mended, the last usable version of each column counts."
+        )
+        way("Data", "Mend them on Data", primary=False)
+    return state.project
+
+
+def way(page: str, label: str, primary: bool = True) -> None:
+    """A button that leads to another page."""
+    if st.button(
+        label, type="primary" if primary else "secondary", key=f"way-{page}-{label}", icon=":material/arrow_forward:"
+    ):
+        st.switch_page(PAGES[page])
+
+
+@st.fragment(run_every=0.5)
+def progress() -> None:
+    """How far the session's job is; reruns the page once when it has ended."""
+    job = session.here().job
+    if job is None or job.finished:
+        st.rerun()
+    st.progress(job.fraction, text=plain(job.message))
+    st.button("Cancel", on_click=job.cancel, key=f"cancel-{id(job)}", icon=":material/stop_circle:")

@@ -1,0 +1,128 @@
+"""Sentences for the person at the screen, safe to hand to Streamlit's markdown.
+
+Names of columns come from uploaded files: they are shown as code, and whole messages are escaped, so that no name
+can turn into a link, a heading or a formula.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+from core.graph.frame import Frame
+from core.graph.separations import Separation
+from core.project import Project
+
+METHODS = {
+    "prism": "**PRISM**: most of the budget goes to what predicts one column. "
+    "Choose it when the table is for learning to predict that column.",
+    "privci": "**PrivCI**: one tree over all columns that respects the fence. "
+    "Choose it when the table must not link the outcome to protected columns except through admissible ones.",
+    "mst": "**MST**: one tree over all columns, no fence. "
+    "Choose it for a general-purpose table when fairness is not the question.",
+    "prefair": "**PreFair**: a tree in which the outcome touches admissible columns only. "
+    "Choose it when anything but the admissible columns must stay away from the outcome.",
+    "independent": "**Independent**: every column on its own, nothing is linked. "
+    "Choose it as a baseline, or when only the columns' own distributions matter.",
+}
+METHOD_NAMES = {"prism": "PRISM", "privci": "PrivCI", "mst": "MST", "prefair": "PreFair", "independent": "Independent"}
+REGIMES = {
+    "causal": "**Causal**: protect the direct causes that you drew. "
+    "Choose it when the table will be used elsewhere, where mere correlations may break.",
+    "graphical": "**Graphical**: protect the Markov blanket that you drew (causes, effects, and the effects' other "
+    "causes). Choose it when the table will be used where it came from.",
+    "predictive": "**Predictive**: let a private choice find the best predictors; no drawing needed. "
+    "Choose it when you do not know the causes. What it finds may be mere correlation.",
+}
+NEIGHBORS = {
+    "replace-one": "One person's rows may change in place. The number of rows is public.",
+    "add-remove": "One person's rows may be there or not. The number of rows is private too.",
+}
+ROLES = {
+    "outcome": "what is decided or predicted",
+    "protected": "who must not be treated differently: sex, origin, …",
+    "admissible": "what may legitimately explain the outcome, even if it differs between groups",
+    "inadmissible": "what may stand in for a protected column: a postcode, a club, …",
+}
+
+
+def plain(text: object) -> str:
+    """``text`` as markdown that shows it literally."""
+    shown = " ".join(str(text).split("\n"))
+    for mark in ("://", "www.", "@"):  # a literal address would become a link all by itself
+        shown = shown.replace(mark, f"{mark[0]}\u2060{mark[1:]}")
+    return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:^=&])", r"\\\1", shown)
+
+
+def name(column: str) -> str:
+    """A column's name as inline code."""
+    text = column.replace("\n", " ")
+    ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") or len(ticks) > 1 else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def names(columns: Iterable[str], cap: int = 12, nothing: str = "nothing") -> str:
+    """Several names, the rest counted."""
+    columns = list(columns)
+    shown = ", ".join(name(c) for c in columns[:cap])
+    more = f" and {len(columns) - cap} more" if len(columns) > cap else ""
+    return shown + more if columns else nothing
+
+
+def up(x: float, figures: int = 4) -> str:
+    """A figure of privacy, rounded up: what was spent is never shown smaller than it is."""
+    if x <= 0:
+        return "0"
+    step = 10.0 ** (math.floor(math.log10(x)) - figures + 1)
+    return f"{math.ceil(x / step - 1e-9) * step:.{figures}g}"
+
+
+def size(count: int) -> str:
+    """Bytes as people say them."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{max(count / 2**20, 0.1):.1f} MiB"
+
+
+def separation(s: Separation) -> str:
+    """What a separation erases."""
+    far = names(s.right)
+    if not s.given:
+        return f"{names(s.left)} will show **no association at all** with {far}."
+    return (
+        f"{names(s.left)} and {far} will be **independent given** {names(s.given)}: "
+        f"whatever else links them in the real table will not show."
+    )
+
+
+def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
+    """Which side of the fence each inadmissible column may fall on."""
+    roles = project.roles
+    out = []
+    for column in roles.inadmissible:
+        by_outcome = any(not frame.forbids(column, o) for o in roles.outcome)
+        by_protected = any(not frame.forbids(column, p) for p in roles.protected)
+        if by_outcome and by_protected:
+            side = "either side, one of them: a private choice decides"
+        elif by_protected:
+            side = "the protected columns' side: never linked to the outcome"
+        elif by_outcome:
+            side = "the outcome's side: never linked to a protected column"
+        else:
+            side = "neither side"
+        out.append({"inadmissible column": column, "may fall on": side})
+    return out
+
+
+def unit(neighbors: str, rows_per_person: int) -> str:
+    """The unit of privacy, in half a sentence."""
+    rows = "one row" if rows_per_person == 1 else f"up to {rows_per_person} rows"
+    return f"{rows} of one person " + ("changing in place" if neighbors == "replace-one" else "being there or not")
+
+
+def guess(epsilon: float, share: float) -> str:
+    """What ε means for a person in the table."""
+    return (
+        f"At ε = {epsilon:g}, someone who would guess right half of the time about a person in the table "
+        f"now guesses right at most **{100 * share:.1f} %** of the time, whatever else they know."
+    )

@@ -1,0 +1,111 @@
+"""Plan: method, frame and budget, and what a release under them would do. Reads no data."""
+
+import streamlit as st
+
+from core.errors import EspalierError
+from core.privacy.budget import guess_right
+from pages.parts import charts, plan_fields, shell, words
+from pages.parts.words import names, plain
+
+state = shell.start(
+    "Plan", "Choose the method, the frame and the budget. Everything here is worked out without reading the table."
+)
+project = shell.need_project(state)
+
+spots = plan_fields.show(state)
+project = state.project or project
+plan = project.plan
+
+st.divider()
+try:
+    seen = state.preview(state.rows if plan.neighbors == "replace-one" else None)
+except EspalierError as error:
+    plan_fields.conflict(spots, error)
+    st.info("The preview appears here when the conflict above is mended.")
+    shell.way("Structure", "Go to Structure", primary=False)
+    shell.sidebar(state)
+    st.stop()
+except MemoryError:
+    st.error("This plan needs more memory than there is: coarsen the columns with the most categories.")
+    shell.sidebar(state)
+    st.stop()
+
+st.subheader("What will be protected", anchor=False)
+st.markdown(words.guess(seen.budget.epsilon, guess_right(seen.budget.epsilon, seen.budget.delta)))
+with st.container(horizontal=True, gap="large"):
+    st.metric("ε (privacy loss)", f"{seen.budget.epsilon:g}", width="content")
+    st.metric("δ (chance of worse)", words.up(seen.budget.delta, 3), width="content")
+    st.metric(
+        "ρ (what is spent)",
+        words.up(seen.budget.rho, 3),
+        width="content",
+        help="Zero-concentrated "
+        "differential privacy: the "
+        "currency that adds up. It is the largest ρ that the tight conversion allows for this ε and δ.",
+    )
+    st.metric("Memory", words.size(seen.size.bytes), width="content", help=f"The model has {seen.size.cells:,} cells.")
+    st.metric("Time to fit", f"{max(seen.size.seconds, 0.1):.1f} s", width="content")
+st.caption(f"Unit of privacy: {words.unit(plan.neighbors, plan.rows_per_person)}.")
+for warning in seen.warnings:
+    st.warning(plain(warning))
+
+st.subheader("The frame", anchor=False)
+if plan.method == "prism":
+    if seen.frame.features is None:
+        st.markdown(
+            f"Measured together with {words.name(plan.target or '')}: the "
+            f"**{min(plan.features, len(seen.frame.candidates))} best** of "
+            f"{len(seen.frame.candidates)} columns, by a private choice at release."
+        )
+    else:
+        st.markdown(f"Measured together with {words.name(plan.target or '')}: {names(seen.frame.features, 40)}.")
+    if seen.frame.refused:
+        st.markdown(f"Refused, because the fence forbids the pair: {names(seen.frame.refused, 40)}.")
+if seen.frame.separations:
+    st.markdown("**Associations this table will not show:**")
+    for s in seen.frame.separations:
+        st.markdown(f"- {words.separation(s)}  \n  :small[{plain(s.why)}]")
+else:
+    st.markdown("No separation: the table may show any association, as far as the budget reaches.")
+if plan.fenced and project.roles.inadmissible:
+    st.markdown(
+        "**Where the inadmissible columns may fall.** The fence stands between the outcome and the protected columns."
+    )
+    st.dataframe(words.sides(project, seen.frame), hide_index=True, width="stretch")
+
+st.subheader("The budget", anchor=False)
+charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of the budget by pool")
+st.caption("Each segment is one thing that will be paid for; point at it to see which.")
+with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=True):
+    st.dataframe(
+        [
+            {
+                "pool": x.pool,
+                "what": x.what,
+                "cells": x.cells,
+                "ρ": x.rho,
+                "σ (rows)": x.sigma,
+                "error (% of n)": None if x.error is None else 100 * x.error,
+            }
+            for x in seen.lines
+        ],
+        hide_index=True,
+        placeholder="",
+        width="stretch",
+        height=min(36 * (len(seen.lines) + 1) + 4, 420),
+        column_config={
+            "what": st.column_config.TextColumn(width=300),
+            "ρ": st.column_config.NumberColumn(format="%.3g"),
+            "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
+            "error (% of n)": st.column_config.NumberColumn(format="%.3f"),
+        },
+    )
+    st.caption(
+        "A **clique** is a set of columns that are counted together; its counts are a **marginal**, one cell "
+        "per combination of "
+        "values. σ is the standard deviation of the noise added to each cell, in rows. The error is how far a cell is "
+        "expected to be off, on average, as a share of all rows n. For a choice, σ is the scale of the noise "
+        "on its score."
+    )
+shell.way("Release", "Next: Release")
+shell.sidebar(state)

@@ -1,0 +1,113 @@
+"""Release: spend the budget once, deliberately, and take the synthetic table home."""
+
+import streamlit as st
+
+from core.errors import EspalierError
+from core.preview import Preview
+from core.tables.table import Table
+from pages.parts import handover, releasing, shell, words
+from pages.parts.session import Session
+from pages.parts.words import name, names, plain
+
+state = shell.start(
+    "Release",
+    "Spend the budget on the table, once. Whatever this page hands over may leave the building; the table never does.",
+)
+project = shell.need_project(state)
+
+
+def ready(state: Session) -> tuple[Table, Preview] | None:
+    """The table and what would be spent, or what is still to be done."""
+    assert state.project is not None
+    if state.text is None:
+        st.info("No table is open. Open one on the Data page, then come back.")
+        shell.way("Data", "Go to Data")
+        return None
+    try:
+        table = state.table()
+        return table, state.preview(table.rows if state.project.plan.neighbors == "replace-one" else None)
+    except EspalierError as error:
+        st.error("The table holds a value that is not declared." if error.data.get("value") else plain(error))
+        page = "Plan" if error.data.get("key") else "Data"
+        shell.way(page, f"Mend it on {page}")
+        return None
+
+
+def spend(state: Session, table: Table, seen: Preview) -> None:
+    """What will be spent, and the one act that spends it."""
+    assert state.project is not None
+    plan, again = state.project.plan, [s for s in state.spent if s.table == state.tables]
+    if state.project.schema.guessed:
+        guessed = names((c.name for c in state.project.schema.guessed), 8)
+        st.error(f"These columns hold guesses that nobody has confirmed: {guessed}.")
+        shell.way("Data", "Confirm them on Data")
+        return
+    with st.container(border=True):
+        st.markdown(
+            f"**{words.METHOD_NAMES[plan.method]}** on {name(state.text.source if state.text else '')} will spend "
+            f"**ε = {plan.epsilon:g}**, δ = {words.up(seen.budget.delta, 3)} (ρ = {words.up(seen.spent, 3)}) "
+            f"for {words.unit(plan.neighbors, plan.rows_per_person)}."
+        )
+        if state.rows is not None and plan.neighbors == "replace-one" and state.rows != table.rows:
+            st.warning(
+                f"The plan says n = {state.rows:,}, the table has {table.rows:,} rows. The table's number counts."
+            )
+        share = st.select_slider(
+            "Keep rows back for an honest test",
+            [0, 5, 10, 20, 30],
+            format_func=lambda p: f"{p} %" if p else "none",
+            key=f"holdout-{state.opened}",
+            help="Rows kept back are not used for the release, so a test on them is fair. The noise per cell "
+            "stays the same "
+            "while the rows get fewer: errors as a share of n grow.",
+        )
+        if share:
+            st.caption(
+                f"It costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more against the "
+                "rows that are left."
+            )
+        agreed = True
+        if again:
+            st.warning(
+                f"This table has been released from {len(again)} time{'s' if len(again) > 1 else ''} in this "
+                "session. What is spent **adds up**: ρ of one "
+                "release and of the next. No ledger outside this session remembers it for you."
+            )
+            agreed = st.checkbox(
+                "I want to spend the budget on this table again", key=f"again-{state.opened}-{len(state.spent)}"
+            )
+        st.button(
+            f"Spend ε = {plan.epsilon:g} and release",
+            type="primary",
+            disabled=not agreed,
+            icon=":material/publish:",
+            on_click=releasing.start,
+            args=(state, share / 100, seen.spent, seen.budget.delta),
+            key=f"release-{state.releases}-{len(state.spent)}",
+        )
+        st.caption(
+            "This cannot be undone: noise is drawn once. Nothing else on these pages ever spends or draws again."
+        )
+
+
+if state.job is not None and state.job.kind == "release":
+    shell.progress()
+    st.caption("You may visit the other pages meanwhile. What has been drawn when you cancel stays spent.")
+elif state.job is not None:
+    st.info("The diagnostics are being worked out; release again when they are done.")
+    shell.progress()
+else:
+    if reason := state.trouble.get("release"):
+        st.error(f"No table was released: {plain(reason)}.")
+    holder = st.container() if state.made is None else st.expander("Release again")
+    with holder:
+        if (there := ready(state)) is not None:
+            spend(state, *there)
+if state.spent and (sums := releasing.total(state)) and len([s for s in state.spent if s.table == state.tables]) > 1:
+    st.warning(
+        f"All releases of this table in this session together: ρ = {words.up(sums[0])}, which is ε = "
+        f"{words.up(sums[1])} at δ = {words.up(sums[2], 3)}."
+    )
+if state.made is not None:
+    handover.show(state, state.made)
+shell.sidebar(state)
