@@ -23,7 +23,7 @@ if made is None:
     shell.sidebar(state)
     st.stop()
 
-if made.release.project != state.project:
+if made.release.project.to_json() != state.project.to_json():
     st.info(
         f"Judged here is release {made.number} of {name(made.release.project.name)}; the project has changed since."
     )

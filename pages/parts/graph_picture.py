@@ -112,9 +112,9 @@ def dag(columns: Iterable[str], edges: Sequence[tuple[str, str]], roles: Roles, 
     most = max([sum(_width(n, roles, target) for n in layer) for layer in layers] or [0])
     places = _rows(layers + _folded(alone, max(most, 700), roles, target), roles, target)
     lines = [
-        {"from": str(a), "to": str(b), "arrow": i == len(path) - 2}
-        for path in paths
-        for i, (a, b) in enumerate(pairwise(path))
+        {"from": str(a), "to": str(b), "arrow": b == path[-1]}
+        for path in map(_through, paths)
+        for a, b in pairwise(path)
     ]
     alt = f"Causal graph with {len(edges)} arrows; the same arrows are listed as text"
     _draw(places, lines, roles, target, alt, key)
@@ -168,6 +168,11 @@ def _walk(root: str, around: dict[str, list[str]]) -> dict[str, int]:
                 depth[m] = depth[n] + 1
                 queue.append(m)
     return depth
+
+
+def _through(path: list[Any]) -> list[Any]:
+    """A path with both ends of each bend."""
+    return [end for n in path for end in (((*n, "in"), (*n, "out")) if isinstance(n, tuple) else (n,))]
 
 
 def _root(start: str, around: dict[str, list[str]]) -> str:
@@ -301,7 +306,11 @@ def _rows(layers: list[list[Any]], roles: Roles, target: str | None) -> dict[Any
         x = -sum(_width(n, roles, target) for n in layer) / 2
         for n in layer:
             wide = _width(n, roles, target)
-            out[n] = (x + wide / 2, i * 1.45 * HIGH)
+            middle, y = x + wide / 2, i * 1.7 * HIGH
+            if isinstance(n, tuple):  # upright past the boxes of its layer, so that it crosses none of them
+                out[(*n, "in")], out[(*n, "out")] = (middle, y - 0.42 * HIGH), (middle, y + 0.42 * HIGH)
+            else:
+                out[n] = (middle, y)
             x += wide
     return out
 
@@ -320,13 +329,15 @@ def _tidy(
                 children[n].append(m)
 
     def place(n: str, row: float) -> float:
+        own = (0.8 if n in tall else 0.6) * HIGH
+        end = row + own
         if not children[n]:
             cells[n] = (depth[n], row)
-            return row + (0.8 if n in tall else 0.6) * HIGH
+            return end
         for m in children[n]:
             row = place(m, row)
         rows = [cells[m][1] for m in children[n]]
         cells[n] = (depth[n], (rows[0] + rows[-1]) / 2)
-        return row
+        return max(row, end)
 
     return place(root, top)

@@ -18,7 +18,7 @@ def show(state: Session, made: Made) -> None:
     release: Release = made.release
     facts_project = release.project
     st.subheader(f"Release {made.number}: {release.rows:,} synthetic rows", anchor=False)
-    if facts_project != state.project:
+    if state.project is None or facts_project.to_json() != state.project.to_json():
         st.info(
             "The project has changed since. This release was made from the project as it stood then; its own "
             "project file is below."
