@@ -136,6 +136,8 @@ def _run_release(project: Project, data: Path, out: Path, quiet: bool) -> None:
     if not quiet:
         from core.report import round_up
 
+        for warning in made.frame.warnings:
+            print(f"note: {warning}", file=sys.stderr)
         spent = made.to_json()["spent"]
         if sys.stderr.isatty():
             print(file=sys.stderr)

@@ -86,6 +86,10 @@ class Regions:
         """The axes of a region that are not in a smaller one inside it."""
         return self._axes[region, inner]
 
+    def lifted(self, region: int, inner: int) -> tuple[int, ...]:
+        """The shape in which a table over a smaller region inside it is added to one over a region."""
+        return self._lift[region, inner]
+
     def lift(self, columns: tuple[int, ...], region: int) -> tuple[int, ...]:
         """The shape in which a table over ``columns`` is added to one over the region."""
         place, inside = self.places[region], set(columns)

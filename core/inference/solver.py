@@ -29,7 +29,7 @@ from math import log
 import numpy as np
 
 from core.inference.junction_tree import FloatArray
-from core.inference.metric import inverse_curvature, levels, links
+from core.inference.metric import TreeMetric, levels, links
 from core.inference.problem import Problem, inner
 from core.inference.sampling import Report
 
@@ -179,12 +179,12 @@ class Solver:
         """One L-BFGS step with a backtracking line search; None where rounding errors allow no descent."""
         gradient = task.gradient(point)
         scale = np.maximum(point.marginals, point.marginals - gradient) + task.damping * self.variance
-        diagonal = inverse_curvature(self.problem.regions, self.chain, self.levels, scale)
-        direction = self._direction(gradient, diagonal, task.damping)
+        metric = TreeMetric(self.problem.regions, self.chain, self.levels, point.marginals, scale)
+        direction = self._direction(gradient, metric, task.damping)
         descent = inner(direction, gradient)
         if not descent < 0.0:
             self.pairs.clear()
-            direction = -diagonal * gradient
+            direction = -metric.apply(gradient)
             descent = inner(direction, gradient)
             if not descent < 0.0:
                 return None
@@ -204,7 +204,7 @@ class Solver:
         del self.pairs[: max(len(self.pairs) - self.memory, 0)]
         return trial
 
-    def _direction(self, gradient: FloatArray, diagonal: FloatArray, damping: float) -> FloatArray:
+    def _direction(self, gradient: FloatArray, metric: TreeMetric, damping: float) -> FloatArray:
         """Minus the inverse Hessian of L-BFGS (Nocedal & Wright 2006, algorithm 7.4) times the gradient."""
         vector = gradient.copy()
         used: list[tuple[Pair, FloatArray, float, float]] = []
@@ -215,7 +215,7 @@ class Solver:
                 share = inner(pair.step, vector) / curvature
                 vector -= share * change
                 used.append((pair, change, curvature, share))
-        vector *= diagonal
+        vector = metric.apply(vector)
         for pair, change, curvature, share in reversed(used):
             vector += (share - inner(change, vector) / curvature) * pair.step
         return -vector

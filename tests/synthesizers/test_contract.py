@@ -150,7 +150,7 @@ def test_a_release_pays_for_the_unit_of_its_plan(case, neighbors):
         assert m.sigma == pytest.approx(delta / math.sqrt(2 * m.rho), rel=1e-9)
     for c in made.spending.choices:
         unit = 2 if c.what == "tree edge" and neighbors == "add-remove" else 1
-        expected = 6 if c.what == "tree edge" else 9 + 18 / 2000 if neighbors == "replace-one" else 6 + 1 / 1024
+        expected = 6 if c.what == "tree edge" else 9 + 18 / 2000 if neighbors == "replace-one" else 6
         assert c.sensitivity == pytest.approx(expected / unit)
         assert c.scale == pytest.approx(c.sensitivity / math.sqrt(2 * c.rho), rel=1e-9)
 
