@@ -1,7 +1,7 @@
 """Adult with public bins: what each method gives and what it costs.
 
     python -m benchmarks.adult                 quality of the five methods, ε = 1 and 0.2, on an 80/20 split
-    python -m benchmarks.adult cold            CPU seconds of `python -m core release`, a cold process each
+    python -m benchmarks.adult cold            CPU seconds of `python -m core release`, cold, beside mbi 2.0
     python -m benchmarks.adult write FOLDER    the project files themselves
 
 The table is `../shared/data/adult.csv.gz`. Categories are those of the data set's public documentation, bin edges
@@ -87,16 +87,34 @@ def write(folder: Path) -> list[Path]:
 
 
 def cold() -> None:
-    """CPU seconds (user + system, children included) and peak memory of each method's command line."""
+    """CPU seconds (user + system, children included) of each method's command line, and of mbi 2.0 beside them."""
     with tempfile.TemporaryDirectory() as work:
-        print(f"{'method':<12} {'CPU s':>6} {'peak MB':>8}   (48,842 rows × 12 columns, start to files)")
-        for path in write(Path(work)):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            command = [sys.executable, "-m", "core", "release", str(path), "--data", str(DATA)]
-            subprocess.run([*command, "--out", str(Path(work) / path.stem), "--quiet"], check=True)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            print(f"{path.stem[6:]:<12} {cpu:>6.2f} {after.ru_maxrss / 1024:>8.0f}")
+        paths = write(Path(work))
+        peer = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "benchmarks.peer_mbi",
+            str(paths[0]),
+            str(DATA),
+            f"{work}/peer.csv",
+        ]
+        theirs = _cpu(peer)
+        print("48,842 rows × 12 columns, cold process, start to files")
+        print(f"{'':<22} {'CPU s':>6} {'ratio':>7}")
+        print(f"{'mbi 2.0, star':<22} {theirs:>6.2f} {1:>6.1f}x", flush=True)
+        for path in paths:
+            command = [sys.executable, "-m", "core", "release", str(path), "--data", str(DATA), "--quiet"]
+            ours = _cpu([*command, "--out", str(Path(work) / path.stem)])
+            print(f"{path.stem[6:]:<22} {ours:>6.2f} {theirs / ours:>6.1f}x", flush=True)
+
+
+def _cpu(command: list[str]) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def quality(repeats: int) -> None:
