@@ -3,8 +3,10 @@
 A set of cliques is a graph (two columns are joined when some clique holds both). Eliminating a column joins
 its remaining neighbours to each other; the column and those neighbours form a clique of the junction tree.
 Finding the best order is NP-hard; min-fill and min-weight are the usual greedy rules (Koller & Friedman 2009,
-section 9.4.3). Both are tried, the one whose tables hold fewer cells wins, and ties fall to schema order, so
-that a graph always gives the same tree. Neighbourhoods are bit masks: one Python integer per column.
+section 9.4.3). Both are tried. Where the graph is a forest beside one column (a star and a tree of the others), so is
+the order that keeps that column for last: it costs no more than the forest's tables times that column, which the
+greedy rules can miss. The order whose tables hold fewest cells wins, and ties fall to schema order, so that a graph
+always gives the same tree. Neighbourhoods are bit masks: one Python integer per column.
 """
 
 from __future__ import annotations
@@ -30,14 +32,12 @@ def eliminate(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Bucke
     masks = _neighbourhoods(cliques, position)
     weights = [log(sizes[name]) for name in columns]
     peeled, rest = _peel(masks)
-    best = (
-        []
-        if not rest
-        else min(
-            (_greedy(masks, rest, weights, rule) for rule in ("fill", "weight")),
-            key=lambda order: _cells(order, weights),
-        )
-    )
+    found = [_greedy(masks, rest, weights, rule) for rule in ("fill", "weight")]
+    for hub in _hubs(masks, rest, weights):
+        without = [mask & ~(1 << hub) for mask in masks]
+        forest = _greedy(without, [v for v in rest if v != hub], weights, "fill")
+        found.append(_follow(masks, [*(v for v, _ in forest), hub]))
+    best = min(found, key=lambda order: _cells(order, weights))
     return [(columns[v], tuple(columns[u] for u in _members(mask))) for v, mask in peeled + best]
 
 
@@ -80,6 +80,19 @@ def _peel(masks: list[int]) -> tuple[list[tuple[int, int]], list[int]]:
     return order, [v for v in range(len(masks)) if not gone[v]]
 
 
+def _hubs(masks: Sequence[int], columns: Sequence[int], weights: Sequence[float]) -> list[int]:
+    """Columns without which the graph is a forest: at most four of them, those with fewest categories first."""
+    twice = sum(masks[v].bit_count() for v in columns)
+    few = [v for v in columns if twice // 2 - masks[v].bit_count() <= len(columns) - 2]
+    found: list[int] = []
+    for v in sorted(few, key=lambda v: (weights[v], v)):
+        without = [mask & ~(1 << v) for mask in masks]
+        without[v] = 0
+        if len(found) < 4 and not _peel(without)[1]:
+            found.append(v)
+    return found
+
+
 def _greedy(start: Sequence[int], columns: Sequence[int], weights: Sequence[float], rule: str) -> list[tuple[int, int]]:
     """One greedy order of ``columns``; scores are kept in a heap and refreshed where the graph changed."""
     masks = list(start)
@@ -115,6 +128,18 @@ def _greedy(start: Sequence[int], columns: Sequence[int], weights: Sequence[floa
                     current[u] = fresh
                     heappush(heap, fresh)
     return order
+
+
+def _follow(start: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]:
+    """The buckets of a given order."""
+    masks = list(start)
+    buckets = []
+    for v in order:
+        mask = masks[v]
+        buckets.append((v, mask))
+        for u in _members(mask):
+            masks[u] = (masks[u] | mask) & ~(1 << u) & ~(1 << v)
+    return buckets
 
 
 def _fill(masks: Sequence[int], v: int) -> int:

@@ -52,8 +52,8 @@ def estimate(
     ``smoothing`` > 0 adds λ N KL(p ‖ uniform) to the objective, λ = smoothing / (median noise scale). The best
     fit to noise follows the noise; where most cells are noise a smoother one is nearer to the truth. With 0.3,
     on a generated table of Adult's shape, σ = 60 (``benchmarks.inference smoothing``), the mean clique error changed
-    from 0.091 to 0.082 (star and six triples), 0.0486 to 0.0465 (tree), 0.0107 to 0.0108 (star), and the fit takes
-    a tenth of the steps. ``fit.objective`` is the plain one, ``fit.gap`` that of the smoothed problem.
+    from 0.091 to 0.082 (star and six triples), 0.0486 to 0.0465 (tree), 0.0107 to 0.0108 (star), and the fit took
+    a tenth to a third of the steps. ``fit.objective`` is the plain one, ``fit.gap`` that of the smoothed problem.
 
     The method is in `core.inference.solver`. It won by measurement (``python -m benchmarks.inference algorithms``):
     sweeps over the junction tree until the objective is within 0.1 % of the best, 12 columns of Adult's shape:
@@ -61,9 +61,10 @@ def estimate(
     ====================================  ======  ======  =========  ========
     algorithm                             star    tree    star+tree  star+six
     ====================================  ======  ======  =========  ========
-    proximal point, L-BFGS, tree metric        5      11         31        27
-    the same without the tree metric        1535  >13548     >14168    >13877
-    L-BFGS on one regularised dual            25    4943       4668     >6547
+    proximal point, L-BFGS, tree metric        5      10         47        43
+    the same without L-BFGS                    5      22         71       459
+    the same without the tree metric        1309  >13168     >15063    >13188
+    L-BFGS on one regularised dual            25    4445       4010     >8313
     mirror descent with line search         2074   >5000      >5000     >5000
     ====================================  ======  ======  =========  ========
     """

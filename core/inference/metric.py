@@ -132,9 +132,7 @@ class TreeMetric:
             explained = share * residuals[link.separator].reshape(regions.lifted(link.clique, link.separator))
             own = steps[link.clique]
             own -= explained * diagonals[link.clique]
-            steps[link.separator][...] -= np.add.reduce(
-                share * own, axis=regions.dropped(link.clique, link.separator)
-            )
+            steps[link.separator][...] -= np.add.reduce(share * own, axis=regions.dropped(link.clique, link.separator))
         return step
 
 

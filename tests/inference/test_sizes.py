@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from itertools import pairwise
 from math import prod
 
@@ -90,3 +91,16 @@ def test_a_grid_reaches_its_treewidth():
         right = [(f"{i} {a}", f"{i} {b}") for i in range(k) for a, b in pairwise(range(2 * k))]
         down = [(f"{a} {j}", f"{b} {j}") for j in range(2 * k) for a, b in pairwise(range(k))]
         assert max(len(neighbours) for _, neighbours in eliminate(sizes, right + down)) <= k + 1
+
+
+def test_a_star_beside_a_tree_costs_at_most_the_trees_tables_times_the_hub():
+    """Min-fill and min-weight can be thirty times above that bound, which a plan is checked against."""
+    rng = random.Random(1)
+    for _ in range(150):
+        d = rng.randint(2, 14)
+        sizes = {f"c{i}": rng.randint(2, 300) for i in range(d)}
+        sizes["y"] = rng.randint(2, 5)
+        tree = [(f"c{rng.randrange(i)}", f"c{i}") for i in range(1, d)]
+        star = [(f"c{i}", "y") for i in range(d) if rng.random() < 0.6]
+        bound = max(sizes[a] * sizes[b] for a, b in tree) * sizes["y"]
+        assert predict_size(sizes, [*tree, *star]).largest_cells <= bound
