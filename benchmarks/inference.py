@@ -378,7 +378,7 @@ def smoothing(data: str | None) -> None:
 
 
 def noise(data: str | None) -> None:
-    """Steps to a certified fit when σ differs by a factor of 1,000 between marginals, exact and smoothed as released."""
+    """Steps to a certified fit when σ differs by a factor of 1,000, exact and smoothed as in a release."""
     from core.inference import estimate
     from core.privacy.measurement import Measurement
     from core.release import SMOOTHING
@@ -400,7 +400,7 @@ def noise(data: str | None) -> None:
                 start = cpu()
                 fit = estimate(sizes, measured, total, smoothing=amount).fit
                 print(
-                    f"{name:10} σ {pattern:12} smoothing {amount:<4} {fit.iterations:5} steps, {cpu() - start:.2f} s CPU, "
+                    f"{name:10} σ {pattern:12} smoothing {amount:<4} {fit.iterations:5} steps, {cpu() - start:.2f} s, "
                     f"objective {fit.objective:9.1f}, gap {fit.gap:9.3f}, certified {fit.converged}",
                     flush=True,
                 )
