@@ -161,9 +161,7 @@ def hospital(rng: np.random.Generator, rows: int, codes_follow_outcome: bool) ->
     old = (age - 66) / 15
     smoking = pick(rng, np.array([[0.58, 0.27, 0.15], [0.42, 0.35, 0.23]])[sex], rows)
     diabetes = coin(rng, -1.2 + 0.6 * old, rows)
-    heart = np.digitize(
-        0.5 * old + 0.4 * smoking + 0.3 * diabetes + rng.standard_normal(rows), [0.3, 1.1, 1.9]
-    )
+    heart = np.digitize(0.5 * old + 0.4 * smoking + 0.3 * diabetes + rng.standard_normal(rows), [0.3, 1.1, 1.9])
     kidney = np.digitize(0.4 * old + 0.9 * diabetes + rng.standard_normal(rows), [0.5, 1.2, 1.9])
     alone = coin(rng, -0.9 + 0.5 * old - 0.4 * sex, rows)
     readmitted = coin(rng, -2.2 + 0.53 * heart + 0.51 * kidney + 0.9 * alone, rows)
@@ -245,9 +243,7 @@ def applicants(rng: np.random.Generator, rows: int) -> Table:
     man = pick(rng, [0.49, 0.51], rows)
     qualification = np.digitize(0.4 * man + rng.standard_normal(rows), [-0.6, 0.3, 1.1])
     years = within(np.round(np.exp(1.5 + 0.4 * man + 0.8 * rng.standard_normal(rows))), EXPERIENCE)
-    score = np.digitize(
-        0.45 * qualification + 0.05 * years + rng.standard_normal(rows), [-0.1, 0.7, 1.4, 2.2]
-    )
+    score = np.digitize(0.45 * qualification + 0.05 * years + rng.standard_normal(rows), [-0.1, 0.7, 1.4, 2.2])
     postcode = pick(rng, np.array([[34, 27, 21, 9, 6, 3], [4, 6, 9, 20, 27, 34]])[man], rows)
     club = pick(rng, np.array([[34, 26, 24, 8, 5, 3], [34, 4, 5, 17, 24, 16]])[man], rows)
     hobby = pick(rng, np.array([[26, 26, 20, 14, 8, 6], [5, 7, 12, 22, 25, 29]])[man], rows)
