@@ -134,7 +134,7 @@ def _run_release(project: Project, data: Path, out: Path, quiet: bool) -> None:
     made = release(project, table, progress)
     made.save(out)
     if not quiet:
-        from core.report import round_up
+        from core.privacy.budget import round_up
 
         for warning in made.frame.warnings:
             print(f"note: {warning}", file=sys.stderr)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.privacy.budget import guess_right
+from core.privacy.budget import guess_right, round_up
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }
@@ -32,6 +32,7 @@ _METHOD = {
     "privci": "PrivCI: a tree of pair counts that respects the fence",
     "mst": "MST: a tree of pair counts, no fence",
     "prefair": "PreFair: a tree in which the outcome touches admissible columns only",
+    "privbayes": "PrivBayes: a Bayesian network, every column counted together with its parents",
     "independent": "Independent columns: nothing is linked to anything",
 }
 
@@ -84,16 +85,8 @@ def _promise(spent: Mapping[str, Any]) -> str:
         f"δ = {round_up(spent['delta'])}, for {rows} {change} (<em>{escape(spent['neighbors'])}</em>). "
         f"It spent ρ = {round_up(spent['rho'])} of zero-concentrated differential privacy. "
         f"Whoever would guess right half of the time whether a person's data are one thing or another "
-        f"now guesses right at most {round_up(100 * right, 3)} % of the time.</p>"
+        f"now guesses right at most {round_up(100 * right)} % of the time.</p>"
     )
-
-
-def round_up(x: float, figures: int = 4) -> str:
-    """A figure of privacy, rounded up: spent is never shown smaller than it is."""
-    if x <= 0:
-        return "0"
-    step = 10.0 ** (math.floor(math.log10(x)) - figures + 1)
-    return f"{math.ceil(x / step - 1e-9) * step:.{figures}g}"
 
 
 def _pools(facts: Mapping[str, Any]) -> str:

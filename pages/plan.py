@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.errors import EspalierError
-from core.privacy.budget import guess_right
+from core.privacy.budget import guess_right, round_up
 from pages.parts import charts, plan_fields, shell, words
 from pages.parts.words import names, plain
 
@@ -34,10 +34,10 @@ st.subheader("What will be protected", anchor=False)
 st.markdown(words.guess(seen.budget.epsilon, guess_right(seen.budget.epsilon, seen.budget.delta)))
 with st.container(horizontal=True, gap="large"):
     st.metric("ε (privacy loss)", f"{seen.budget.epsilon:g}", width="content")
-    st.metric("δ (chance of worse)", words.up(seen.budget.delta, 3), width="content")
+    st.metric("δ (chance of worse)", round_up(seen.budget.delta), width="content")
     st.metric(
         "ρ (what is spent)",
-        words.up(seen.budget.rho, 3),
+        round_up(seen.budget.rho),
         width="content",
         help="Zero-concentrated "
         "differential privacy: the "

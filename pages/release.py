@@ -4,6 +4,7 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.preview import Preview
+from core.privacy.budget import round_up
 from core.tables.table import Table
 from pages.parts import handover, releasing, shell, words
 from pages.parts.session import Session
@@ -45,7 +46,7 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
     with st.container(border=True):
         st.markdown(
             f"**{words.METHOD_NAMES[plan.method]}** on {name(state.text.source if state.text else '')} will spend "
-            f"**ε = {plan.epsilon:g}**, δ = {words.up(seen.budget.delta, 3)} (ρ = {words.up(seen.spent, 3)}) "
+            f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
             f"for {words.unit(plan.neighbors, plan.rows_per_person)}."
         )
         if state.rows is not None and plan.neighbors == "replace-one" and state.rows != table.rows:
@@ -105,8 +106,8 @@ else:
             spend(state, *there)
 if state.spent and (sums := releasing.total(state)) and len([s for s in state.spent if s.table == state.tables]) > 1:
     st.warning(
-        f"All releases of this table in this session together: ρ = {words.up(sums[0])}, which is ε = "
-        f"{words.up(sums[1])} at δ = {words.up(sums[2], 3)}."
+        f"All releases of this table in this session together: ρ = {round_up(sums[0])}, which is ε = "
+        f"{round_up(sums[1])} at δ = {round_up(sums[2])}."
     )
 if state.made is not None:
     handover.show(state, state.made)

@@ -118,3 +118,11 @@ def rho_of(epsilon: float, delta: float) -> float:
 def guess_right(epsilon: float, delta: float) -> float:
     """Who would guess right half of the time whether a person's row is this or that, now does at most so often."""
     return min(1.0, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)))
+
+
+def round_up(x: float, figures: int = 4) -> str:
+    """A figure of privacy, rounded up: spent is never shown smaller than it is."""
+    if x <= 0:
+        return "0"
+    step = 10.0 ** (math.floor(math.log10(x)) - figures + 1)
+    return f"{math.ceil(x / step - 1e-9) * step:.{figures}g}"

@@ -7,6 +7,7 @@ import math
 import streamlit as st
 
 from core.preview import Line
+from core.privacy.budget import round_up
 from core.release import Release
 from pages.parts import charts, graph_picture, shell, words
 from pages.parts.session import Made, Session
@@ -49,8 +50,8 @@ def show(state: Session, made: Made) -> None:
     with bill:
         spent = release.to_json()["spent"]
         st.markdown(
-            f"Spent: ε = {words.up(spent['epsilon'])} at δ = {words.up(spent['delta'], 3)}, ρ = "
-            f"{words.up(spent['rho'])} for {words.unit(spent['neighbors'], spent['rows_per_person'])}."
+            f"Spent: ε = {round_up(spent['epsilon'])} at δ = {round_up(spent['delta'])}, ρ = "
+            f"{round_up(spent['rho'])} for {words.unit(spent['neighbors'], spent['rows_per_person'])}."
         )
         bought = lines(release)
         charts.show(charts.budget(bought, spent["rho"]), "spent-budget", "Share of the budget by pool, as spent")

@@ -6,12 +6,12 @@ can turn into a link, a heading or a formula.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 
 from core.graph.frame import Frame
 from core.graph.separations import Separation
+from core.privacy.budget import round_up
 from core.project import Project
 
 METHODS = {
@@ -23,10 +23,15 @@ METHODS = {
     "Choose it for a general-purpose table when fairness is not the question.",
     "prefair": "**PreFair**: a tree in which the outcome touches admissible columns only. "
     "Choose it when anything but the admissible columns must stay away from the outcome.",
+    "privbayes": "**PrivBayes**: every column counted together with its causes as you drew them, or, without a "
+    "drawing, with up to two parents chosen privately. Choose it when all of the drawing should shape the table.",
     "independent": "**Independent**: every column on its own, nothing is linked. "
     "Choose it as a baseline, or when only the columns' own distributions matter.",
 }
-METHOD_NAMES = {"prism": "PRISM", "privci": "PrivCI", "mst": "MST", "prefair": "PreFair", "independent": "Independent"}
+METHOD_NAMES = {
+    "prism": "PRISM", "privci": "PrivCI", "mst": "MST", "prefair": "PreFair", "privbayes": "PrivBayes",
+    "independent": "Independent",
+}  # fmt: skip
 REGIMES = {
     "causal": "**Causal**: protect the direct causes that you drew. "
     "Choose it when the table will be used elsewhere, where mere correlations may break.",
@@ -69,14 +74,6 @@ def names(columns: Iterable[str], cap: int = 12, nothing: str = "nothing") -> st
     shown = ", ".join(name(c) for c in columns[:cap])
     more = f" and {len(columns) - cap} more" if len(columns) > cap else ""
     return shown + more if columns else nothing
-
-
-def up(x: float, figures: int = 4) -> str:
-    """A figure of privacy, rounded up: what was spent is never shown smaller than it is."""
-    if x <= 0:
-        return "0"
-    step = 10.0 ** (math.floor(math.log10(x)) - figures + 1)
-    return f"{math.ceil(x / step - 1e-9) * step:.{figures}g}"
 
 
 def size(count: int) -> str:
@@ -124,5 +121,5 @@ def guess(epsilon: float, share: float) -> str:
     """What ε means for a person in the table."""
     return (
         f"At ε = {epsilon:g}, someone who would guess right half of the time about a person in the table "
-        f"now guesses right at most **{100 * share:.1f} %** of the time, whatever else they know."
+        f"now guesses right at most **{round_up(100 * share)} %** of the time, whatever else they know."
     )

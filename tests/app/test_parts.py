@@ -73,11 +73,6 @@ def test_a_name_is_code_whatever_it_holds() -> None:
     assert words.name("a`b") == "`` a`b ``"
 
 
-def test_spent_is_rounded_up() -> None:
-    assert words.up(0.123401) == "0.1235"
-    assert words.up(1.0) == "1"
-
-
 def test_a_job_reports_cancels_and_ends() -> None:
     started = threading.Event()
 

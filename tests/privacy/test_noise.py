@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from core.privacy import noise
-from core.privacy.budget import Budget, Unit, delta_of, epsilon_of, guess_right, rho_of
+from core.privacy.budget import Budget, Unit, delta_of, epsilon_of, guess_right, rho_of, round_up
 from core.privacy.curator import PrivateCurator
 from core.privacy.scores import EdgeScore
 
@@ -158,3 +158,10 @@ def test_40_marginals_need_the_noise_that_papers_readme_says():
 def test_guessing():
     assert guess_right(0.0, 0.0) == 0.5
     assert guess_right(1.0, 0.0) == pytest.approx(math.e / (1 + math.e))
+
+
+def test_what_was_spent_is_shown_rounded_up():
+    assert round_up(0.123401) == "0.1235"
+    assert round_up(1.0) == "1"
+    assert round_up(0.0) == "0"
+    assert round_up(73.1058) == "73.11"
