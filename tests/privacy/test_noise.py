@@ -77,7 +77,7 @@ def test_the_curators_choice_has_the_booked_odds(factor):
             return np.array([[8, 0], [0, 8]]) if clique == ("a", "b") else np.array([[4, 4], [4, 4]])
 
     flat = EdgeScore(lambda pair: np.full((2, 2), 4.0))  # the scores are 16 rows and 0 rows
-    draws, rho = 9000, 0.0078
+    draws, rho = 6000, 0.0078
     table = Two([[16, 0], [0, 0]])
     c = PrivateCurator(table, dict.fromkeys("abc", 2), Unit(), Budget(1.0, 1e-9, rho * draws), 100)
     wins = sum(c.choose(flat, [("a", "b"), ("b", "c")], rho * 0.999999, "edge") == ("a", "b") for _ in range(draws))
