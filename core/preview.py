@@ -96,7 +96,8 @@ def _lines(project: Project, spending: Spending, open_cliques: set[Clique], rows
     lines = [Line(c.pool, f"private choice of a {c.what}", None, None, c.rho, c.scale, None) for c in spending.choices]
     for m in spending.measurements:
         known = m.clique if m.clique not in open_cliques else None
-        what = "counts of " + " × ".join(m.clique) if known else "counts of a pair chosen at release (largest shown)"
+        chosen = "a pair" if len(m.clique) == 2 else f"{len(m.clique)} columns"
+        what = "counts of " + (" × ".join(m.clique) if known else f"{chosen} chosen at release (largest shown)")
         error = m.sigma * math.sqrt(2 / math.pi) / rows if rows else None
         lines.append(Line(m.pool, what, known, math.prod(sizes[c] for c in m.clique), m.rho, m.sigma, error))
     return lines
@@ -106,9 +107,11 @@ def _largest(project: Project, frame: Frame) -> list[Clique]:
     """The largest table that a private choice could lead to: refused now, or never.
 
     That is the largest pair the frame allows; with prism's star around the target, its triangle with the target.
+    privbayes knows its tables where the graph is drawn. Where it is learned, tables above ``max_cells`` are pairs only,
+    and its rehearsal, which takes the largest candidate, meets the largest pair once one of the two is placed.
     """
     plan, schema = project.plan, project.schema
-    if plan.method == "independent":
+    if plan.method in ("independent", "privbayes"):
         return []
     names = sorted(schema.names, key=lambda n: -schema.sizes[n])
     others = [n for n in names if plan.method != "prism" or n != plan.target]

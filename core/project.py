@@ -15,7 +15,7 @@ from core.graph.roles import Roles
 from core.schema import Schema
 
 FORMAT = "espalier-project/1"
-Method = Literal["prism", "privci", "mst", "prefair", "independent"]
+Method = Literal["prism", "privci", "mst", "prefair", "privbayes", "independent"]
 Regime = Literal["causal", "graphical", "predictive"]
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]

@@ -48,6 +48,11 @@ def _check_method(plan: Plan) -> None:
             "the method mst knows no fence: set fair to false, or choose privci, which is mst inside the fence",
             key="fair",
         )
+    if plan.method == "privbayes" and plan.fair:
+        raise ProjectError(
+            "the method privbayes knows no fence: set fair to false, or choose privci, whose tree keeps inside one",
+            key="fair",
+        )
     if plan.method in ("privci", "prefair") and plan.fair is False:
         raise ProjectError(
             f"the method {plan.method} always carries the fence: set fair to true, or choose mst, which has none",

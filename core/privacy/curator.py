@@ -135,8 +135,8 @@ class PrivateCurator:
         start = time.perf_counter()
         if type(score) not in (EdgeScore, FeatureScore):
             raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
-        if not candidates or any(len(clique) != 2 for clique in candidates):
-            raise ValueError("a choice is among one or more pairs of columns")
+        if not candidates or not all(score.fits(clique) for clique in candidates):
+            raise ValueError("a choice is among one or more pairs of columns, or of a target with several others")
         known = self._known(score)
         for clique in candidates:
             if clique not in known:

@@ -7,7 +7,7 @@ by exactness). Selection names a recipe; only the curator ever evaluates one, an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -24,6 +24,10 @@ LARGEST = 2.0**36
 
 class Score(Protocol):
     """What the curator needs to know of a score."""
+
+    def fits(self, clique: Clique) -> bool:
+        """Is the score defined for ``clique``?"""
+        ...
 
     def per_row(self, n: int | None) -> int:
         """Units per row; ``n`` is the public number of rows, None under add-remove."""
@@ -56,6 +60,10 @@ class EdgeScore:
         """``expected(clique)`` is E in rows, from noisy answers only; ``per_cell`` in rows."""
         self._expected, self._per_cell = expected, per_cell
 
+    def fits(self, clique: Clique) -> bool:
+        """A pair."""
+        return len(clique) == 2
+
     def per_row(self, n: int | None) -> int:  # noqa: ARG002
         """1024 units to a row."""
         return FIXED_POINT
@@ -71,7 +79,11 @@ class EdgeScore:
 
 
 class FeatureScore:
-    """Association of a feature with the target in rows: n·TV = ½‖c_xy − c_x·c_y/n‖₁ (PrivBayes' R score).
+    """Association of one column with others in rows: n·TV = ½‖c_xy − c_x·c_y/n‖₁ (PrivBayes' R score).
+
+    y is a value of the target (of the child, in a network), x one of the other columns together: a feature, or a row
+    of values of all parents. Cells of the parents' joint table are the x of the proofs below, which hold for every
+    two-way table whatever its shape; that the clique lists its columns in another order moves no count.
 
     It stands where PRISM §5.2 has a clipped χ²/n, whose sensitivity is not O(1/n): one replaced row can move that
     by its whole range.
@@ -89,8 +101,16 @@ class FeatureScore:
     when rounded down. So 2048k units.
     """
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str | Mapping[Clique, str]) -> None:
+        """``target`` is the target, or that of each clique; which one it is must be public."""
         self._target = target
+
+    def _of(self, clique: Clique) -> str | None:
+        return self._target if isinstance(self._target, str) else self._target.get(clique)
+
+    def fits(self, clique: Clique) -> bool:
+        """The target and at least one other column."""
+        return len(clique) >= 2 and self._of(clique) in clique
 
     def per_row(self, n: int | None) -> int:
         """2n units to a row where n is public, else 1024."""
@@ -103,8 +123,10 @@ class FeatureScore:
             return 2 * FIXED_POINT * k
         return 6 * k * n + 4 * k * k
 
-    def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:  # noqa: ARG002
+    def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:
         """Σ|m·c_xy − c_x·c_y| with m = Σc: as it is where n is public, else times 1024/(2m), rounded down."""
+        axis = [name == self._of(clique) for name in clique].index(True)
+        counts = np.moveaxis(counts, axis, -1).reshape(-1, counts.shape[axis])
         rows = int(counts.sum())
         product = np.outer(counts.sum(axis=1), counts.sum(axis=0))
         total = int(np.abs(rows * counts - product).sum())

@@ -7,8 +7,12 @@ from core.synthesizers.independent import independent
 from core.synthesizers.mst import mst
 from core.synthesizers.prefair import prefair
 from core.synthesizers.prism import prism
+from core.synthesizers.privbayes import privbayes
 from core.synthesizers.privci import privci
 
-METHODS = {"prism": prism, "privci": privci, "mst": mst, "prefair": prefair, "independent": independent}
+METHODS = {
+    "prism": prism, "privci": privci, "mst": mst, "prefair": prefair, "privbayes": privbayes,
+    "independent": independent,
+}  # fmt: skip
 
-__all__ = ["METHODS", "Measured", "Report", "independent", "mst", "prefair", "prism", "privci", "silent"]
+__all__ = ["METHODS", "Measured", "Report", "independent", "mst", "prefair", "prism", "privbayes", "privci", "silent"]

@@ -14,7 +14,7 @@ from pages.parts.words import plain
 
 PRESETS = (0.1, 0.5, 1.0, 2.0, 5.0)
 Spots = dict[str, Any]
-_FIXED = {"privci": (None, True), "prefair": (None, True), "mst": (None, False)}
+_FIXED = {"privci": (None, True), "prefair": (None, True), "mst": (None, False), "privbayes": (None, False)}
 """Where the method decides about the fence; with any other value there is a conflict, and the switch can mend it."""
 
 
@@ -58,8 +58,7 @@ def show(state: Session) -> Spots:
             wrap=True,
             disabled=plan.fair in _FIXED.get(plan.method, ()),
             help="The outcome may depend on protected columns only through the admissible ones. PrivCI and "
-            "PreFair always "
-            "have it, MST never; PRISM and Independent can.",
+            "PreFair always have it, MST and PrivBayes never; PRISM and Independent can.",
             **_bound(state, "fair"),
         )
         spots["fair"] = spots["roles"] = st.container()

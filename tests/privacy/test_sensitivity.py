@@ -106,6 +106,41 @@ def test_feature_score_under_add_remove(shape, k):
     assert worst >= 0.5 * FIXED_POINT * k, "the enumeration must come near the bound, or it tests nothing"
 
 
+@pytest.mark.parametrize(("shape", "child"), [((2, 2, 2), "a"), ((2, 2, 2), "b"), ((2, 3, 2), "b")])
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_feature_score_of_a_child_with_several_parents(shape, child, unit):
+    """The tables 2 × (2 × 2) and 3 × (2 × 2), the child first and in the middle: the two-way bound holds."""
+    clique = ("a", "b", "c")
+    score = FeatureScore({clique: child})
+    public = unit.neighbors == "replace-one"
+    for n in (2, 3, 4) if math.prod(shape) == 8 and unit.rows_per_person == 1 else (2, 3):
+        worst = largest_move(shape, (n,), unit, lambda c, n: score.value(clique, c, n if public else None))
+        assert worst <= score.sensitivity(unit, n if public else None)
+    if unit.rows_per_person == 1:  # with more rows such small tables stay far below the bound
+        assert worst >= 0.3 * score.sensitivity(unit, n if public else None)
+
+
+def test_feature_score_with_several_parents_is_that_of_the_flattened_table():
+    counts = np.random.default_rng(3).multinomial(500, np.full(24, 1 / 24)).reshape(2, 3, 4).astype(np.int64)
+    clique = ("a", "b", "c")
+    for axis, name in enumerate(clique):
+        exact = 0  # from the definition, cell by cell
+        others = [i for i in range(3) if i != axis]
+        alone, joint = counts.sum(axis=tuple(others)), counts.sum(axis=axis)
+        for cell in itertools.product(*map(range, counts.shape)):
+            exact += abs(500 * int(counts[cell]) - int(alone[cell[axis]]) * int(joint[tuple(cell[i] for i in others)]))
+        assert FeatureScore(name).value(clique, counts, 500) == exact
+        assert FeatureScore({clique: name}).value(clique, counts, 500) == exact
+
+
+def test_feature_score_fits_only_cliques_that_hold_its_target():
+    assert FeatureScore("y").fits(("x", "y"))
+    assert FeatureScore("y").fits(("w", "x", "y"))
+    assert not FeatureScore("y").fits(("w", "x"))
+    assert not FeatureScore("y").fits(("y",))
+    assert not FeatureScore({("w", "x"): "w"}).fits(("x", "y"))
+
+
 def test_feature_score_near_its_add_remove_bound_on_larger_tables():
     """One row that is alone in its row and column moves the score by nearly two rows when n is large."""
     unit, score = Unit("add-remove", 1), FeatureScore("y")
