@@ -84,11 +84,10 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
     measured = METHODS[plan.method](curator, project, frame)
     size = check_size(sizes, (*measured.cliques, *_largest(project, frame)), max_cells=plan.max_cells)
-    forest = _parts(list(sizes), measured.cliques) > 1
-    return Preview(
-        project, budget, frame, tuple(_lines(project, curator.spending, curator.open_cliques, rows)), size,
-        curator.spending.rho, forest, (*frame.warnings, *_warnings(project, frame, budget, forest, rows)),
-    )  # fmt: skip
+    forest = _parts([name for name, size in sizes.items() if size > 1], measured.cliques) > 1
+    lines = tuple(_lines(project, curator.spending, curator.open_cliques, rows))
+    warnings = (*frame.warnings, *_warnings(project, frame, budget, forest, rows, lines))
+    return Preview(project, budget, frame, lines, size, curator.spending.rho, forest, warnings)
 
 
 def _lines(project: Project, spending: Spending, open_cliques: set[Clique], rows: int | None) -> list[Line]:
@@ -128,12 +127,14 @@ def _parts(names: list[str], cliques: tuple[Clique, ...]) -> int:
     """How many unconnected parts the model's graph has."""
     part = {name: {name} for name in names}
     for clique in cliques:
-        joined = set().union(*(part[name] for name in clique))
+        joined = set().union(*(part[name] for name in clique if name in part))
         part.update(dict.fromkeys(joined, joined))
     return len({id(p) for p in part.values()})
 
 
-def _warnings(project: Project, frame: Frame, budget: Budget, forest: bool, rows: int | None) -> list[str]:
+def _warnings(
+    project: Project, frame: Frame, budget: Budget, forest: bool, rows: int | None, lines: tuple[Line, ...]
+) -> list[str]:
     plan = project.plan
     out = []
     if guessed := project.schema.guessed:
@@ -152,6 +153,16 @@ def _warnings(project: Project, frame: Frame, budget: Budget, forest: bool, rows
     elif budget.delta > 1e-5:
         out.append(
             f"δ = {budget.delta:.2g} is large: with about that probability nothing is promised. Give a smaller one."
+        )
+    drowned = [x for x in lines if x.columns and x.cells and x.error and x.error * x.cells > 1]
+    if rows and drowned:
+        shown = "; ".join(
+            f"{' × '.join(x.columns or ())}: {rows / (x.cells or 1):,.0f} rows a cell, "
+            f"noise ±{(x.error or 0) * rows:,.0f}"
+            for x in drowned[:4]
+        )
+        out.append(
+            f"Some counts will be mostly noise ({shown}). Coarsen such columns on the Data page, or leave them out."
         )
     if plan.rows_per_person > 1:
         out.append(

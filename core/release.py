@@ -39,7 +39,7 @@ model repeats what the noise says wherever most cells are noise, which costs AUC
 
 PROMISES = (
     "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
-    "The schema (column names, categories, bin edges) is public and was not read off the private table.",
+    "Whoever made this release declares the schema (column names, categories, bin edges) to be public.",
     "What the plan says about rows per person is a promise; no person column enforces it.",
     "That the table has at least one row is public.",
 )

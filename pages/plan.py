@@ -21,8 +21,8 @@ try:
     seen = state.preview(state.rows if plan.neighbors == "replace-one" else None)
 except EspalierError as error:
     plan_fields.conflict(spots, error)
-    st.info("The preview appears here when the conflict above is mended.")
-    shell.way("Structure", "Go to Structure", primary=False)
+    missing = error.data.get("key") == "rows"
+    st.info(f"The preview appears here when {'that number is there' if missing else 'the conflict above is mended'}.")
     shell.sidebar(state)
     st.stop()
 except MemoryError:

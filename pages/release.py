@@ -29,7 +29,8 @@ def ready(state: Session) -> tuple[Table, Preview] | None:
         return table, state.preview(table.rows if state.project.plan.neighbors == "replace-one" else None)
     except EspalierError as error:
         st.error("The table holds a value that is not declared." if error.data.get("value") else plain(error))
-        page = "Plan" if error.data.get("key") else "Data"
+        key = error.data.get("key")
+        page = "Structure" if key in ("roles", "regime") else "Plan" if key else "Data"
         shell.way(page, f"Mend it on {page}")
         return None
 
@@ -43,12 +44,11 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         st.error(f"These columns hold guesses that nobody has confirmed: {guessed}.")
         shell.way("Data", "Confirm them on Data")
         return
+    if state.drafts.get("schema_errors"):
+        st.error("The column table on the Data page has entries that cannot be used: mend them before a release.")
+        return
     with st.container(border=True):
-        st.markdown(
-            f"**{words.METHOD_NAMES[plan.method]}** on {name(state.text.source if state.text else '')} will spend "
-            f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
-            f"for {words.unit(plan.neighbors, plan.rows_per_person)}."
-        )
+        line = st.empty()
         if state.rows is not None and plan.neighbors == "replace-one" and state.rows != table.rows:
             st.warning(
                 f"The plan says n = {state.rows:,}, the table has {table.rows:,} rows. The table's number counts."
@@ -63,14 +63,22 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
             "while the rows get fewer: errors as a share of n grow.",
         )
         if share:
+            left = table.rows - round(share / 100 * table.rows)
+            seen = state.preview(left if plan.neighbors == "replace-one" else None)
             st.caption(
                 f"It costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more against the "
-                "rows that are left."
+                f"{left:,} rows that are left"
+                + (", and δ = 1/n² is that of the rows left." if plan.delta is None else ".")
             )
+        line.markdown(
+            f"**{words.METHOD_NAMES[plan.method]}** on {name(state.text.source if state.text else '')} will spend "
+            f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
+            f"for {words.unit(plan.neighbors, plan.rows_per_person)}."
+        )
         agreed = True
         if again:
             st.warning(
-                f"This table has been released from {len(again)} time{'s' if len(again) > 1 else ''} in this "
+                f"This table has been released from {'once' if len(again) == 1 else f'{len(again)} times'} in this "
                 "session. What is spent **adds up**: ρ of one "
                 "release and of the next. No ledger outside this session remembers it for you."
             )
@@ -100,7 +108,8 @@ elif state.job is not None:
 else:
     if reason := state.trouble.get("release"):
         st.error(f"No table was released: {plain(reason)}.")
-    holder = st.container() if state.made is None else st.expander("Release again")
+    released = any(s.table == state.tables for s in state.spent)
+    holder = st.expander("Release again") if released else st.container()
     with holder:
         if (there := ready(state)) is not None:
             spend(state, *there)
@@ -111,4 +120,7 @@ if state.spent and (sums := releasing.total(state)) and len([s for s in state.sp
     )
 if state.made is not None:
     handover.show(state, state.made)
+for old in reversed(state.earlier):
+    with st.expander(f"Release {old.number} of {name(old.release.project.name)}: its files"):
+        handover.files(old)
 shell.sidebar(state)

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 MAX_GROUPS = 1_000
 """Above this many protected groups no largest difference is sought: chance alone would make it 1."""
 
+SHUFFLES = 10
+"""Shuffled tables that tell what chance makes of a CMI."""
+
 IntArray = NDArray[np.int64]
 
 
@@ -173,20 +176,27 @@ def cmi(table: Table, separation: Separation) -> tuple[float, float]:
     """Plug-in I(left; right | given) of a table in nats, and what chance makes of a true 0.
 
     I = Σ n(x,y,z)/n · log(n(x,y,z) n(z) / (n(x,z) n(y,z))) over the cells that occur (PrivCI §III-B), so no
-    table is too large. With an empty ``given`` it is the mutual information. Under independence 2nI is
-    asymptotically χ² (likelihood ratio), so its mean is Σ_z (X_z − 1)(Y_z − 1)/2n with X_z, Y_z the values
-    that occur in z.
+    table is too large. With an empty ``given`` it is the mutual information. What chance makes is the mean over
+    `SHUFFLES` tables in which ``left`` is shuffled among the rows that agree on ``given`` (fixed seed): the same
+    margins, and the separation true. The χ² mean of the likelihood ratio would be too small where cells are few.
     """
     x, y, z = (cells_of(table, names)[0] for names in (separation.left, separation.right, separation.given))
+    rng = np.random.default_rng(0)
+    order = np.argsort(z, kind="stable")
+    shuffled = np.empty_like(x)
+    chance = []
+    for _ in range(SHUFFLES):
+        shuffled[order] = x[order[np.lexsort((rng.random(table.rows), z[order]))]]
+        chance.append(_plug_in(shuffled, y, z))
+    return _plug_in(x, y, z), float(np.mean(chance))
+
+
+def _plug_in(x: IntArray, y: IntArray, z: IntArray) -> float:
     xz, yz = _dense(x + z * (x.max() + 1)), _dense(y + z * (y.max() + 1))
-    xyz = xz * (yz.max() + 1) + yz
-    _, first, count = np.unique(xyz, return_index=True, return_counts=True)
+    _, first, count = np.unique(xz * (yz.max() + 1) + yz, return_index=True, return_counts=True)
     n_xz, n_yz, n_z = np.bincount(xz), np.bincount(yz), np.bincount(z)
     ratio = np.log(count) + np.log(n_z[z[first]]) - np.log(n_xz[xz[first]]) - np.log(n_yz[yz[first]])
-    values_x = np.bincount(z[np.unique(xz, return_index=True)[1]])
-    values_y = np.bincount(z[np.unique(yz, return_index=True)[1]])
-    chance = ((values_x - 1) * (values_y - 1)).sum() / (2 * table.rows)
-    return max(0.0, float((count * ratio).sum() / table.rows)), float(chance)
+    return max(0.0, float((count * ratio).sum() / len(x)))
 
 
 def cells_of(table: Table, names: Clique) -> tuple[IntArray, list[tuple[int, ...]]]:

@@ -72,7 +72,7 @@ def _fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
     for role, names in (("protected", roles.protected), ("outcome", roles.outcome)):
         if not names:
             raise ProjectError(
-                f"a fence needs at least one {role} column: mark one on the Structure page, or set fair to false",
+                f"a fence needs at least one {role} column: mark one on the Structure page, or plan without the fence",
                 key="roles", role=role,
             )  # fmt: skip
     if not roles.admissible:
@@ -115,7 +115,7 @@ def _prism(project: Project, fence: tuple[Separation, ...], warnings: list[str])
         )
     refused = tuple(n for n in schema.names if n != target and any(s.forbids(n, target) for s in fence))
     if plan.regime == "predictive":
-        candidates = tuple(n for n in schema.names if n != target and n not in refused)
+        candidates = tuple(n for n in schema.names if n != target and n not in refused and schema[n].size > 1)
         if plan.features > len(candidates):
             warnings.append(f"Only {len(candidates)} columns can be features, so all of them are taken.")
         if not candidates:

@@ -34,11 +34,14 @@ def choose_tree(
 ) -> tuple[list[Clique], float]:
     """The edges of a tree (or a forest) over ``columns`` and the share of the budget left unspent.
 
+    Columns with one category stay out: that they depend on nothing is public.
+
     ``linked`` are pairs that are measured anyway: the frame counts them, the tree does not (loops with them are
     welcome). Each step pays share/(steps at most), draws by the exponential mechanism with ``score`` among
     the edges the frame allows, and pays nothing where only one is left. Selection releases the choices only.
     """
-    growth = Growth(tuple(curator.sizes), separations, columns, curator.sizes)
+    varied = [c for c in (curator.sizes if columns is None else columns) if curator.sizes[c] > 1]
+    growth = Growth(tuple(curator.sizes), separations, varied, curator.sizes)
     for clique in linked:
         growth.link(clique)
     steps = growth.parts - 1

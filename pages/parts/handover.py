@@ -14,17 +14,9 @@ from pages.parts.session import Made, Session
 from pages.parts.words import name, names
 
 
-def show(state: Session, made: Made) -> None:
-    """The release: its files, its graph, its bill, its first rows."""
-    release: Release = made.release
-    facts_project = release.project
-    st.subheader(f"Release {made.number}: {release.rows:,} synthetic rows", anchor=False)
-    if state.project is None or facts_project.to_json() != state.project.to_json():
-        st.info(
-            "The project has changed since. This release was made from the project as it stood then; its own "
-            "project file is below."
-        )
-    stem = shell.filename(facts_project.name)
+def files(made: Made) -> None:
+    """One button for each file of a release."""
+    stem = shell.filename(made.release.project.name)
     with st.container(horizontal=True):
         for file, label, mime in (
             ("synthetic.csv", "Synthetic table", "text/csv"),
@@ -39,10 +31,24 @@ def show(state: Session, made: Made) -> None:
                 file_name=f"{stem}-{file}",
                 mime=mime,
                 on_click="ignore",
-                key=f"take-{file}",
+                key=f"take-{made.number}-{file}",
                 type="primary" if file == "synthetic.csv" else "secondary",
                 icon=":material/download:",
             )
+
+
+def show(state: Session, made: Made) -> None:
+    """The release: its files, its graph, its bill, its first rows."""
+    release: Release = made.release
+    facts_project = release.project
+    st.subheader(f"Release {made.number} of {name(facts_project.name)}: {release.rows:,} synthetic rows", anchor=False)
+    if state.project is None or facts_project.to_json() != state.project.to_json():
+        st.info(
+            "The open project is another, or has changed since. This release was made from the project as it stood "
+            "then; its own project file is below."
+        )
+    files(made)
+    st.caption("Closing or reloading this tab forgets the releases and what was spent: download what you need.")
     shell.way("Diagnostics", "Next: Diagnostics")
     graph, bill, rows = st.tabs(["What was measured", "What was spent", "First rows"])
     with graph:

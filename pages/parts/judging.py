@@ -120,9 +120,8 @@ def task(facts: Facts, where: str) -> None:
     )
     if facts["auc_synthetic"] and facts["auc_real"] and facts["auc_synthetic"] > facts["auc_real"] + 0.03:
         st.success(
-            "Here the model trained on synthetic rows does better than the one trained on real rows: the frame "
-            "kept out "
-            "associations that do not hold among the tested rows."
+            "Here the model trained on synthetic rows does better than the one trained on real rows. That is what a "
+            "frame is for, where it keeps out associations that do not hold among the tested rows."
         )
     _reasons(facts, "auc_synthetic", "auc_real")
     st.caption(f"Tested on {plain(where.lower())}: {facts['tested_rows']:,} rows. {plain(facts['note'])}")

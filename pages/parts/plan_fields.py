@@ -165,6 +165,7 @@ def _epsilon(state: Session) -> None:
         help="Smaller protects more and blurs more. About 1 is common; above 8 protects little.",
         **_bound(state, "epsilon"),
     )
+    st.caption("From 0.01 to 100; anything else is not taken.")
     key = f"preset-{state.opened}"
     st.session_state[key] = epsilon if epsilon in PRESETS else None
 
@@ -243,14 +244,20 @@ def _delta(state: Session, text: str) -> None:
     state.change_plan(delta=value)
 
 
+_ON_SCREEN = {"delta": "δ must be given here: a number above 0 and far below 1/n, such as 1e-9."}
+"""What the project file calls delta is called δ here."""
+
+
 def conflict(spots: Spots, error: EspalierError) -> None:
     """Explain a conflict where it can be mended."""
     key = error.data.get("key", "")
     text = plain(error)
     if key == "rows":
         text = "δ is 1/n², so the plan needs the number of rows n: type it here, or give δ a number."
+    elif key in _ON_SCREEN:
+        text = _ON_SCREEN[key]
     place = spots.get(key) or st.container()
     with place:
-        st.error(text)
+        st.info(text) if key == "rows" else st.error(text)
         if key in ("roles", "regime"):
             shell.way("Structure", "Mend it on Structure", primary=False)

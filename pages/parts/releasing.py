@@ -20,7 +20,10 @@ Report = Callable[[float, str], None]
 
 
 def start(state: Session, share: float, rho: float, delta: float) -> None:
-    """Spend the budget of the open project on the open table, ``share`` of its rows kept back for testing."""
+    """Spend the budget of the open project on the open table, ``share`` of its rows kept back for testing.
+
+    ``rho`` and ``delta`` are what was agreed to, for the rows that are left.
+    """
     project = state.project
     if project is None or state.text is None or state.job is not None:
         return
@@ -30,6 +33,8 @@ def start(state: Session, share: float, rho: float, delta: float) -> None:
 
     def done(made: Made) -> None:
         spent = made.release.spending.rho
+        if state.made is not None:
+            state.earlier.append(state.made)
         state.made, state.releases, state.findings = made, number, {}
         state.spent.append(Spent(bill.table, spent, made.release.budget.delta, plan.neighbors, plan.rows_per_person))
 

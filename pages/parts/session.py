@@ -66,6 +66,8 @@ class Session:
     drafts: dict[str, Any] = field(default_factory=dict)
     before: dict[str, Any] | None = None
     made: Made | None = None
+    earlier: list[Made] = field(default_factory=list)
+    """Releases before the last one: what was paid for stays to be taken home."""
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)

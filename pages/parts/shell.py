@@ -39,10 +39,13 @@ def sidebar(state: session.Session) -> None:
         st.markdown(name(project.name))
         table = "no table opened" if state.text is None else plain(state.text.source)
         st.caption(f"{len(project.schema.columns)} columns · {table}")
+        guessed = bool(project.schema.guessed)
+        if guessed:
+            st.caption("It holds guesses read off private rows: the project file is not for sharing yet.")
         st.download_button(
             "Download project file",
             project.dumps(),
-            file_name=f"{filename(project.name)}.json",
+            file_name=f"{filename(project.name)}{'-NOT-PRIVATE' if guessed else ''}.json",
             mime="application/json",
             on_click="ignore",
             icon=":material/download:",

@@ -120,6 +120,6 @@ def unit(neighbors: str, rows_per_person: int) -> str:
 def guess(epsilon: float, share: float) -> str:
     """What ε means for a person in the table."""
     return (
-        f"At ε = {epsilon:g}, someone who would guess right half of the time about a person in the table "
-        f"now guesses right at most **{round_up(100 * share)} %** of the time, whatever else they know."
+        f"At ε = {epsilon:g}, whoever would guess right half of the time whether a person's data are one thing or "
+        f"another now guesses right at most **{round_up(100 * share)} %** of the time."
     )

@@ -160,7 +160,7 @@ def test_a_changed_plan_leaves_the_release_as_it_was(app: AppTest) -> None:
     next(n for n in app.number_input if n.label.startswith("ε")).set_value(2.0).run()
     go(app, "release")
     assert state(app).made is made
-    assert "The project has changed since" in words(app)
+    assert "has changed since" in words(app)
 
 
 def test_rows_kept_back_are_tested_on(app: AppTest) -> None:
@@ -304,7 +304,7 @@ def test_a_column_moves_to_its_new_role(app: AppTest) -> None:
     [
         ({"method": "mst", "fair": True}, "knows no fence"),
         ({"method": "prism", "fair": False, "target": None}, "name the target"),
-        ({"neighbors": "add-remove"}, "delta cannot be 1/n²"),
+        ({"neighbors": "add-remove"}, "δ must be given here"),
         ({"method": "prism", "fair": True, "target": "hobby"}, "must be an outcome column"),
     ],
 )

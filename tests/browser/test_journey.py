@@ -110,7 +110,7 @@ def test_from_sample_to_diagnostics_in_six_clicks(person: Person) -> None:
     person.sees("Associations this table will not show")
     person.press("Next: Release")
     person.press("Spend ε = 1 and release")
-    person.sees("Release 1: 8,000 synthetic rows")
+    person.sees(": 8,000 synthetic rows")
     person.press("Next: Diagnostics")
     person.press("Compare with the real rows")
     person.sees("How to read it")
@@ -120,7 +120,7 @@ def test_from_sample_to_diagnostics_in_six_clicks(person: Person) -> None:
         person.visit(page)
         person.paints()
     person.visit("Release")
-    person.sees("Release 1: 8,000 synthetic rows")
+    person.sees(": 8,000 synthetic rows")
     assert person.page.get_by_text("Release 2").count() == 0, "visits never spend again"
     person.visit("Diagnostics")
     person.sees("How to read it")
