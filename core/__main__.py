@@ -7,7 +7,6 @@ budget refuses.
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
 import sys
@@ -85,7 +84,7 @@ def _rows(text: str) -> int:
 
 
 def _plan(opt: argparse.Namespace) -> None:
-    from core.preview import preview
+    from core.preview import grouped, preview
 
     shown = preview(Project.load(opt.project), opt.rows)
     if opt.json:
@@ -98,12 +97,11 @@ def _plan(opt: argparse.Namespace) -> None:
     if shown.frame.features:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>9}  what")
-    for (_, what, _), same in itertools.groupby(shown.lines, key=lambda x: (x.pool, x.what, x.rho)):
-        lines = list(same)
-        line, times = lines[0], f"{len(lines)} times: " if len(lines) > 1 else ""
+    for count, line in grouped(shown.lines):
+        times = f"{count} times: " if count > 1 else ""
         cells = f"{line.cells:,}" if line.cells else ""
         error = f"{line.error:.2e}" if line.error is not None else ""
-        print(f"{line.pool:<12} {cells:>9} {line.rho:>11.3e} {line.sigma:>13.2f} {error:>9}  {times}{what}")
+        print(f"{line.pool:<12} {cells:>9} {line.rho:>11.3e} {line.sigma:>13.2f} {error:>9}  {times}{line.what}")
     print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
     print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
     for warning in shown.warnings:

@@ -6,7 +6,9 @@ cannot disagree about the arithmetic.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +123,12 @@ def _largest(project: Project, frame: Frame) -> list[Clique]:
         if plan.method == "prism" and plan.target
         else [largest] * bool(largest)
     )
+
+
+def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
+    """Equal lines that follow each other, once each with how many there are: (times, the first of them)."""
+    runs = (list(run) for _, run in itertools.groupby(lines, key=lambda x: (x.pool, x.what, x.rho)))
+    return [(len(run), run[0]) for run in runs]
 
 
 def _parts(names: list[str], cliques: tuple[Clique, ...]) -> int:

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from core.errors import EspalierError
+from core.preview import grouped
 from core.privacy.budget import guess_right, round_up
 from pages.parts import charts, plan_fields, shell, words
 from pages.parts.words import names, plain
@@ -76,26 +77,27 @@ if plan.fenced and project.roles.inadmissible:
 st.subheader("The budget", anchor=False)
 charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of the budget by pool")
 st.caption("Each segment is one thing that will be paid for; point at it to see which.")
+rows = grouped(seen.lines)
 with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=True):
     st.dataframe(
         [
             {
                 "pool": x.pool,
-                "what": x.what,
+                "what": f"{times} times: {x.what}" if times > 1 else x.what,
                 "cells": x.cells,
-                "ρ": x.rho,
+                "ρ (each)": x.rho,
                 "σ (rows)": x.sigma,
                 "error (% of n)": None if x.error is None else 100 * x.error,
             }
-            for x in seen.lines
+            for times, x in rows
         ],
         hide_index=True,
         placeholder="",
         width="stretch",
-        height=min(36 * (len(seen.lines) + 1) + 4, 420),
+        height=min(36 * (len(rows) + 1) + 4, 420),
         column_config={
             "what": st.column_config.TextColumn(width=300),
-            "ρ": st.column_config.NumberColumn(format="%.3g"),
+            "ρ (each)": st.column_config.NumberColumn(format="%.3g"),
             "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
             "error (% of n)": st.column_config.NumberColumn(format="%.3f"),
         },

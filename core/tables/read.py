@@ -66,11 +66,11 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
             raise TableError(f"cannot read {shown}: {error.strerror or error}", path=shown) from None
     if data[:2] == b"\x1f\x8b":
         data = _gunzip(data, shown)
-    if data[:4] == b"PAR1":
-        return _parquet(data, shown)
-    if data[:4] == b"PK\x03\x04":
-        return _excel(data, shown)
-    return _csv(data, shown)
+    parse = _parquet if data[:4] == b"PAR1" else _excel if data[:4] == b"PK\x03\x04" else _csv
+    table = parse(data, shown)
+    if table.rows == 0:
+        raise TableError(f"{shown} has a header but no rows")
+    return table
 
 
 def _gunzip(data: bytes, shown: str) -> bytes:

@@ -41,7 +41,7 @@ class Table:
     def encode(cls, text: TextTable, schema: Schema) -> Table:
         """A table as its schema sees it. Columns the schema does not name are left out.
 
-        Raises :class:`TableError` for a column that is not there, an undeclared value, or no rows at all.
+        Raises :class:`TableError` for a column that is not there or an undeclared value.
         """
         codes = {}
         for column in schema.columns:
@@ -54,8 +54,6 @@ class Table:
             read = text.columns[column.name]
             lookup = column.encode(read.values).astype(smallest_unsigned(column.size))
             codes[column.name] = lookup[read.codes]
-        if text.rows == 0:
-            raise TableError(f"{text.source} has a header but no rows")
         return cls(schema, codes, text.rows)
 
     @classmethod
