@@ -58,8 +58,8 @@ export default function ({ data, parentElement }) {
           widthConstraint: { maximum: 190 }, font: { color: "#15201a", face: font, size: 17, multi: false } });
     const edges = data.edges.map((e, i) => ({
       id: i, from: e.from, to: e.to, arrows: e.arrow ? { to: { enabled: true, scaleFactor: 0.9 } } : "",
-      dashes: e.fence ? [7, 7] : false, width: e.fence ? 1.1 : 2, hoverWidth: 0, selectionWidth: 0,
-      color: { color: e.fence ? fence : ink, opacity: e.fence ? 0.65 : 0.6, inherit: false },
+      dashes: e.fence ? [7, 7] : false, width: e.fence ? 1.5 : 2, hoverWidth: 0, selectionWidth: 0,
+      color: { color: e.fence ? fence : ink, opacity: e.fence ? 0.95 : 0.6, inherit: false },
       smooth: e.fence ? { enabled: true, type: "curvedCW", roundness: 0.18 } : { enabled: false } }));
     const net = new globalThis.vis.Network(host, { nodes, edges }, {
       physics: false, layout: { improvedLayout: false },
