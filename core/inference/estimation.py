@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from core.inference.elimination import Clique
+from core.inference.elimination import Clique, eliminate
 from core.inference.junction_tree import FloatArray
 from core.inference.metric import closed_form, links
 from core.inference.model import FitSummary, GraphicalModel
@@ -19,6 +20,9 @@ TOLERANCE = 1e-3
 """The default relative duality gap."""
 
 MAX_ITERATIONS = 1000
+
+DIRECT = 200
+"""Steps after which a plain fit that is not certified goes on over smoothed problems."""
 
 
 def estimate(
@@ -76,8 +80,13 @@ def estimate(
     problem = pose(sizes, measurements, total, rules)
     first = _closed_form(problem) if start is None else _transfer(problem, start)
     solver = Solver(problem, tolerance, max_iterations, report)
-    solution = solver.smoothed(first, smoothing) if smoothing else solver.solve(first)
+    solution = solver.smoothed(first, smoothing) if smoothing else solver.solve(first, min(DIRECT, max_iterations))
     cliques = tuple(dict.fromkeys([*(m.clique for m in measurements), *(rule.clique for rule in rules)]))
+    if not smoothing and not solution.converged and solution.iterations < max_iterations:
+        used, direct = solution.iterations, _decomposable(sizes, cliques)
+        solution = solver.solve(solution.potentials, max_iterations - used) if direct else solver.continued(solution)
+        if direct:
+            solution = replace(solution, iterations=used + solution.iterations)
     if report is not None:
         report(1.0, "Model fitted")
     return GraphicalModel(
@@ -94,6 +103,12 @@ def estimate(
             + (f", smoothing {smoothing:g}" if smoothing else ""),
         ),
     )
+
+
+def _decomposable(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> bool:
+    """Is every clique of the junction tree inside a measured one? Such fits have no loops, and the direct way works."""
+    wide = [set(clique) for clique in cliques]
+    return all(any({v, *around} <= clique for clique in wide) for v, around in eliminate(sizes, cliques) if around)
 
 
 def _closed_form(problem: Problem) -> FloatArray:

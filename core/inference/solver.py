@@ -43,6 +43,9 @@ DAMPING = 1.0
 EASY, HARD, LOWER, RAISE = 3, 8, 0.6, 1.5
 """λ falls after at most EASY inner steps and rises after HARD or more, by these factors."""
 
+FIRST_SMOOTHING, SMOOTHING_FALLS = 0.3, 0.1
+"""Where the way over smoothed problems starts, and the factor from one to the next."""
+
 WORSE, SHORT = 10.0, 0.01
 """A step may make the error of the marginals this much worse, unless it is already this short: a step so long
 that most of the mass moves to wrong cells lowers the dual but is a bad place to go on from."""
@@ -114,15 +117,16 @@ class Solver:
         self.first_gap = 0.0
         self.progress = 0.0
 
-    def solve(self, potentials: FloatArray) -> Solution:
-        """From ``potentials`` to the optimum, or to the best point met within the iterations allowed."""
+    def solve(self, potentials: FloatArray, limit: int | None = None) -> Solution:
+        """From ``potentials`` to the optimum, or to the best point met within ``limit`` steps (default: all)."""
+        limit = self.max_iterations if limit is None else limit
         problem = self.problem
         point = self._sweep(potentials, np.zeros_like(potentials))
         best, lowest = point, problem.objective(point.marginals)
         previous, iteration, tries = lowest, 0, 0
         step = Subproblem(problem, potentials, DAMPING / problem.noise())
         self.bounds.restart(potentials)
-        while iteration < self.max_iterations and problem.regions.size:
+        while iteration < limit and problem.regions.size:
             iteration += 1
             tries += 1
             moved = self._step(step, point)
@@ -148,27 +152,56 @@ class Solver:
         done = gap <= self.tolerance * max(1.0, lowest)
         return Solution(best.potentials, lowest, gap, iteration, self.sweeps, done)
 
-    def smoothed(self, potentials: FloatArray, smoothing: float) -> Solution:
+    def smoothed(
+        self, potentials: FloatArray, smoothing: float, tolerance: float | None = None, limit: int | None = None
+    ) -> Solution:
         """The minimum of f(μ) + λ N KL(p ‖ uniform) with λ = ``smoothing`` over the median noise scale.
 
         One proximal step around the uniform distribution. Its duality gap is the error of the marginals in
-        the norm of f.
+        the norm of f. ``tolerance`` and ``limit`` default to those of the fit.
         """
         problem = self.problem
+        tolerance = self.tolerance if tolerance is None else tolerance
+        limit = self.max_iterations if limit is None else limit
         task = Subproblem(problem, np.zeros_like(potentials), smoothing / problem.noise())
         point = self._sweep(potentials, problem.smooth(potentials))
         iteration = 0
         while True:
             objective, gap = problem.objective(point.marginals), problem.norm(task.gradient(point))
-            accepted = self.tolerance * max(1.0, objective)
+            accepted = tolerance * max(1.0, objective)
             if self.report is not None:
                 self.progress = max(self.progress, min(accepted / max(gap, accepted), 1.0))
                 self.report(self.progress, f"Fitting: step {iteration}, gap {gap / max(1.0, objective):.1%}")
-            moved = self._step(task, point) if gap > accepted and iteration < self.max_iterations else None
+            moved = self._step(task, point) if gap > accepted and iteration < limit else None
             if moved is None:
                 return Solution(point.potentials, objective, gap, iteration, self.sweeps, gap <= accepted)
             point = moved
             iteration += 1
+
+    def continued(self, so_far: Solution) -> Solution:
+        """The plain minimum as the limit of smoothed ones, each started at the one before: slower where the direct
+        way works, far faster where noise scales differ by a factor of a thousand around loops.
+
+        A smoothed optimum is certified for the plain problem too: with λ N KL(p ‖ uniform) ≤ λ N log(cells of the
+        joint) its objective is at most gap + λ N log(cells) above the best. The rest goes on until that is enough.
+        """
+        problem, best, used = self.problem, so_far, so_far.iterations
+        cells = sum(log(size) for size in problem.regions.tree.sizes.values())
+        potentials, amount = np.zeros_like(so_far.potentials), FIRST_SMOOTHING
+        self.pairs.clear()
+        while used < self.max_iterations:
+            found = self.smoothed(potentials, amount, self.tolerance / 2, self.max_iterations - used)
+            potentials, used = found.potentials, used + found.iterations
+            gap = found.gap + amount / problem.noise() * problem.total * cells
+            if found.objective < best.objective or gap < best.gap:
+                done = gap <= self.tolerance * max(1.0, found.objective)
+                best = replace(found, gap=min(gap, best.gap), converged=done)
+                if done:
+                    break
+            if not found.converged:
+                break
+            amount *= SMOOTHING_FALLS
+        return replace(best, iterations=used, sweeps=self.sweeps)
 
     def _sweep(self, potentials: FloatArray, smoothed: FloatArray) -> Point:
         self.sweeps += 1
