@@ -190,6 +190,8 @@ class Rehearsal:
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
         """Uniform counts at the price and scale a release would pay."""
         self.spending.debit(list(rhos.values()))
+        if self.spending.choices:  # what is measured together after a choice may hang on it, also where it was forced
+            self.open_cliques |= {clique for clique in rhos if len(clique) > 1}
         made = []
         for clique, rho in rhos.items():
             shape = tuple(self.sizes[name] for name in clique)
