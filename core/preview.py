@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from core.graph.advice import advice
 from core.graph.frame import Frame, frame_of
 from core.inference import Size, check_size
 from core.privacy.budget import Budget, Unit, guess_right
@@ -88,7 +89,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     size = check_size(sizes, (*measured.cliques, *_largest(project, frame)), max_cells=plan.max_cells)
     forest = _parts([name for name, size in sizes.items() if size > 1], measured.cliques) > 1
     lines = tuple(_lines(project, curator.spending, curator.open_cliques, rows))
-    warnings = (*frame.warnings, *_warnings(project, frame, budget, forest, rows, lines))
+    warnings = (*frame.warnings, *advice(project), *_warnings(project, frame, budget, forest, rows, lines))
     return Preview(project, budget, frame, lines, size, curator.spending.rho, forest, warnings)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from core.graph.annotations import Annotation, annotations_from_json
 from core.privacy.budget import guess_right, round_up
 
 _STYLE = """
@@ -65,7 +66,7 @@ def render(facts: Mapping[str, Any]) -> str:
                 *facts.get("warnings", []),
             ]
         ),
-        _notes(project["dag"]),
+        _notes(project),
     ]
     body = "\n".join(p for p in parts if p)
     return (
@@ -151,12 +152,18 @@ def _choices(facts: Mapping[str, Any]) -> str:
     )  # fmt: skip
 
 
-def _notes(dag: Mapping[str, Any]) -> str:
-    if not dag["edges"]:
-        return ""
-    arrows = [f"{c} → {e}" for c, e in dag["edges"]]
+def _notes(project: Mapping[str, Any]) -> str:
+    dag, known = project["dag"], {column["name"] for column in project["schema"]}
+    said = annotations_from_json(dag.get("annotations", []))
+    arrows = [f"{c} → {e}" + _said(said.get((c, e))) for c, e in dag["edges"]]
+    columns = [of[0] + _said(said[of]) for of in said if len(of) == 1 and of[0] in known]
     notes = [f"{k}: {v}" for k, v in dag.get("notes", {}).items() if isinstance(v, str)]
-    return "<h2>The graph that was drawn</h2>" + _bullets([*arrows, *notes])
+    lines = [*arrows, *columns, *notes]
+    return "<h2>The graph that was drawn</h2>" + _bullets(lines) if lines else ""
+
+
+def _said(annotation: Annotation | None) -> str:
+    return f" ({annotation.words})" if annotation else ""
 
 
 def _list(names: Sequence[str]) -> str:

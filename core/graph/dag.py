@@ -5,15 +5,19 @@ from __future__ import annotations
 import graphlib
 import itertools
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.errors import GraphError
+from core.graph.annotations import Annotation, annotations_from_json, annotations_to_json
 
 
 @dataclass(frozen=True)
 class Dag:
     """Arrows ``(cause, effect)``; ``notes`` and ``positions`` belong to the drawing and are kept as they are.
+
+    ``annotations`` are of a column, ``(column,)``, or of an arrow, ``(cause, effect)``. One whose arrow or column is
+    not in the drawing is kept and counts for nothing, so that it is there again when the arrow is.
 
     Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a doubled one.
     """
@@ -21,6 +25,7 @@ class Dag:
     edges: tuple[tuple[str, str], ...] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
     positions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    annotations: Mapping[tuple[str, ...], Annotation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         seen: set[tuple[str, str]] = set()
@@ -66,6 +71,61 @@ class Dag:
         co_parents = {p for child in children for p in self.parents(child)}
         return tuple(sorted({*self.parents(column), *children, *co_parents} - {column}))
 
+    def path(self, start: str, end: str) -> tuple[str, ...] | None:
+        """A shortest chain of arrows from ``start`` to ``end``, or None: the cycle that ``end → start`` would close."""
+        after: dict[str, list[str]] = {}
+        for cause, effect in self.edges:
+            after.setdefault(cause, []).append(effect)
+        came_from: dict[str, str | None] = {start: None}
+        queue = [start]
+        for name in queue:  # grows while it is walked: breadth-first
+            if name == end:
+                walk = [name]
+                while (before := came_from[walk[-1]]) is not None:
+                    walk.append(before)
+                return tuple(reversed(walk))
+            for other in after.get(name, ()):
+                if other not in came_from:
+                    came_from[other] = name
+                    queue.append(other)
+        return None
+
+    def drawn(self, cause: str, effect: str) -> Dag:
+        """With one arrow more; raises :class:`GraphError` naming the path that it would close."""
+        if (cause, effect) in self.edges:
+            return self
+        if cause != effect and (back := self.path(effect, cause)):
+            cycle = (cause, *back)
+            raise GraphError(
+                f"the arrow {cause!r} → {effect!r} would close a cycle: {' → '.join(cycle)}",
+                edge=(cause, effect), cycle=cycle,
+            )  # fmt: skip
+        return replace(self, edges=(*self.edges, (cause, effect)))
+
+    def without(self, arrows: Iterable[tuple[str, str]]) -> Dag:
+        """With these arrows erased; what was said about them stays aside."""
+        gone = set(arrows)
+        return replace(self, edges=tuple(e for e in self.edges if e not in gone))
+
+    def annotation(self, *of: str) -> Annotation:
+        """What was said about a column, or about an arrow (cause, effect)."""
+        return self.annotations.get(of, Annotation())
+
+    def annotated(self, of: tuple[str, ...], said: Annotation) -> Dag:
+        """With another annotation of a column or an arrow; an empty one is taken away."""
+        kept = {key: value for key, value in self.annotations.items() if key != of}
+        return replace(self, annotations={**kept, of: said} if said else kept)
+
+    @property
+    def contested(self) -> tuple[tuple[str, str], ...]:
+        """The arrows whose belief is contested."""
+        return tuple(e for e in self.edges if self.annotation(*e).belief == "contested")
+
+    @property
+    def may_break(self) -> tuple[tuple[str, str], ...]:
+        """The arrows that may break elsewhere."""
+        return tuple(e for e in self.edges if self.annotation(*e).may_break)
+
     def d_separated(self, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool:
         """Does the drawing imply left ⊥ right | given (d-separation)?"""
         import networkx as nx
@@ -77,18 +137,21 @@ class Dag:
 
     def to_json(self) -> dict[str, Any]:
         """The graph as it stands in the project file."""
-        return {
+        out: dict[str, Any] = {
             "edges": [list(e) for e in self.edges],
             "notes": dict(self.notes),
             "positions": {name: list(xy) for name, xy in self.positions.items()},
         }
+        if self.annotations:
+            out["annotations"] = annotations_to_json(self.annotations)
+        return out
 
     @classmethod
     def from_json(cls, data: Any) -> Dag:
         """A graph from the project file; raises :class:`GraphError`."""
         if not isinstance(data, Mapping):
             raise GraphError("dag must be an object with edges")
-        if odd := set(data) - {"edges", "notes", "positions"}:
+        if odd := set(data) - {"edges", "notes", "positions", "annotations"}:
             raise GraphError(f"dag: unknown key {sorted(odd)[0]!r}")
         edges = data.get("edges", [])
         if not isinstance(edges, list):
@@ -99,7 +162,12 @@ class Dag:
         notes = data.get("notes", {})
         if not isinstance(notes, Mapping):
             raise GraphError("dag: notes must be an object")
-        return cls(tuple((c, e) for c, e in edges), dict(notes), _positions(data.get("positions", {})))
+        return cls(
+            tuple((c, e) for c, e in edges),
+            dict(notes),
+            _positions(data.get("positions", {})),
+            annotations_from_json(data.get("annotations", [])),
+        )
 
 
 def _forward(path: list[str], edges: set[tuple[str, str]]) -> bool:

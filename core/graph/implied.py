@@ -1,0 +1,87 @@
+"""What a drawing implies for a target and its roles, and what changes when arrows go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from core.graph.dag import Dag
+from core.graph.paths import Path, is_open, open_paths, separated
+from core.graph.roles import Roles
+
+Arrow = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Implied:
+    """Pa(Y) and Mb(Y) of the target Y (empty without one), and the open paths from protected columns to the outcome
+    given the admissible ones.
+
+    ``complete`` is False where more paths are open than are listed. ``separated`` is what the drawing says about the
+    fence: True if no path is open, None where a protected or an outcome column is missing.
+    """
+
+    parents: tuple[str, ...] = ()
+    blanket: tuple[str, ...] = ()
+    paths: tuple[Path, ...] = ()
+    complete: bool = True
+    separated: bool | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs between two drawings; a tuple is empty where nothing does."""
+
+    parents_lost: tuple[str, ...] = ()
+    parents_new: tuple[str, ...] = ()
+    blanket_lost: tuple[str, ...] = ()
+    blanket_new: tuple[str, ...] = ()
+    paths_lost: tuple[Path, ...] = ()
+    paths_new: tuple[Path, ...] = ()
+    separated: bool | None = None
+    """True or False where the answer became this one."""
+
+    def __bool__(self) -> bool:
+        return self != Change()
+
+
+def implied(dag: Dag, target: str | None, roles: Roles) -> Implied:
+    """What ``dag`` implies."""
+    sets = (dag.parents(target), dag.blanket(target)) if target is not None else ((), ())
+    if not roles.protected or not roles.outcome:
+        return Implied(*sets)
+    found = open_paths(dag.edges, roles.protected, roles.outcome, roles.admissible)
+    closed = separated(dag.edges, roles.protected, roles.outcome, roles.admissible)
+    return Implied(*sets, found.paths, found.complete, closed)
+
+
+def change(before: Implied, after: Implied) -> Change:
+    """From ``before`` to ``after``."""
+    return Change(
+        _minus(before.parents, after.parents),
+        _minus(after.parents, before.parents),
+        _minus(before.blanket, after.blanket),
+        _minus(after.blanket, before.blanket),
+        tuple(p for p in before.paths if p not in after.paths) if after.complete else (),
+        tuple(p for p in after.paths if p not in before.paths) if before.complete else (),
+        after.separated if after.separated != before.separated else None,
+    )
+
+
+def without(dag: Dag, arrows: Iterable[Arrow], target: str | None, roles: Roles, now: Implied) -> Change:
+    """What erasing ``arrows`` would change, where ``now`` is what ``dag`` implies.
+
+    Erasing opens no path: paths lose arrows, and colliders lose effects. So the paths that are left are among those of
+    ``now``.
+    """
+    less = dag.without(arrows)
+    sets = (less.parents(target), less.blanket(target)) if target is not None else ((), ())
+    if now.separated is None:
+        return change(now, Implied(*sets))
+    left = tuple(p for p in now.paths if is_open(p, less.edges, roles.admissible))
+    closed = separated(less.edges, roles.protected, roles.outcome, roles.admissible)
+    return change(now, Implied(*sets, left, True, closed))
+
+
+def _minus(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(n for n in a if n not in b)

@@ -1,0 +1,86 @@
+"""Two people's drawings of one thing: where they differ, and one drawing made of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from core.graph.annotations import Annotation
+from core.graph.dag import Dag
+
+Arrow = tuple[str, str]
+Side = Literal["mine", "theirs"]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing to settle, about the arrow or column ``of``.
+
+    ``kind`` arrow: one of the two has no arrow there; reversed: both have one, pointing opposite ways; annotation:
+    both have said something, and not the same. ``mine`` and ``theirs`` hold what each has: an arrow, an annotation,
+    or None.
+    """
+
+    kind: Literal["arrow", "reversed", "annotation"]
+    of: tuple[str, ...]
+    mine: Arrow | Annotation | None
+    theirs: Arrow | Annotation | None
+
+
+def differences(mine: Dag, theirs: Dag) -> tuple[Difference, ...]:
+    """What has to be settled before the two are one. Annotations that only one has are no conflict: both are kept."""
+    here, there = set(mine.edges), set(theirs.edges)
+    out: list[Difference] = []
+    for a, b in dict.fromkeys((*mine.edges, *theirs.edges)):
+        if (a, b) in here and (b, a) in there:
+            out.append(Difference("reversed", (a, b), (a, b), (b, a)))
+        elif (a, b) in here and (a, b) not in there:
+            out.append(Difference("arrow", (a, b), (a, b), None))
+        elif (a, b) in there and (a, b) not in here and (b, a) not in here:
+            out.append(Difference("arrow", (a, b), None, (a, b)))
+    for of, said in mine.annotations.items():
+        other = theirs.annotations.get(of)
+        if other and other != said and (len(of) == 1 or of in here & there):
+            out.append(Difference("annotation", of, said, other))
+    return tuple(out)
+
+
+def merge(mine: Dag, theirs: Dag, settled: Mapping[Difference, Side]) -> Dag:
+    """One drawing: what both have, and of every difference the side that was settled on ("mine" where none was).
+
+    Positions and notes that only the other has come along. Raises :class:`GraphError` for a cycle, naming it.
+    """
+    edges = list(mine.edges)
+    annotations = {**theirs.annotations, **mine.annotations}
+    for found in differences(mine, theirs):
+        if settled.get(found, "mine") == "mine":
+            continue
+        if found.kind == "annotation":
+            assert isinstance(found.theirs, Annotation)
+            annotations[found.of] = found.theirs
+            continue
+        if isinstance(found.mine, tuple):
+            edges.remove(found.mine)
+        if isinstance(found.theirs, tuple):
+            edges.append(found.theirs)
+    return replace(
+        mine,
+        edges=tuple(edges),
+        notes={**theirs.notes, **mine.notes},
+        positions={**theirs.positions, **mine.positions} if mine.positions else mine.positions,
+        annotations=annotations,
+    )
+
+
+def inside(theirs: Dag, columns: tuple[str, ...]) -> tuple[Dag, tuple[str, ...]]:
+    """The part of a drawing that is about these columns, and the names that are left out of it."""
+    known = set(columns)
+    named = dict.fromkeys(n for e in theirs.edges for n in e)
+    kept = replace(
+        theirs,
+        edges=tuple(e for e in theirs.edges if known.issuperset(e)),
+        positions={n: xy for n, xy in theirs.positions.items() if n in known},
+        annotations={of: said for of, said in theirs.annotations.items() if known.issuperset(of)},
+    )
+    return kept, tuple(n for n in named if n not in known)

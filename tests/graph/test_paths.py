@@ -1,0 +1,121 @@
+"""Open paths, confounders and colliders against brute force, what erasing changes, and layers."""
+
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.graph.dag import Dag
+from core.graph.implied import change, implied, without
+from core.graph.layers import depths, layered
+from core.graph.paths import arrows_of, between, is_causal, is_open, open_paths, separated
+from core.graph.roles import Roles
+
+NAMES = "abcdef"
+PAIRS = list(itertools.combinations(NAMES, 2))
+dags = st.sets(st.sampled_from(PAIRS), max_size=11).flatmap(lambda e: st.permutations(sorted(e))).map(tuple)
+subsets = st.sets(st.sampled_from("cdef"), max_size=3)
+
+
+def brute_force(edges, left, right, given):
+    """All open simple paths by the definition, over every order of columns."""
+    drawn, opening = set(edges), set(given)
+    graph = nx.DiGraph(list(edges))
+    for g in given:
+        opening |= nx.ancestors(graph, g) if g in graph else set()
+    linked = {frozenset(e) for e in edges}
+    out = set()
+    inner = [n for n in NAMES if n not in (left, right)]
+    for k in range(len(inner) + 1):
+        for middle in itertools.permutations(inner, k):
+            path = (left, *middle, right)
+            if any(frozenset(p) not in linked for p in itertools.pairwise(path)):
+                continue
+            triples = list(zip(path, path[1:], path[2:], strict=False))
+            meets = {m: (a, m) in drawn and (b, m) in drawn for a, m, b in triples}
+            if all((m in opening) if collides else (m not in given) for m, collides in meets.items()):
+                out.add(path)
+    return out
+
+
+@settings(max_examples=150, deadline=None)
+@given(dags, subsets)
+def test_open_paths_are_those_of_the_definition(edges, given_):
+    expected = brute_force(edges, "a", "b", given_)
+    found = open_paths(edges, "a", "b", given_, most=10_000)
+    assert found.complete
+    assert set(found.paths) == expected
+    assert list(map(len, found.paths)) == sorted(map(len, found.paths)), "shortest first"
+    assert all(is_open(p, edges, given_) for p in found.paths)
+    assert separated(edges, "a", "b", given_) == (not expected) == Dag(edges).d_separated("a", "b", given_)
+
+
+@settings(max_examples=60, deadline=None)
+@given(dags, subsets, st.data())
+def test_erasing_is_worked_out_as_from_scratch(edges, given_, data):
+    roles = Roles(protected=("a",), outcome=("b",), admissible=tuple(sorted(given_)))
+    dag = Dag(edges)
+    gone = data.draw(st.sets(st.sampled_from(edges), max_size=2)) if edges else set()
+    before, after = implied(dag, "b", roles), implied(dag.without(gone), "b", roles)
+    assert without(dag, gone, "b", roles, before) == change(before, after)
+
+
+def test_paths_that_avoid_the_admissible_columns():
+    edges = (("sex", "job"), ("job", "hired"), ("sex", "club"), ("club", "hired"), ("age", "club"), ("age", "job"))
+    paths = open_paths(edges, ["sex"], ["hired"], ["job"]).paths
+    assert paths == (("sex", "club", "hired"), ("sex", "job", "age", "club", "hired"))
+    assert is_causal(paths[0], edges)
+    assert not is_causal(paths[1], edges), "job is a collider that being admissible opens"
+    assert arrows_of(paths[1], edges) == (("sex", "job"), ("age", "job"), ("age", "club"), ("club", "hired"))
+    assert not is_open(("sex", "job", "hired"), edges, ["job"])
+
+
+def test_many_paths_are_cut_and_said_so():
+    edges = [(f"{a}{i}", f"{b}{i + 1}") for i in range(12) for a in "xyz" for b in "xyz"]
+    edges += [("s", f"{a}0") for a in "xyz"] + [(f"{a}12", "y") for a in "xyz"]
+    found = open_paths(edges, ["s"], ["y"], [], most=24)
+    assert not found.complete
+    assert not separated(edges, ["s"], ["y"], [])
+
+
+def test_without_roles_there_are_no_paths():
+    assert implied(Dag((("a", "b"),)), "b", Roles()).separated is None
+    assert implied(Dag((("a", "b"),)), None, Roles()).parents == ()
+
+
+def test_what_stands_between_two_columns():
+    edges = (("u", "x"), ("u", "y"), ("v", "u"), ("x", "m"), ("m", "y"), ("x", "c"), ("y", "c"), ("c", "d"), ("w", "x"))
+    found = between(edges, "x", "y")
+    assert found.confounders == ("u", "v")
+    assert found.mediators == ("m",)
+    assert found.colliders == ("c", "d")
+    assert between(edges, "y", "x") == found
+    assert "w" not in found.confounders, "it reaches y through x only"
+
+
+@given(dags)
+def test_every_effect_is_below_its_causes(edges):
+    depth = depths(NAMES, edges)
+    assert all(depth[a] < depth[b] for a, b in edges)
+    layers, paths = layered(NAMES, edges)
+    assert sorted(s for layer in layers for s in layer if isinstance(s, str)) == sorted(NAMES)
+    for path, (a, b) in zip(paths, edges, strict=True):
+        assert (path[0], path[-1]) == (a, b)
+        assert len(path) == depth[b] - depth[a] + 1, "a bend in every layer between"
+
+
+def test_a_long_chain_is_no_deep_recursion():
+    names = [f"v{i}" for i in range(3000)]
+    assert depths(names, list(itertools.pairwise(names)))["v2999"] == 2999
+
+
+@pytest.mark.parametrize("crossed", [[("a", "d"), ("b", "c")], [("a", "c"), ("b", "d")]])
+def test_crossings_are_undone(crossed):
+    layers, _ = layered(["a", "b", "c", "d"], crossed)
+    top, bottom = layers
+    order = {top.index(x) - bottom.index(y) for x, y in crossed}
+    assert order == {0}
