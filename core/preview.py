@@ -102,6 +102,9 @@ def _lines(project: Project, spending: Spending, open_cliques: set[Clique], rows
         what = "counts of " + (" × ".join(m.clique) if known else f"{chosen} chosen at release (largest shown)")
         error = m.sigma * math.sqrt(2 / math.pi) / rows if rows else None
         lines.append(Line(m.pool, what, known, math.prod(sizes[c] for c in m.clique), m.rho, m.sigma, error))
+    for x in spending.scores:
+        what = f"scores of refused pairs and of the tree ({len(x.cliques)} or so, the tree decides)"
+        lines.append(Line(x.pool, what, None, None, x.rho, x.sigma, None))
     return lines
 
 
@@ -154,6 +157,10 @@ def _warnings(
     if forest and plan.method != "independent" and not frame.warnings:
         out.append(
             "Inside this frame no single tree links all columns: the model falls into separate parts (a forest)."
+        )
+    if plan.explain and not any(line.pool == "explain" for line in lines):
+        out.append(
+            "This plan refuses no pair in a tree, so the share for explaining buys nothing: it goes to the counts."
         )
     if plan.epsilon > 8:
         out.append(f"ε = {plan.epsilon:g} protects little: an attacker's odds may change by a factor of e^ε.")

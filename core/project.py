@@ -32,6 +32,9 @@ class Plan:
     True, others: False); ``strict`` also keeps inadmissible columns away from the outcome. ``regime`` is read by
     prism only, ``features`` (how many are chosen) only in its predictive regime. ``rows`` None means n, or the
     noisy total under add-remove. ``max_cells`` is the largest table of the model that the plan allows.
+    Read by the tree methods (privci, prefair, mst) only: ``width`` is the largest clique minus one, 1 being the tree;
+    ``explain`` the share of the budget that buys the scores of the refused pairs; ``compress`` merges rare categories
+    while pairs are counted.
 
     Raises :class:`ProjectError` for values that cannot be.
     """
@@ -50,6 +53,9 @@ class Plan:
     features: int = 8
     rows: int | None = None
     max_cells: int = 10_000_000
+    width: int = 1
+    explain: float = 0.0
+    compress: bool = False
 
     def __post_init__(self) -> None:
         for name, allowed in _WORDS.items():
@@ -72,6 +78,7 @@ class Plan:
             ("features", 10_000),
             ("rows", MAX_ROWS),
             ("max_cells", 10**9),
+            ("width", 6),
         ):
             value = getattr(self, name)
             if value is None and name == "rows":
@@ -80,6 +87,11 @@ class Plan:
                 raise ProjectError(f"plan: {name} ({value!r}) must be a whole number from 1 to {top:,}", key=name)
         if self.target is not None and not isinstance(self.target, str):
             raise ProjectError("plan: target must be a column name", key="target")
+        _number("explain", self.explain)
+        if not 0 <= self.explain <= 0.5:
+            raise ProjectError(f"plan: explain ({self.explain:g}) must be a share from 0 to 0.5", key="explain")
+        if not isinstance(self.compress, bool):
+            raise ProjectError("plan: compress must be true or false", key="compress")
 
     @property
     def fenced(self) -> bool:
@@ -91,8 +103,9 @@ class Plan:
         out = asdict(self)
         if not self.strict:
             del out["strict"]
-        if self.max_cells == Plan.max_cells:
-            del out["max_cells"]
+        for key in ("max_cells", "width", "explain", "compress"):
+            if getattr(self, key) == getattr(Plan, key):
+                del out[key]
         if self.fair is None:
             out["fair"] = self.fenced
         return out

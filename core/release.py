@@ -23,19 +23,16 @@ from numpy.typing import NDArray
 from core.errors import EspalierError, ProjectError, SchemaError, TableError
 from core.graph.frame import Frame, frame_of
 from core.graph.separations import Separation, clique_edges
-from core.inference import GraphicalModel, check_size, estimate
+from core.inference import SMOOTHING, GraphicalModel, check_size, estimate, refine
 from core.preview import preview
 from core.privacy.budget import Budget, Unit, epsilon_of
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.measurement import Clique
 from core.project import MAX_ROWS, Project
 from core.schema import Schema
+from core.selection.refused import given_up
 from core.synthesizers import METHODS, Measured, Report, silent
 from core.tables.table import Table
-
-SMOOTHING = 0.3
-"""How much the fit prefers smooth distributions to following the noise (see `core.inference.estimate`). With 0 the
-model repeats what the noise says wherever most cells are noise, which costs AUC at small ε."""
 
 PROMISES = (
     "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
@@ -71,8 +68,6 @@ class Release:
     def to_json(self) -> dict[str, Any]:
         """``release.json``."""
         s, plan = self.spending, self.project.plan
-        sizes = self.project.schema.sizes
-        cells = {m.clique: int(np.prod([sizes[c] for c in m.clique])) for m in s.measurements}
         return {
             "format": "espalier-release/1",
             "project": self.project.to_json(),
@@ -89,9 +84,13 @@ class Release:
             "cliques": [list(c) for c in self.measured.cliques],
             "separations": [{**x.to_json(), "holds": x.holds(self.edges)} for x in self.frame.separations],
             "measurements": [
-                {"columns": list(m.clique), "pool": m.pool, "cells": cells[m.clique], "rho": m.rho, "sigma": m.sigma}
+                {"columns": list(m.clique), "pool": m.pool, "cells": m.values.size, "rho": m.rho, "sigma": m.sigma}
                 for m in s.measurements
+            ] + [
+                {"columns": [], "pool": x.pool, "cells": x.values.size, "rho": x.rho, "sigma": x.sigma}
+                for x in s.scores
             ],
+            **self._beyond(),
             "choices": [
                 {
                     "what": c.what, "chosen": list(c.chosen), "candidates": c.candidates, "pool": c.pool,
@@ -108,6 +107,30 @@ class Release:
             "warnings": list(self.frame.warnings),
             "promises": list(PROMISES),
         }  # fmt: skip
+
+    def _beyond(self) -> dict[str, Any]:
+        """What only some plans pay for: scores of refused pairs, merged categories."""
+        out: dict[str, Any] = {}
+        if (bought := self.measured.explained) is not None:
+            tree = [e for e in bought.cliques if e in self.edges]
+            cost = given_up(bought, tree)
+            scores = sorted(zip(bought.cliques, bought.values.tolist(), strict=True), key=lambda x: -x[1])
+            out["explained"] = {
+                "refused": [{"columns": list(q), "score": v} for q, v in scores if q not in tree],
+                "tree": [{"columns": list(q), "score": v} for q, v in scores if q in tree],
+                "sigma": bought.sigma, "sensitivity": bought.sensitivity, "rho": bought.rho,
+                "q": {
+                    "tree": cost.tree, "free": cost.free, "given_up": cost.free - cost.tree,
+                    "sigma": cost.noise, "would_join": [list(q) for q in cost.swaps],
+                },
+            }  # fmt: skip
+        if self.measured.merged:
+            out["merged"] = {
+                name: [c for c, g in zip(self.project.schema[name].labels, groups.tolist(), strict=True)
+                       if g == int(groups.max())]
+                for name, groups in self.measured.merged.items()
+            }  # fmt: skip
+        return out
 
     def _seconds(self) -> dict[str, float | None]:
         """Running times. Those that grow with a private number of rows are left out."""
@@ -180,8 +203,10 @@ def release(project: Project, table: Table, report: Report = silent) -> Release:
     start = time.perf_counter()
     total = float(table.rows) if public_rows is not None else None
     model = estimate(
-        sizes, measured.measurements, total, smoothing=SMOOTHING, report=lambda f, m: report(0.4 + 0.4 * f, m)
+        curator.sizes, measured.measurements, total, smoothing=SMOOTHING, report=lambda f, m: report(0.4 + 0.4 * f, m)
     )
+    if measured.merged:
+        model = refine(model, sizes, measured.merged)
     fitted = time.perf_counter()
     report(0.8, "Drawing synthetic rows")
     rows = plan.rows or min(max(round(model.total), 1), MAX_ROWS)

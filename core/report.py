@@ -53,6 +53,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
+        _explained(facts),
         "<h2>Every measurement</h2>",
         _measurements(facts),
         _choices(facts),
@@ -60,7 +61,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _bullets(
             [
                 "Columns that were not measured together are related in this table only through those that were.",
-                "A figure computed on the real table is not in this report: none was paid for.",
+                "No figure in this report was computed on the real table without being paid for.",
                 "A separation says what the table does not show. It does not say that a model trained on it "
                 "treats groups alike.",
                 *facts.get("warnings", []),
@@ -119,14 +120,44 @@ def _frame(facts: Mapping[str, Any]) -> str:
             f"<p>{_list(s['left'])} and {_list(s['right'])} are independent given {given} "
             f'<span class="soft">({escape(s["why"])})</span>: <span class="ok">{state}</span>.</p>'
         )
+    for column, labels in facts.get("merged", {}).items():
+        out.append(
+            f"<p>Rare categories of {escape(column)} were counted together, and drawn with equal chance: "
+            f"{_list(labels)}.</p>"
+        )
     pairs = "; ".join(f"{escape(a)} – {escape(b)}" for a, b in facts["edges"])
     out.append(f"<p>Pairs of columns measured together: {pairs or 'none'}.</p>")
     return "\n".join(out)
 
 
+def _explained(facts: Mapping[str, Any]) -> str:
+    """What the frame refused, with the noisy scores that were paid for."""
+    bought = facts.get("explained")
+    if not bought:
+        return ""
+    q = bought["q"]
+    joining = "; ".join(" – ".join(map(escape, pair)) for pair in q["would_join"]) or "none"
+    rows = [
+        f'<tr><td>{" – ".join(map(escape, x["columns"]))}</td><td class="n">{x["score"]:,.0f}</td></tr>'
+        for x in bought["refused"][:12]
+    ]
+    return (
+        "<h2>What the frame gave up</h2>"
+        f"<p>The tree's pairs together depart from independence by q = {q['tree']:,.0f} rows; with the refused pairs "
+        f"allowed it would be {q['free']:,.0f}: {q['given_up']:,.0f} given up (noise ± {q['sigma']:,.0f}). "
+        f"Refused pairs that would join: {joining}. An estimate that errs upward, since noise too can make a pair "
+        f"look strong.</p>"
+        + _table(
+            f"The strongest of {len(bought['refused'])} refused pairs: distance from independence, noise "
+            f"± {bought['sigma']:,.0f} rows",
+            ["pair", "score (rows)#"], rows,
+        )
+    )  # fmt: skip
+
+
 def _measurements(facts: Mapping[str, Any]) -> str:
     rows = [
-        f"<tr><td>{' × '.join(map(escape, m['columns']))}</td><td>{escape(m['pool'])}</td>"
+        f"<tr><td>{' × '.join(map(escape, m['columns'])) or 'scores, listed above'}</td><td>{escape(m['pool'])}</td>"
         f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td>'
         f'<td class="n">{m["sigma"]:.4g}</td></tr>'
         for m in facts["measurements"]
@@ -147,7 +178,7 @@ def _choices(facts: Mapping[str, Any]) -> str:
         for c in facts["choices"]
     ]
     return _table(
-        "Private choices, in the order they were made; only the choice is released, no score",
+        "Private choices, in the order they were made; a choice releases no score",
         ["chosen", "out of#", "ρ#", "noise scale (rows)#"], rows,
     )  # fmt: skip
 

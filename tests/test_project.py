@@ -120,3 +120,22 @@ def test_fair_defaults_to_what_the_method_implies():
         data = changed("plan", "method", to=method)
         del data["plan"]["fair"]
         assert Project.loads(json.dumps(data)).plan.fenced == fenced
+
+
+def test_options_of_the_tree_are_written_only_where_they_are_used():
+    plain = Project.from_json(GOOD).plan.to_json()
+    assert not {"width", "explain", "compress"} & set(plain)
+    for key, value in (("width", 2), ("explain", 0.1), ("compress", True)):
+        project = Project.from_json(changed("plan", key, to=value))
+        assert project.to_json()["plan"][key] == value
+        assert Project.from_json(project.to_json()) == project
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("width", 0), ("width", 7), ("width", 1.5), ("width", True), ("explain", -0.1), ("explain", 0.6),
+     ("explain", "much"), ("compress", 1), ("compress", None)],
+)  # fmt: skip
+def test_options_of_the_tree_that_cannot_be(key, value):
+    with pytest.raises(EspalierError, match=key):
+        Project.from_json(changed("plan", key, to=value))

@@ -16,6 +16,10 @@ from core.inference.sampling import Report
 from core.inference.solver import Solver
 from core.privacy.measurement import Measurement
 
+SMOOTHING = 0.3
+"""How much a release prefers smooth distributions to following the noise (see `estimate`). With 0 the model repeats
+what the noise says wherever most cells are noise, which costs AUC at small ε."""
+
 TOLERANCE = 1e-3
 """The default relative duality gap."""
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from core.errors import BudgetError, SizeError
 from core.privacy.budget import Budget, Unit
-from core.privacy.measurement import Choice, Clique, Measurement
-from core.privacy.scores import EdgeScore, FeatureScore, Score
+from core.privacy.measurement import Choice, Clique, Measurement, Merged, ScoreMeasurement, fold
+from core.privacy.scores import EdgeScore, FeatureScore, Score, vector_sensitivity
 
 
 class Counts(Protocol):
@@ -53,6 +53,16 @@ class Curator(Protocol):
         """One of ``candidates``, by the exponential mechanism of cost ``rho``."""
         ...
 
+    def measure_scores(
+        self, score: EdgeScore, cliques: Sequence[Clique], rho: float, pool: str = ""
+    ) -> ScoreMeasurement:
+        """Noisy scores of ``cliques``, all together for ``rho``."""
+        ...
+
+    def merge(self, merged: Merged) -> Merged:
+        """From now on count these categories in groups; returns what is in force, and ``sizes`` follow it."""
+        ...
+
 
 @dataclass
 class Spending:
@@ -61,6 +71,7 @@ class Spending:
     limit: float
     measurements: list[Measurement] = field(default_factory=list)
     choices: list[Choice] = field(default_factory=list)
+    scores: list[ScoreMeasurement] = field(default_factory=list)
     debits: list[float] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"select": 0.0, "measure": 0.0})
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -107,6 +118,7 @@ class PrivateCurator:
         self.rows = table.rows if unit.neighbors == "replace-one" else None
         self.spending = Spending(budget.rho)
         self._table, self._max_cells = table, max_cells
+        self._whole, self._merged = dict(sizes), dict[str, NDArray[np.intp]]()
         self._order = {name: i for i, name in enumerate(sizes)}
         self._scores: tuple[Score | None, dict[Clique, int]] = (None, {})
 
@@ -117,7 +129,7 @@ class PrivateCurator:
         start = time.perf_counter()
         wanted = tuple(rhos.items())
         for clique, _ in wanted:
-            _check_clique(clique, self.sizes, self._order, self._max_cells)
+            _check_clique(clique, self._whole, self._order, self._max_cells)
         scales = [gaussian_scale(self.unit.count_sensitivity, rho) if rho > 0 else 0.0 for _, rho in wanted]
         self.spending.debit([rho for _, rho in wanted])
         made = [
@@ -133,22 +145,13 @@ class PrivateCurator:
         from core.privacy.noise import gumbel_scale, noisy_max
 
         start = time.perf_counter()
-        if type(score) not in (EdgeScore, FeatureScore):
-            raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
-        if not candidates or not all(score.fits(clique) for clique in candidates):
-            raise ValueError("a choice is among one or more pairs of columns, or of a target with several others")
-        known = self._known(score)
-        for clique in candidates:
-            if clique not in known:
-                _check_clique(clique, self.sizes, self._order, self._max_cells)
+        known = self._checked(score, candidates)
         sensitivity = score.sensitivity(self.unit, self.rows)
         if not rho > 0:
             raise BudgetError(f"a choice needs a positive share of the budget, not ρ = {rho}", requested=rho)
         scale = gumbel_scale(sensitivity, rho)
         self.spending.debit([rho])
-        for clique in candidates:
-            if clique not in known:
-                known[clique] = score.value(clique, self._count(clique), self.rows)
+        self._evaluate(score, candidates, known)
         chosen = candidates[noisy_max([known[c] for c in candidates], scale)]
         per_row = score.per_row(self.rows)
         self.spending.choices.append(
@@ -157,12 +160,65 @@ class PrivateCurator:
         self.spending.seconds["select"] += time.perf_counter() - start
         return chosen
 
+    def measure_scores(
+        self, score: EdgeScore, cliques: Sequence[Clique], rho: float, pool: str = ""
+    ) -> ScoreMeasurement:
+        """The scores of ``cliques`` as one vector of whole numbers: discrete Gaussian, Δ from `vector_sensitivity`."""
+        from core.privacy.noise import add_gaussian, gaussian_scale
+
+        start = time.perf_counter()
+        wanted = tuple(dict.fromkeys(cliques))
+        known = self._checked(score, wanted)
+        if not rho > 0:
+            raise BudgetError(f"a measurement needs a positive share of the budget, not ρ = {rho}", requested=rho)
+        sensitivity = vector_sensitivity(score, len(wanted), self.unit, self.rows)
+        scale = gaussian_scale(sensitivity, rho)
+        self.spending.debit([rho])
+        self._evaluate(score, wanted, known)
+        noisy = add_gaussian(np.array([known[c] for c in wanted], dtype=np.int64), scale)
+        per_row = score.per_row(self.rows)
+        made = ScoreMeasurement(wanted, noisy / per_row, scale / per_row, sensitivity / per_row, rho, pool)
+        self.spending.scores.append(made)
+        self.spending.seconds["select"] += time.perf_counter() - start
+        return made
+
+    def merge(self, merged: Merged) -> Merged:
+        """Count in groups of categories from now on.
+
+        The groups must be made from what this curator has answered, so that they are public. A histogram of groups is
+        a histogram: every sensitivity stays what it is.
+        """
+        for name, groups in merged.items():
+            used = np.unique(groups)
+            if groups.shape != (self._whole[name],) or not np.array_equal(used, np.arange(len(used))):
+                raise ValueError(f"the groups of {name} must number all its categories from 0")
+        self._merged, self._scores = dict(merged), (None, {})
+        self.sizes = {n: int(merged[n].max()) + 1 if n in merged else size for n, size in self._whole.items()}
+        return merged
+
     def _count(self, clique: Clique) -> NDArray[np.int64]:
         """The exact counts, checked to be those of this table: a scale is proved for counts that sum to n."""
         counts = self._table.count(clique)
-        if counts.shape != tuple(self.sizes[name] for name in clique) or int(counts.sum()) != self._table.rows:
+        if counts.shape != tuple(self._whole[name] for name in clique) or int(counts.sum()) != self._table.rows:
             raise ValueError(f"the table miscounts {clique}")
-        return counts
+        return fold(counts, clique, self._merged)
+
+    def _checked(self, score: Score, cliques: Sequence[Clique]) -> dict[Clique, int]:
+        """The known values of ``score``, once it is one of ours and every clique is one it may be asked for."""
+        if type(score) not in (EdgeScore, FeatureScore):
+            raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
+        if not cliques or not all(score.fits(clique) for clique in cliques):
+            raise ValueError("a choice is among one or more sets of columns, or of a target with others")
+        known = self._known(score)
+        for clique in cliques:
+            if clique not in known:
+                _check_clique(clique, self._whole, self._order, self._max_cells)
+        return known
+
+    def _evaluate(self, score: Score, cliques: Sequence[Clique], known: dict[Clique, int]) -> None:
+        for clique in cliques:
+            if clique not in known:
+                known[clique] = score.value(clique, self._count(clique), self.rows)
 
     def _known(self, score: Score) -> dict[Clique, int]:
         """Exact values of the score in use, kept so that each marginal is counted once; they never leave."""
@@ -204,7 +260,7 @@ class Rehearsal:
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
         """The first candidate, at the price a release would pay."""
         self.spending.debit([rho])
-        n = self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9  # n unknown yet: the limit of Δ
+        n = self._public_rows()
         per_row = score.per_row(n)
         sensitivity = score.sensitivity(self.unit, n)
         scale = sensitivity / math.sqrt(2 * rho)
@@ -213,6 +269,26 @@ class Rehearsal:
         )
         self.open_cliques.add(candidates[0])
         return candidates[0]
+
+    def measure_scores(
+        self, score: EdgeScore, cliques: Sequence[Clique], rho: float, pool: str = ""
+    ) -> ScoreMeasurement:
+        """Scores of 0 at the price and scale a release would pay."""
+        self.spending.debit([rho])
+        wanted = tuple(dict.fromkeys(cliques))
+        n = self._public_rows()
+        sensitivity = vector_sensitivity(score, len(wanted), self.unit, n) / score.per_row(n)
+        made = ScoreMeasurement(wanted, np.zeros(len(wanted)), sensitivity / math.sqrt(2 * rho), sensitivity, rho, pool)
+        self.spending.scores.append(made)
+        return made
+
+    def merge(self, merged: Merged) -> Merged:  # noqa: ARG002
+        """Nothing is merged: what is rare is not known before a release, and a plan shows tables at their largest."""
+        return {}
+
+    def _public_rows(self) -> int | None:
+        """n where it is public; where nobody has given it yet, so many that Δ is at its limit."""
+        return self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9
 
 
 def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, int], max_cells: int) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,3 +44,35 @@ class Choice:
     scale: float
     sensitivity: float
     pool: str = ""
+
+
+@dataclass(frozen=True)
+class ScoreMeasurement:
+    """Noisy scores of several cliques, bought together.
+
+    ``values`` are in rows, one for each of ``cliques``; ``sigma`` is the scale in rows of the discrete Gaussian noise
+    that drew them, ``sensitivity`` the L2 sensitivity in rows of all of them together.
+    """
+
+    cliques: tuple[Clique, ...]
+    values: NDArray[np.float64]
+    sigma: float
+    sensitivity: float
+    rho: float
+    pool: str = ""
+
+
+Merged = Mapping[str, NDArray[np.intp]]
+"""Columns whose categories are counted together in groups: for each category, the number of its group."""
+
+
+def fold(values: NDArray[Any], clique: Clique, merged: Merged) -> NDArray[Any]:
+    """Counts of ``clique`` over the groups of ``merged`` instead of the single categories."""
+    for axis, name in enumerate(clique):
+        if name in merged:
+            groups = merged[name]
+            moved = np.moveaxis(values, axis, 0)
+            out = np.zeros((int(groups.max()) + 1, *moved.shape[1:]), dtype=values.dtype)
+            np.add.at(out, groups, moved)
+            values = np.moveaxis(out, 0, axis)
+    return values

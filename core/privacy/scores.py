@@ -7,6 +7,7 @@ by exactness). Selection names a recipe; only the curator ever evaluates one, an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -42,18 +43,32 @@ class Score(Protocol):
         ...
 
 
+def vector_sensitivity(score: Score, count: int, unit: Unit, n: int | None) -> int:
+    """L2 sensitivity, in units rounded up, of ``count`` values of one score released together: √count · Δ.
+
+    Proof. Each value moves by at most Δ between neighbouring tables, so the squares add up to at most count · Δ². One
+    row is in every pair of columns at once, so no smaller bound holds in general: it is reached where every pair gains
+    above and loses below what is expected of it.
+    """
+    square = count * score.sensitivity(unit, n) ** 2
+    root = math.isqrt(square)
+    return root if root * root == square else root + 1
+
+
 class EdgeScore:
-    """How far a pair is from what is expected of it: ‖c − E‖₁ in rows, less a public penalty for its noise.
+    """How far a clique's counts are from what is expected: ‖c − E‖₁ in rows, less a public penalty for their noise.
 
     MST (McKenna, Miklau & Sheldon 2021) and PrivCI (§IV) expect the product of the noisy one-way marginals. E may
-    be any table made from earlier *noisy* answers, hence public; it is rounded to 1/1024 row once and is the same for
-    both of two neighbouring tables. So is the penalty ``per_cell`` · cells, the L1 error that measuring the pair would
-    bring (AIM's score, McKenna et al. 2022); it is 0 for MST and PrivCI as published.
+    be any table made from earlier *noisy* answers, such as the marginal of a model fitted to them, hence public; it is
+    rounded to 1/1024 row once and is the same for both of two neighbouring tables. So is the penalty ``per_cell`` ·
+    cells, the L1 error that measuring the clique would bring (AIM's score, McKenna et al. 2022); it is 0 for MST and
+    PrivCI as published.
 
     Sensitivity: 2k rows under replace-one, k under add-remove. Proof: E and the penalty are fixed, so by the triangle
     inequality the score moves by at most ‖c − c′‖₁; k rows that change cells move the counts by at most 2k in L1, k
     rows that come or go by k. Both are reached when every cell that gains lies above E and every cell that loses below
-    it. (PrivCI's Algorithm 1 says "unit sensitivity"; see its corrections.)
+    it. (PrivCI's Algorithm 1 says "unit sensitivity"; see its corrections.) Nothing in this depends on how many columns
+    the clique has: the cells of its joint table are those of any one histogram.
     """
 
     def __init__(self, expected: Callable[[Clique], NDArray[np.float64]], per_cell: float = 0.0) -> None:
@@ -61,8 +76,8 @@ class EdgeScore:
         self._expected, self._per_cell = expected, per_cell
 
     def fits(self, clique: Clique) -> bool:
-        """A pair."""
-        return len(clique) == 2
+        """Two columns or more."""
+        return len(clique) >= 2
 
     def per_row(self, n: int | None) -> int:  # noqa: ARG002
         """1024 units to a row."""

@@ -109,6 +109,10 @@ def lines(release: Release) -> list[Line]:
         Line(c.pool, f"private choice of a {c.what}: {' – '.join(c.chosen)}", c.chosen, None, c.rho, c.scale, None)
         for c in release.spending.choices
     ]
+    out += [
+        Line(x.pool, f"scores of {len(x.cliques)} pairs", None, None, x.rho, x.sigma, None)
+        for x in release.spending.scores
+    ]
     for m in release.spending.measurements:
         cells = math.prod(sizes[c] for c in m.clique)
         out.append(Line(m.pool, "counts of " + " × ".join(m.clique), m.clique, cells, m.rho, m.sigma, None))

@@ -106,6 +106,9 @@ def show(state: Session) -> Spots:
         )
     with st.expander("More: allocation, accounting, features, synthetic rows"):
         _more(state)
+    if plan.method in ("privci", "prefair", "mst"):
+        with st.expander("More of the tree: thicker, explained, rare categories", expanded=plan.width > 1):
+            _beyond_the_tree(state)
     return spots
 
 
@@ -149,6 +152,42 @@ def _more(state: Session) -> None:
             plan.rows,
             placeholder="as many as the table",
             **_bound(state, "rows"),
+        )
+
+
+def _beyond_the_tree(state: Session) -> None:
+    assert state.project is not None
+    plan = state.project.plan
+    a, b = st.columns(2)
+    with a:
+        st.slider(
+            "Width (1: a tree)",
+            1,
+            6,
+            plan.width,
+            help="The largest group of columns counted together, minus one. From 2 on, further pairs and triples are "
+            "chosen privately where the tree errs most; separations stay exact. On Adult and COMPAS, width 2 made "
+            "pairs and predictions better at the same budget.",
+            **_bound(state, "width"),
+        )
+    with b:
+        if plan.fenced:
+            st.slider(
+                "Share of the budget that explains (%)",
+                0,
+                50,
+                round(100 * plan.explain),
+                help="Buys noisy scores of the pairs that the fence refuses, and an estimate of what the fence cost. "
+                "Without it a release says nothing about them. The counts get that much less.",
+                **_bound(state, "explain", lambda s, v: s.change_plan(explain=v / 100)),
+            )
+        st.toggle(
+            "Merge rare categories",
+            plan.compress,
+            wrap=True,
+            help="Categories whose noisy count is below three standard deviations of its noise are counted together, "
+            "and drawn with equal chance. For columns with many categories; it blurs rare groups.",
+            **_bound(state, "compress"),
         )
 
 

@@ -89,8 +89,10 @@ def test_only_proved_scores_are_evaluated():
 
     with pytest.raises(TypeError, match="proved"):
         c.choose(Thief(lambda pair: np.zeros((2, 3))), [("a", "b")], 0.01, "edge")
-    with pytest.raises(ValueError, match="pairs"):
-        c.choose(FLAT, [("a", "b", "c")], 0.01, "edge")
+    with pytest.raises(TypeError, match="proved"):
+        c.measure_scores(Thief(lambda pair: np.zeros((2, 3))), [("a", "b")], 0.01)
+    with pytest.raises(ValueError, match="columns"):
+        c.choose(FLAT, [("a",)], 0.01, "edge")
     assert not table.asked
     assert c.spending.rho == 0
 

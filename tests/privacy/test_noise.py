@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from core.errors import BudgetError
 from core.privacy import noise
 from core.privacy.budget import Budget, Unit, delta_of, epsilon_of, guess_right, rho_of, round_up
 from core.privacy.curator import PrivateCurator
@@ -66,6 +67,25 @@ def test_two_way_counts_get_the_booked_noise_too():
         assert not scale_interval(draws, made.sigma * 1.15)
         assert not scale_interval(draws, made.sigma / 1.15)
     assert scale_interval((first.values - second.values).ravel(), math.sqrt(2) * first.sigma)
+
+
+@pytest.mark.parametrize("unit", [Unit(), Unit("add-remove", 2)], ids=str)
+def test_bought_scores_carry_the_booked_noise(unit):
+    """3,240 scores at once, all 0: their spread is the scale booked, Δ = √m times that of one score, in rows."""
+    names = [f"c{i}" for i in range(81)]
+    c = PrivateCurator(Fixed(np.full((2, 2), 4)), dict.fromkeys(names, 2), unit, Budget(1.0, 1e-9, 0.5), 10**6)
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    made = c.measure_scores(EdgeScore(lambda pair: np.full((2, 2), 4.0)), pairs, 0.3, "explain")
+    one = unit.rows_per_person * (2 if unit.neighbors == "replace-one" else 1)
+    assert made.sensitivity == pytest.approx(math.sqrt(len(pairs)) * one, rel=1e-4)
+    assert made.sigma == pytest.approx(made.sensitivity / math.sqrt(2 * 0.3), rel=1e-9)
+    assert scale_interval(made.values, made.sigma)
+    assert not scale_interval(made.values, made.sigma * 1.15)
+    assert not scale_interval(made.values, made.sigma / 1.15)
+    assert c.spending.rho == 0.3
+    with pytest.raises(BudgetError):
+        c.measure_scores(EdgeScore(lambda pair: np.full((2, 2), 4.0)), pairs, 0.3, "explain")
+    assert len(c.spending.scores) == 1
 
 
 @pytest.mark.parametrize("factor", [0.8, 1.0, 1.25])

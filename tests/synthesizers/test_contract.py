@@ -37,7 +37,12 @@ CASES = {
     "prism predictive fair": {"method": "prism", "fair": True, "features": 2},
     "independent fair": {"method": "independent", "fair": True},
     "privci strict": {"method": "privci", "strict": True},
+    "privci thicker": {"method": "privci", "width": 2},
+    "mst thicker": {"method": "mst", "width": 3},
+    "privci explained": {"method": "privci", "explain": 0.1},
+    "privci compressed": {"method": "privci", "compress": True, "width": 2, "epsilon": 0.2},
 }
+EDGE = ("tree edge", "further clique")
 
 
 def table(n=2000, seed=0):
@@ -70,16 +75,23 @@ def test_spends_what_was_asked_and_nothing_is_left(made):
     spent = math.fsum(x["rho"] for x in [*facts["measurements"], *facts["choices"]])
     assert spent == facts["spent"]["rho"]
     assert spent <= made.budget.rho
-    assert facts["spent"]["epsilon"] <= 1.0
-    assert epsilon_of(1.03 * spent, 1e-6) > 1.0
+    assert facts["spent"]["epsilon"] <= made.budget.epsilon
+    assert epsilon_of(1.03 * spent, 1e-6) > made.budget.epsilon
 
 
 def test_every_sigma_is_what_its_rho_buys(made):
     for m in made.to_json()["measurements"]:
+        if m["pool"] == "explain":
+            bought = made.to_json()["explained"]
+            scores = len(bought["refused"]) + len(bought["tree"])
+            assert m["cells"] == scores
+            assert bought["sensitivity"] == pytest.approx(2 * math.sqrt(scores), rel=1e-3)
+            assert m["sigma"] == pytest.approx(bought["sensitivity"] / math.sqrt(2 * m["rho"]), rel=1e-12)
+            continue
         assert m["sigma"] == pytest.approx(math.sqrt(2) / math.sqrt(2 * m["rho"]), rel=1e-12)
     for c in made.to_json()["choices"]:
         assert c["scale"] == pytest.approx(c["sensitivity"] / math.sqrt(2 * c["rho"]), rel=1e-12)
-        assert c["sensitivity"] == pytest.approx(2 if c["what"] == "tree edge" else 3 + 2 / 2000)
+        assert c["sensitivity"] == pytest.approx(2 if c["what"] in EDGE else 3 + 2 / 2000)
 
 
 def test_every_separation_holds_in_graph_and_model(made):
@@ -125,7 +137,8 @@ def test_the_preview_shows_the_same_budget(case, made):
             assert line.rho == pytest.approx(real[line.columns], rel=0.5), (
                 "what is known beforehand costs what was shown"
             )
-    assert len(shown.lines) == pytest.approx(len(made.spending.measurements) + len(made.spending.choices), abs=2)
+    bought = made.spending.measurements, made.spending.choices, made.spending.scores
+    assert len(shown.lines) == pytest.approx(sum(map(len, bought)), abs=2)
 
 
 def test_a_forest_is_announced_exactly_where_there_is_one(case, made):
@@ -161,8 +174,8 @@ def test_a_release_pays_for_the_unit_of_its_plan(case, neighbors):
     for m in made.spending.measurements:
         assert m.sigma == pytest.approx(delta / math.sqrt(2 * m.rho), rel=1e-9)
     for c in made.spending.choices:
-        unit = 2 if c.what == "tree edge" and neighbors == "add-remove" else 1
-        expected = 6 if c.what == "tree edge" else 9 + 18 / 2000 if neighbors == "replace-one" else 6
+        unit = 2 if c.what in EDGE and neighbors == "add-remove" else 1
+        expected = 6 if c.what in EDGE else 9 + 18 / 2000 if neighbors == "replace-one" else 6
         assert c.sensitivity == pytest.approx(expected / unit)
         assert c.scale == pytest.approx(c.sensitivity / math.sqrt(2 * c.rho), rel=1e-9)
 
