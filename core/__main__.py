@@ -1,7 +1,7 @@
-"""The command line: plan, release, evaluate, demo.
+"""The command line: plan, release, evaluate, demo, ledger.
 
 Exit status: 0 done; 2 bad input, conflict, or size refused (a clear line on stderr, no output folder left); 3 the
-budget refuses.
+budget or the ledger refuses.
 """
 
 from __future__ import annotations
@@ -12,10 +12,14 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from core import ledger_commands
 from core.errors import BudgetError, EspalierError
 from core.project import Project
+
+if TYPE_CHECKING:
+    from core.privacy.ledger import Account
 
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
 
@@ -34,12 +38,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     plan.add_argument("project", type=Path)
     plan.add_argument("--rows", type=_rows, help="number of rows n, where it is public")
     plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    ledger_commands.add_options(plan)
 
     release = commands.add_parser("release", help="spend the budget and write the release to a folder")
     release.add_argument("project", type=Path)
     release.add_argument("--data", type=Path, required=True, help="the private table (CSV, Parquet, Excel)")
     release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     release.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    ledger_commands.add_options(release)
+    release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
+    release.add_argument("--note", default="", metavar="TEXT", help="a note for the ledger")
 
     evaluate = commands.add_parser("evaluate", help="compare a release with the real table; NOT private")
     evaluate.add_argument("folder", type=Path)
@@ -49,6 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     demo = commands.add_parser("demo", help="release a bundled sample to a folder")
     demo.add_argument("--sample", choices=("readmission", "hiring", "services"), default="readmission")
     demo.add_argument("--out", type=Path, default=None, help="a new or empty folder (default: out/SAMPLE)")
+    ledger_commands.add_commands(commands)
 
     opt = parser.parse_args(argv)
     try:
@@ -86,9 +95,15 @@ def _rows(text: str) -> int:
 def _plan(opt: argparse.Namespace) -> None:
     from core.preview import grouped, preview
 
-    shown = preview(Project.load(opt.project), opt.rows)
+    account = ledger_commands.account(opt)
+    project, left = Project.load(opt.project), None
+    if account is not None:
+        project = account.population.fits(project)
+    shown = preview(project, opt.rows)
+    if account is not None:
+        left = account.population.outlook(shown.budget.rho)
     if opt.json:
-        print(json.dumps(shown.to_json(), indent=1, ensure_ascii=False))
+        print(json.dumps({**shown.to_json(), "ledger": left}, indent=1, ensure_ascii=False))
         return
     b = shown.budget
     print(f"{shown.project.name}: {shown.project.plan.method}, ε = {b.epsilon:g}, δ = {b.delta:.3g}, ρ = {b.rho:.6g}")
@@ -103,22 +118,28 @@ def _plan(opt: argparse.Namespace) -> None:
         error = f"{line.error:.2e}" if line.error is not None else ""
         print(f"{line.pool:<12} {cells:>9} {line.rho:>11.3e} {line.sigma:>13.2f} {error:>9}  {times}{line.what}")
     print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
+    if left is not None:
+        fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
+        print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
     for warning in shown.warnings:
         print(f"note: {warning}")
 
 
 def _release(opt: argparse.Namespace) -> None:
-    _run_release(Project.load(opt.project), opt.data, opt.out, opt.quiet)
+    account = ledger_commands.account(opt, opt.by, opt.note)
+    _run_release(Project.load(opt.project), opt.data, opt.out, opt.quiet, account)
 
 
-def _run_release(project: Project, data: Path, out: Path, quiet: bool) -> None:
+def _run_release(project: Project, data: Path, out: Path, quiet: bool, account: Account | None = None) -> None:
     from core.release import check_folder, refuse_guessed, release
     from core.tables.read import read_table
     from core.tables.table import Table
 
     check_folder(out)
     refuse_guessed(project.schema)
+    if account is not None:
+        account.check(project)  # what the ledger will refuse is refused before the table is read
     text = read_table(data)
     left_out = Table.left_out(text, project.schema)
     if left_out and not quiet:
@@ -129,8 +150,20 @@ def _run_release(project: Project, data: Path, out: Path, quiet: bool) -> None:
         if not quiet and sys.stderr.isatty():
             print(f"\r{100 * fraction:3.0f} %  {message:<40}", end="", file=sys.stderr, flush=True)
 
-    made = release(project, table, progress)
-    made.save(out)
+    for warning in account.warnings(table.digest) if account else ():
+        print(f"warning: {warning}", file=sys.stderr)
+    made = release(project, table, progress, account)
+    if made.ledger_trouble:
+        print(f"warning: {made.ledger_trouble}", file=sys.stderr)
+    try:
+        made.save(out)
+    except EspalierError as error:
+        if made.reservation is None or made.ledger_trouble:
+            raise
+        entry = made.reservation.entry.id
+        raise type(error)(
+            f"{error}. The release is paid for and kept: python -m core ledger take {entry} --out ANOTHER_FOLDER"
+        ) from None
     if not quiet:
         from core.privacy.budget import round_up
 
@@ -140,9 +173,13 @@ def _run_release(project: Project, data: Path, out: Path, quiet: bool) -> None:
         if sys.stderr.isatty():
             print(file=sys.stderr)
         print(
-            f"{out}: {made.rows:,} rows; spent ε = {round_up(spent['epsilon'])}, δ = {round_up(spent['delta'])}",
+            f"{out}: {made.rows:,} rows; spent ε = {round_up(spent['epsilon'])}, δ = {round_up(spent['delta'])}"
+            + ("" if made.reservation else "; not recorded in a ledger"),
             file=sys.stderr,
         )
+        if made.reservation:
+            p = made.reservation.account.population
+            print(f"ledger: entry {made.reservation.entry.id} of {p.name}; ρ = {p.left:.4g} is left", file=sys.stderr)
 
 
 def _evaluate(opt: argparse.Namespace) -> None:
@@ -164,7 +201,9 @@ def _demo(opt: argparse.Namespace) -> None:
     _run_release(Project.load(SAMPLES / f"{opt.sample}.json"), SAMPLES / f"{opt.sample}.csv", out, quiet=False)
 
 
-_COMMANDS = {"plan": _plan, "release": _release, "evaluate": _evaluate, "demo": _demo}
+_COMMANDS = {
+    "plan": _plan, "release": _release, "evaluate": _evaluate, "demo": _demo, "ledger": ledger_commands.run,
+}  # fmt: skip
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -46,6 +46,14 @@ class BudgetError(EspalierError):
     """A measurement was asked for that the budget does not cover. Nothing was read."""
 
 
+class LedgerError(BudgetError):
+    """The ledger refuses: not enough is left, another unit of privacy, an unknown table. Nothing was read."""
+
+
+class LedgerUnavailable(EspalierError):
+    """The ledger cannot be reached, read or written (a full disk, a lost connection, a damaged file)."""
+
+
 class SizeError(EspalierError):
     """A model or marginal would be too large. Nothing was read."""
 

@@ -13,14 +13,16 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import EspalierError, ProjectError, SchemaError, TableError
+from core.errors import Cancelled, EspalierError, ProjectError, SchemaError, TableError
 from core.graph.frame import Frame, frame_of
 from core.graph.separations import Separation, clique_edges
 from core.inference import SMOOTHING, GraphicalModel, check_size, estimate, refine
@@ -33,6 +35,9 @@ from core.schema import Schema
 from core.selection.refused import given_up
 from core.synthesizers import METHODS, Measured, Report, silent
 from core.tables.table import Table
+
+if TYPE_CHECKING:
+    from core.privacy.ledger import Account, Reservation
 
 PROMISES = (
     "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
@@ -59,6 +64,10 @@ class Release:
     rows: int
     spending: Spending
     seconds: dict[str, float]
+    reservation: Reservation | None = None
+    """What a ledger set aside for it; None: this release is not recorded in a ledger."""
+    ledger_trouble: str = ""
+    """What is to be said if the ledger could not be told that the release was made."""
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -106,6 +115,7 @@ class Release:
             "seconds": self._seconds(),
             "warnings": list(self.frame.warnings),
             "promises": list(PROMISES),
+            "ledger": self.reservation.facts() if self.reservation else None,
         }  # fmt: skip
 
     def _beyond(self) -> dict[str, Any]:
@@ -147,28 +157,41 @@ class Release:
         writer.writerows(zip(*self.table.values(), strict=True))
         return out.getvalue()
 
-    def save(self, folder: str | Path) -> None:
-        """Write synthetic.csv, release.json, model.npz, project.json and report.html; all of them or nothing."""
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """What is handed over, by file name: the table, the accounting, the model, the project file, the report."""
         from core.report import render
 
-        folder = Path(folder)
-        check_folder(folder)
         facts = self.to_json()
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
-                part = Path(work) / "part"
-                part.mkdir()
-                (part / "synthetic.csv").write_text(self.csv(), encoding="utf-8", newline="")
-                (part / "release.json").write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", "utf-8")
-                (part / "project.json").write_text(self.project.dumps(), "utf-8")
-                (part / "report.html").write_text(render(facts), "utf-8")
-                self.model.save(part / "model.npz")
-                if folder.exists():
-                    folder.rmdir()
-                shutil.move(part, folder)
-        except OSError as error:
-            raise ProjectError(f"cannot write to {folder}: {error.strerror or error}", path=str(folder)) from None
+        return {
+            "synthetic.csv": self.csv().encode(),
+            "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
+            "project.json": self.project.dumps().encode(),
+            "report.html": render(facts).encode(),
+            "model.npz": self.model.dumps(),
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write the :attr:`files` into a new or empty folder; all of them or nothing."""
+        save_files(self.files, folder)
+
+
+def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:
+    """Write a release's files into a new or empty folder; all of them or nothing."""
+    folder = Path(folder)
+    check_folder(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
+            part = Path(work) / "part"
+            part.mkdir()
+            for name, data in files.items():
+                (part / name).write_bytes(data)
+            if folder.exists():
+                folder.rmdir()
+            shutil.move(part, folder)
+    except OSError as error:
+        raise ProjectError(f"cannot write to {folder}: {error.strerror or error}", path=str(folder)) from None
 
 
 def check_folder(folder: Path) -> None:
@@ -180,28 +203,53 @@ def check_folder(folder: Path) -> None:
         raise ProjectError(f"cannot write to {folder}: {parent} does not allow it", path=str(folder))
 
 
-def release(project: Project, table: Table, report: Report = silent) -> Release:
+def release(project: Project, table: Table, report: Report = silent, ledger: Account | None = None) -> Release:
     """Spend the plan's budget on ``table`` and return what may leave the building.
 
-    Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, sizes. The result
-    is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)`` tells progress; raising from it cancels
-    (what had been drawn by then stays spent).
+    Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, sizes, a ledger
+    that has not enough left. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)``
+    tells progress; raising from it cancels (what had been drawn by then stays spent).
+
+    With ``ledger`` (an account of a :class:`core.privacy.ledger.Ledger`) the plan's whole ρ is reserved there before
+    the first draw; a plan without a δ takes the ledger's. A finished release counts what it spent. One that ends
+    otherwise is returned if nothing had been drawn, and counts in full if something had, or if the machine went down.
     """
     refuse_guessed(project.schema)
     if table.schema != project.schema:
         raise TableError("the table was read with another schema than the project's; read it again")
-    plan, sizes = project.plan, project.schema.sizes
-    public_rows = table.rows if plan.neighbors == "replace-one" else None
-    preview(project, public_rows)  # a rehearsal: refuses conflicts and plans that are too large
-    frame = frame_of(project)
-    budget = Budget.of(plan, public_rows)
+    planned = ledger.check(project) if ledger else project
+    public_rows = table.rows if planned.plan.neighbors == "replace-one" else None
+    preview(planned, public_rows)  # a rehearsal: refuses conflicts and plans that are too large
+    budget = Budget.of(planned.plan, public_rows)
+    plan, sizes = planned.plan, planned.schema.sizes
     curator = PrivateCurator(table, sizes, Unit(plan.neighbors, plan.rows_per_person), budget, plan.max_cells)
+    reservation = ledger.reserve(planned, budget, table.digest) if ledger else None
+    try:
+        made = replace(_release(planned, table, curator, report), project=project, reservation=reservation)
+        files = made.files if reservation else {}
+    except BaseException as error:
+        if reservation is None:
+            raise
+        reason = "cancelled" if isinstance(error, Cancelled) else type(error).__name__  # a text could tell of rows
+        trouble = reservation.end(bool(curator.spending.debits), f"ended without a release: {reason}")
+        if trouble and isinstance(error, EspalierError):
+            raise type(error)(f"{error}. {trouble}", **error.data) from None
+        raise
+    if reservation and (trouble := reservation.spend(made.spending.rho, files)):
+        made = replace(made, ledger_trouble=trouble)
+    return made
 
+
+def _release(project: Project, table: Table, curator: PrivateCurator, report: Report) -> Release:
+    """Measure, fit and sample; everything is paid for from ``curator``."""
+    plan, sizes = project.plan, project.schema.sizes
+    frame = frame_of(project)
+    report(0.0, "Measuring")  # the last moment to cancel for nothing
     measured = METHODS[plan.method](curator, project, frame, lambda f, m: report(0.4 * f, m))
     check_size(sizes, measured.cliques, max_cells=plan.max_cells)
     report(0.4, "Fitting the model")
     start = time.perf_counter()
-    total = float(table.rows) if public_rows is not None else None
+    total = float(table.rows) if plan.neighbors == "replace-one" else None
     model = estimate(
         curator.sizes, measured.measurements, total, smoothing=SMOOTHING, report=lambda f, m: report(0.4 + 0.4 * f, m)
     )
@@ -217,7 +265,7 @@ def release(project: Project, table: Table, report: Report = silent) -> Release:
         **curator.spending.seconds, "fit": fitted - start, "sample": time.perf_counter() - fitted,
     }  # fmt: skip
     report(1.0, "Done")
-    return Release(project, budget, frame, measured, model, codes, text, rows, curator.spending, seconds)
+    return Release(project, curator.budget, frame, measured, model, codes, text, rows, curator.spending, seconds)
 
 
 def refuse_guessed(schema: Schema) -> None:

@@ -48,6 +48,7 @@ def render(facts: Mapping[str, Any]) -> str:
         f"{escape(_METHOD.get(facts['method'], facts['method']))}.</p>",
         "<h2>What is promised</h2>",
         _promise(spent),
+        _ledger(facts.get("ledger")),
         _bullets(facts["promises"]),
         "<h2>Where the budget went</h2>",
         _pools(facts),
@@ -88,6 +89,21 @@ def _promise(spent: Mapping[str, Any]) -> str:
         f"It spent ρ = {round_up(spent['rho'])} of zero-concentrated differential privacy. "
         f"Whoever would guess right half of the time whether a person's data are one thing or another "
         f"now guesses right at most {round_up(100 * right)} % of the time.</p>"
+    )
+
+
+def _ledger(ledger: Mapping[str, Any] | None) -> str:
+    if ledger is None:
+        return (
+            "<p><strong>Not recorded in a ledger</strong>: nothing keeps count of this release together with others "
+            "from the same people.</p>"
+        )
+    total, before, after = ledger["total"], ledger["before"], ledger["after"]
+    return (
+        f"<p>Recorded in a ledger as entry {escape(ledger['entry'])} of {escape(ledger['population'])}, whose releases "
+        f"may together reach ε = {total['epsilon']:g} at δ = {total['delta']:g} (ρ = {total['rho']:.4g}). Before this "
+        f"one they had reached ε = {round_up(before['epsilon'])} (ρ = {round_up(before['rho'])}); with all that was "
+        f"reserved for it, ε = {round_up(after['epsilon'])} (ρ = {round_up(after['rho'])}).</p>"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -209,6 +210,10 @@ class GraphicalModel:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one ``.npz`` file of plain arrays and text (no pickle)."""
+        Path(path).write_bytes(self.dumps())
+
+    def dumps(self) -> bytes:
+        """What `save` writes."""
         head = {
             "format": FORMAT,
             "sizes": list(self.sizes.items()),
@@ -219,8 +224,9 @@ class GraphicalModel:
         }
         text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
         arrays = {f"potential_{i}": table for i, table in enumerate(self.potentials.values())}
-        with Path(path).open("wb") as file:
-            np.savez_compressed(file, allow_pickle=False, head=text, **arrays)
+        out = io.BytesIO()
+        np.savez_compressed(out, allow_pickle=False, head=text, **arrays)
+        return out.getvalue()
 
     @staticmethod
     def load(path: str | PathLike[str]) -> GraphicalModel:

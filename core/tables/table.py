@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,11 +19,15 @@ from core.tables.read import TextTable
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """Rows as codes: ``codes[name]`` has one code per row, in the smallest unsigned type that holds them."""
+    """Rows as codes: ``codes[name]`` has one code per row, in the smallest unsigned type that holds them.
+
+    ``source`` is the digest of the whole table as it was read, also where these are only some of its rows.
+    """
 
     schema: Schema
     codes: Mapping[str, NDArray[Any]]
     rows: int
+    source: bytes = b""
 
     def __post_init__(self) -> None:
         """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""
@@ -54,7 +59,7 @@ class Table:
             read = text.columns[column.name]
             lookup = column.encode(read.values).astype(smallest_unsigned(column.size))
             codes[column.name] = lookup[read.codes]
-        return cls(schema, codes, text.rows)
+        return cls(schema, codes, text.rows, text.digest)
 
     @classmethod
     def left_out(cls, text: TextTable, schema: Schema) -> tuple[str, ...]:
@@ -74,4 +79,13 @@ class Table:
 
     def take(self, rows: NDArray[Any]) -> Table:
         """The table of some rows only (a hold-out, a fold)."""
-        return Table(self.schema, {n: c[rows] for n, c in self.codes.items()}, int(np.arange(self.rows)[rows].size))
+        codes = {n: c[rows] for n, c in self.codes.items()}
+        return Table(self.schema, codes, int(np.arange(self.rows)[rows].size), self.source)
+
+    @property
+    def digest(self) -> bytes:
+        """What tells this table from others: that of its source, or else of its codes. PRIVATE, see `TextTable`."""
+        if self.source:
+            return self.source
+        parts = (name.encode() + b":" + codes.tobytes() for name, codes in self.codes.items())
+        return hashlib.sha256(b"|".join(parts)).digest()

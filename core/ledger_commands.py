@@ -1,0 +1,165 @@
+"""``python -m core ledger``: open a table's budget, list, verify and export the ledger, take a kept release."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.errors import LedgerError, ProjectError
+
+if TYPE_CHECKING:
+    from core.privacy.ledger import Account, Ledger
+
+WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, else a file of this user's)"
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """``--ledger`` and ``--table``, for commands that pay from an account."""
+    command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
+    command.add_argument("--table", metavar="NAME", help="the private table's name in the ledger")
+
+
+def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account | None:
+    """The account that ``--ledger`` and ``--table`` name; None if they name none."""
+    if opt.table is None:
+        if opt.ledger is not None:
+            raise ProjectError("--ledger needs --table NAME: which private table's budget is this paid from?")
+        return None
+    return _ledger(opt).account(opt.table, who, note)
+
+
+def add_commands(commands: Any) -> None:
+    """``ledger`` with its own commands."""
+    ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take")
+    acts = ledger.add_subparsers(dest="act", required=True)
+
+    opened = acts.add_parser("open", help="name a private table and set its total, once")
+    add_options(opened)
+    opened.add_argument("--epsilon", type=float, help="the total ε")
+    opened.add_argument("--delta", type=float, help="the total δ, such as 1e-9")
+    opened.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default: replace-one")
+    opened.add_argument("--rows-per-person", type=int, metavar="K", help="default: 1")
+    opened.add_argument("--population", metavar="NAME", help="the people it is about; tables of one share its budget")
+    opened.add_argument("--by", default="", metavar="WHO", help="who sets it (default: the user of this machine)")
+    opened.add_argument("--note", default="", metavar="TEXT")
+
+    listed = acts.add_parser("list", help="totals, what is left, and every entry")
+    verify = acts.add_parser("verify", help="check every hash, sum and rule")
+    export = acts.add_parser("export", help="the whole ledger as CSV or JSON")
+    take = acts.add_parser("take", help="write a release that was kept to a folder again")
+    for command in (listed, verify, export, take):
+        command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
+    listed.add_argument("--table", metavar="NAME", help="only the budget of this table")
+    export.add_argument("--format", choices=("csv", "json"), default="csv")
+    export.add_argument("--out", type=Path, metavar="FILE", help="a new file (default: print)")
+    take.add_argument("entry", help="an entry's id, as list shows it")
+    take.add_argument("--out", type=Path, required=True, help="a new or empty folder")
+
+
+def run(opt: argparse.Namespace) -> None:
+    """Run one of the commands."""
+    _ACTS[opt.act](opt)
+
+
+def _ledger(opt: argparse.Namespace, create: bool = False) -> Ledger:
+    from core.privacy.ledger import Ledger, default_ledger
+
+    return Ledger(opt.ledger or default_ledger(), create)
+
+
+def _open(opt: argparse.Namespace) -> None:
+    if opt.table is None:
+        raise ProjectError("give the table a name: --table NAME")
+    if opt.population is None and (opt.epsilon is None or opt.delta is None):
+        raise ProjectError(
+            "a new budget needs its total: --epsilon and --delta (or --population NAME, to share one that is open)"
+        )
+    ledger = _ledger(opt, create=True)
+    made = ledger.open_table(
+        opt.table, opt.population, epsilon=opt.epsilon, delta=opt.delta, neighbors=opt.neighbors,
+        rows_per_person=opt.rows_per_person, who=opt.by, note=opt.note,
+    )  # fmt: skip
+    shared = f", shared with {', '.join(t for t in made.tables if t != opt.table)}" if len(made.tables) > 1 else ""
+    print(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}")
+
+
+def _list(opt: argparse.Namespace) -> None:
+    from core.privacy.budget import round_up
+
+    ledger = _ledger(opt)
+    populations = ledger.populations()
+    if opt.table is not None:
+        one = ledger.population_of(opt.table)
+        populations = {one.name: one}
+    if not populations:
+        print(f"{ledger.name}: no table is open yet")
+    for p in populations.values():
+        k = f"{p.rows_per_person} row{'s' if p.rows_per_person > 1 else ''} per person"
+        print(f"{p.name}: {_state(p)}")
+        print(f"  {p.neighbors}, {k}; opened {p.opened_at} by {p.opened_by}; tables: {', '.join(p.tables)}")
+        if p.entries:
+            print(f"  {'entry':<16}  {'when':<17}  {'status':<8}  {'rho':>10}  {'ε before':>9}  {'ε after':>9}  what")
+        for e in p.entries:
+            before, after = (round_up(p.epsilon_after(r)) for r in (e.rho_before, e.rho_after))
+            what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}"
+            note = f"; {e.note}" if e.note else ""
+            print(
+                f"  {e.id:<16}  {e.at:<17}  {e.status:<8}  {round_up(e.counted):>10}  {before:>9}  {after:>9}  "
+                f"{what}{note}"
+            )
+
+
+def _state(p: Any) -> str:
+    from core.privacy.budget import round_up
+
+    return (
+        f"total ε = {p.epsilon:g}, δ = {p.delta:g} (ρ = {p.rho:.4g}); spent ρ = {round_up(p.spent)} "
+        f"(ε = {round_up(p.epsilon_after(p.spent))}); left ρ = {p.left:.4g}, one more plan of ε up to {p.largest():g}"
+    )
+
+
+def _verify(opt: argparse.Namespace) -> None:
+    ledger = _ledger(opt)
+    if problems := ledger.verify():
+        raise LedgerError("; ".join(problems))
+    count, last = ledger.head()
+    print(f"{ledger.name}: {count} events, every hash, sum and rule holds; the last hash is {last}")
+
+
+def _export(opt: argparse.Namespace) -> None:
+    ledger = _ledger(opt)
+    if opt.format == "csv":
+        text = ledger.csv()
+    else:
+        text = json.dumps(ledger.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    if opt.out is None:
+        sys.stdout.write(text)
+        return
+    try:
+        with opt.out.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ProjectError(f"{opt.out} is there already; nothing is overwritten", path=str(opt.out)) from None
+    except OSError as error:
+        raise ProjectError(f"cannot write {opt.out}: {error.strerror or error}", path=str(opt.out)) from None
+
+
+def _take(opt: argparse.Namespace) -> None:
+    from core.release import check_folder, save_files
+
+    check_folder(opt.out)
+    ledger = _ledger(opt)
+    entries = {e.id: e for p in ledger.populations().values() for e in p.entries}
+    if opt.entry not in entries:
+        raise ProjectError(f"the ledger {ledger.name} has no entry {opt.entry!r}; list shows them")
+    released = entries[opt.entry].released
+    if released is None:
+        raise ProjectError(f"the entry {opt.entry} ended without a release: there is nothing to take")
+    save_files(ledger.files(released), opt.out)
+    print(f"{opt.out}: the release of entry {opt.entry}, unchanged ({released})", file=sys.stderr)
+
+
+_ACTS = {"open": _open, "list": _list, "verify": _verify, "export": _export, "take": _take}

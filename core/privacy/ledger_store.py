@@ -1,0 +1,290 @@
+"""Where a ledger lives: a database that only grows, written by one at a time, and the key file beside it.
+
+SQLite in a file that only its owner can read, or PostgreSQL by URL, both through SQLAlchemy. Whoever writes holds the
+whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in one transaction that is on the disk when
+it returns. SQLite keeps a rollback journal and syncs its folder too (``synchronous=EXTRA``): a power cut takes back no
+reservation, and no file that other machines must share memory for is needed. Triggers refuse to change or delete an
+event, and each event names the hash of the one before, once: two writers cannot both follow the same one.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from core.errors import LedgerUnavailable
+from core.privacy.fingerprint import KEY_BYTES
+
+VERSION = "1"
+PATIENCE = 30
+"""Seconds to wait for whoever else is writing."""
+_LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
+
+_metadata = sa.MetaData()
+_meta = sa.Table(
+    "espalier_meta", _metadata, sa.Column("key", sa.Text, primary_key=True), sa.Column("value", sa.Text, nullable=False)
+)
+_events = sa.Table(
+    "espalier_events",
+    _metadata,
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("at", sa.Text, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("population", sa.Text, nullable=False),
+    sa.Column("table_name", sa.Text, nullable=False),
+    sa.Column("entry", sa.Text),
+    sa.Column("neighbors", sa.Text),
+    sa.Column("rows_per_person", sa.Integer),
+    sa.Column("epsilon", sa.Double),
+    sa.Column("delta", sa.Double),
+    sa.Column("rho", sa.Double),
+    sa.Column("rho_before", sa.Double),
+    sa.Column("rho_after", sa.Double),
+    sa.Column("plan", sa.Text),
+    sa.Column("fingerprint", sa.Text),
+    sa.Column("released", sa.Text),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("previous", sa.Text, nullable=False, unique=True),
+    sa.Column("hash", sa.Text, nullable=False, unique=True),
+)
+_kept = sa.Table(
+    "espalier_releases",
+    _metadata,
+    sa.Column("hash", sa.Text, primary_key=True),
+    sa.Column("zip", sa.LargeBinary, nullable=False),
+)
+
+_ONLY_GROWS = {
+    "sqlite": [
+        f"CREATE TRIGGER espalier_no_{act.lower()} BEFORE {act} ON espalier_events "
+        "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
+        for act in ("UPDATE", "DELETE")
+    ],
+    "postgresql": [
+        "CREATE FUNCTION espalier_only_grows() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'a ledger only grows'; END $$",
+        "CREATE TRIGGER espalier_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON espalier_events "
+        "FOR EACH STATEMENT EXECUTE FUNCTION espalier_only_grows()",
+    ],
+}
+
+Row = Mapping[str, Any]
+
+
+class Store:
+    """A ledger's database. ``name`` is what to call it in a message: a path, or a URL without its password."""
+
+    def __init__(self, where: str | Path, create: bool = False) -> None:
+        """Connect; ``create`` makes the database where there is none. Raises :class:`LedgerUnavailable`."""
+        url = _url(where)
+        self.path = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
+        self.name = str(self.path) if self.path else url.render_as_string(hide_password=True)
+        self.key_file = _key_file(url, self.path)
+        with self._plainly("open"):
+            if self.path is not None:
+                _own(self.path, create)
+            self._engine = _engine(url)
+            self._check_version(create)
+
+    def read(self) -> list[Row]:
+        """All events, oldest first."""
+        with self._plainly("read"), self._engine.connect() as connection:
+            return _all(connection)
+
+    def append(self, make: Callable[[Sequence[Row]], Row | None], kept: tuple[str, bytes] | None = None) -> None:
+        """Append what ``make(events)`` returns, while nobody else can write; nothing is written if it raises.
+
+        ``make`` may return None: there is nothing to append. ``kept`` is a release to keep with it: hash and zip.
+        """
+        with self._plainly("write"), self._writing() as connection:
+            row = make(_all(connection))
+            if row is None:
+                return
+            connection.execute(_events.insert().values(row))
+            if kept is not None and not connection.scalar(sa.select(_kept.c.hash).where(_kept.c.hash == kept[0])):
+                connection.execute(_kept.insert().values(hash=kept[0], zip=kept[1]))
+
+    def kept(self, hash_: str) -> bytes | None:
+        """The zip of a release that was kept, or None."""
+        with self._plainly("read"), self._engine.connect() as connection:
+            found: bytes | None = connection.scalar(sa.select(_kept.c.zip).where(_kept.c.hash == hash_))
+            return None if found is None else bytes(found)
+
+    def hashes(self) -> set[str]:
+        """The hashes of the releases that were kept."""
+        with self._plainly("read"), self._engine.connect() as connection:
+            return set(connection.scalars(sa.select(_kept.c.hash)))
+
+    def secret(self) -> bytes:
+        """The fingerprints' secret, from a key file that only its owner can read; made where there is none yet."""
+        try:
+            if not self.key_file.exists():
+                self.key_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                new = self.key_file.with_name(f".{self.key_file.name}-{secrets.token_hex(4)}")
+                try:
+                    with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+                        file.write(secrets.token_hex(KEY_BYTES) + "\n")
+                        file.flush()
+                        os.fsync(file.fileno())
+                    os.link(new, self.key_file)  # all or nothing; whoever comes second takes what is there
+                except FileExistsError:
+                    pass
+                finally:
+                    new.unlink(missing_ok=True)
+            _tighten(self.key_file)
+            key = bytes.fromhex(self.key_file.read_text("ascii").strip())
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged"
+            raise LedgerUnavailable(f"the ledger's key file {self.key_file} cannot be used: {reason}") from None
+        if len(key) != KEY_BYTES:
+            raise LedgerUnavailable(f"the ledger's key file {self.key_file} cannot be used: it is damaged")
+        return key
+
+    def open_to_others(self) -> list[Path]:
+        """Files of this ledger that others than their owner may read."""
+        if os.name != "posix":
+            return []
+        files = [p for p in (self.path, self.key_file) if p is not None and p.exists()]
+        return [p for p in files if p.stat().st_mode & 0o077]
+
+    def _check_version(self, create: bool) -> None:
+        with self._engine.connect() as connection:
+            there = sa.inspect(connection).has_table(_meta.name)
+            found = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "version")) if there else None
+        if found is None and not create:
+            raise LedgerUnavailable(f"{self.name} holds no ledger yet; opening a table's budget makes one")
+        if found is None:
+            with self._writing() as connection:
+                if not sa.inspect(connection).has_table(_meta.name):  # nobody was faster
+                    _metadata.create_all(connection)
+                    for statement in _ONLY_GROWS[self._engine.dialect.name]:
+                        connection.exec_driver_sql(statement)
+                    connection.execute(_meta.insert().values(key="version", value=VERSION))
+        elif found != VERSION:
+            raise LedgerUnavailable(
+                f"{self.name} has the layout {found}, this Espalier knows {VERSION}; use the Espalier that made it"
+            )
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with self._engine.connect().execution_options(espalier_writes=True) as connection, connection.begin():
+            if self._engine.dialect.name == "postgresql":
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+            yield connection
+
+    @contextmanager
+    def _plainly(self, act: str) -> Iterator[None]:
+        """Say what is wrong with the database in words, and what to do."""
+        try:
+            yield
+        except (SQLAlchemyError, OSError) as error:
+            raise LedgerUnavailable(f"cannot {act} the ledger {self.name}: {_why(error)}", ledger=self.name) from None
+
+
+def _all(connection: sa.Connection) -> list[Row]:
+    return [dict(row) for row in connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()]
+
+
+def _url(where: str | Path) -> sa.URL:
+    if "://" not in str(where):
+        return sa.URL.create("sqlite", database=str(where))
+    try:
+        url = sa.make_url(str(where))
+    except ArgumentError:
+        raise LedgerUnavailable("the ledger's URL cannot be read; write postgresql://user@host/database") from None
+    backend = url.drivername.split("+")[0]
+    if backend == "sqlite" and url.database and url.database != ":memory:":
+        return sa.URL.create("sqlite", database=url.database)
+    if backend in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    raise LedgerUnavailable(
+        f"a ledger lives in a SQLite file (give its path) or in PostgreSQL (give its URL), not in {backend!r}"
+    )
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    """An engine that opens a connection per use and keeps none: nothing is shared between threads or forks."""
+    if url.get_backend_name() == "postgresql":
+        options = f"-c lock_timeout={PATIENCE}s -c idle_in_transaction_session_timeout={2 * PATIENCE}s"
+        # every statement sees what was committed before it, also the one after the lock was waited for
+        return sa.create_engine(
+            url, poolclass=sa.NullPool, isolation_level="READ COMMITTED",
+            connect_args={"connect_timeout": 10, "options": options},
+        )  # fmt: skip
+    engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args={"timeout": PATIENCE})
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin below, not behind our back
+        for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
+            connection.execute(f"PRAGMA {pragma}").close()
+
+    @event.listens_for(engine, "begin")
+    def _begun(connection: sa.Connection) -> None:
+        writes = connection.get_execution_options().get("espalier_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _own(path: Path, create: bool) -> None:
+    """The file is there and its owner's alone."""
+    if create:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    if not path.is_file():
+        there = "is not a file" if path.exists() else "is not there"
+        raise LedgerUnavailable(f"the ledger {path} {there}; opening a table's budget makes one")
+    _tighten(path)
+
+
+def _tighten(path: Path) -> None:
+    """Take away what others may do with the file, where we may."""
+    if os.name == "posix" and path.stat().st_mode & 0o077:
+        with suppress(PermissionError):
+            path.chmod(0o600)
+
+
+def _key_file(url: sa.URL, path: Path | None) -> Path:
+    """Beside a SQLite file; for a database by URL in this user's folder, or where ESPALIER_LEDGER_KEY says."""
+    if said := os.environ.get("ESPALIER_LEDGER_KEY"):
+        return Path(said)
+    if path is not None:
+        return path.parent / f"{path.name}.key"
+    from platformdirs import user_data_path
+
+    where = "-".join(str(part) for part in (url.host, url.port, url.database) if part)
+    return user_data_path("espalier", appauthor=False) / f"{where.replace(os.sep, '-')}.key"
+
+
+def _why(error: Exception) -> str:
+    """The cause in words, and what to do."""
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}"
+    said = str(getattr(error, "orig", None) or error)
+    for part, words in (
+        ("locked", f"somebody else has been writing for more than {PATIENCE} seconds; try again"),
+        ("lock timeout", f"somebody else has been writing for more than {PATIENCE} seconds; try again"),
+        ("readonly", "the file or its folder may not be written to; allow it, or name another ledger"),
+        ("unable to open", "the file or its folder may not be written to; allow it, or name another ledger"),
+        ("disk is full", "the disk is full; make room and try again"),
+        ("disk I/O", "the disk takes no more (full, or a limit, or broken); make room and try again"),
+        ("not a database", "it is another kind of file; name a ledger"),
+        ("malformed", "it is damaged; bring back a backup, and count what was released since"),
+        ("only grows", "an event of a ledger is never changed or deleted"),
+        ("UNIQUE", "somebody else wrote at the same moment; try again"),
+        ("unique", "somebody else wrote at the same moment; try again"),
+    ):
+        if part in said:
+            return words
+    return f"{said.strip().splitlines()[0][:160] if said.strip() else type(error).__name__}; is the database running?"

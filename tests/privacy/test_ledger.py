@@ -1,0 +1,621 @@
+"""The ledger: never more than the total, never a line lost or changed, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import os
+import sqlite3
+import stat
+import subprocess
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import core.release
+from core.errors import Cancelled, LedgerError, LedgerUnavailable, ProjectError
+from core.privacy import fingerprint, ledger_store
+from core.privacy.budget import Budget, epsilon_of, rho_of
+from core.privacy.curator import PrivateCurator
+from core.privacy.ledger import START, Ledger, _down, _up, digest_of, replay
+from core.project import Plan, Project
+from core.release import load_release, release
+from core.schema import Column, Schema
+from core.tables.read import read_table
+from core.tables.table import Table
+
+ROOT = Path(__file__).resolve().parents[2]
+DELTA = 1e-6
+SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("b", "categorical", ("u", "v", "w"))))
+PROJECT = Project("t", SCHEMA, Plan("independent", 1.0, DELTA))
+CSV = b"a,b\n" + b"x,u\ny,v\nx,w\n" * 30
+
+
+def table(text=CSV):
+    return Table.encode(read_table(text, "t.csv"), SCHEMA)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request, tmp_path, monkeypatch):
+    """Where a ledger can be made: each test on both databases."""
+    if request.param == "sqlite":
+        return str(tmp_path / "deep" / "ledger.db")
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))
+    server = request.getfixturevalue("postgres")
+    name = f"test_{os.urandom(6).hex()}"
+    engine = sa.create_engine(server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return server.replace("/postgres?", f"/{name}?")
+
+
+def opened(where, table="people", epsilon=2.0, **more):
+    ledger = Ledger(where, create=True)
+    ledger.open_table(table, epsilon=epsilon, delta=DELTA, who="Ada", **more)
+    return ledger
+
+
+def reserve(ledger, epsilon=1.0, table="people", digest=b"d"):
+    project = PROJECT.with_plan(epsilon=epsilon)
+    return ledger.account(table, "Bob").reserve(project, Budget.of(project.plan, None), digest)
+
+
+def test_a_release_is_an_entry(where):
+    ledger = opened(where, note="the register of 2024")
+    made = release(PROJECT, table(), ledger=ledger.account("people", "Bob", "for the board"))
+    population = ledger.population_of("people")
+    (entry,) = population.entries
+    assert (entry.status, entry.who, entry.table, entry.note) == ("spent", "Bob", "people", "for the board")
+    assert entry.plan == PROJECT.plan.to_json()
+    assert entry.reserved == rho_of(1.0, DELTA)
+    assert entry.counted == made.spending.rho == population.spent
+    assert (population.opened_by, population.note) == ("Ada", "the register of 2024")
+    assert population.left == pytest.approx(rho_of(2.0, DELTA) - made.spending.rho)
+    assert entry.released == digest_of(made.files)
+    assert ledger.files(entry.released) == made.files
+    facts = json.loads(made.files["release.json"])["ledger"]
+    assert facts["entry"] == entry.id
+    assert facts["chain"] == entry.chain
+    assert facts["before"]["rho"] == 0
+    assert facts["after"]["epsilon"] == epsilon_of(entry.reserved, DELTA)
+    assert f"entry {entry.id} of people" in made.files["report.html"].decode()
+    assert ledger.verify() == []
+
+
+def test_a_release_without_a_ledger_says_so():
+    made = release(PROJECT, table())
+    assert made.to_json()["ledger"] is None
+    assert "Not recorded in a ledger" in made.files["report.html"].decode()
+
+
+def test_releases_until_the_total_and_not_one_more(where, monkeypatch):
+    ledger = opened(where, epsilon=2.0)
+    fit = int(rho_of(2.0, DELTA) / rho_of(1.0, DELTA))
+    assert fit == 3
+    for _ in range(fit):
+        release(PROJECT, table(), ledger=ledger.account("people"))
+    monkeypatch.setattr(PrivateCurator, "measure", lambda *a: pytest.fail("drew"))
+    with pytest.raises(LedgerError, match="refuses") as refusal:
+        release(PROJECT, table(), ledger=ledger.account("people"))
+    assert refusal.value.requested == rho_of(1.0, DELTA)
+    population = ledger.population_of("people")
+    assert len(population.entries) == fit
+    assert refusal.value.remaining == population.left
+    assert population.epsilon_after(population.spent) <= 2.0
+    largest = population.largest()
+    monkeypatch.undo()
+    release(PROJECT.with_plan(epsilon=largest), table(), ledger=ledger.account("people"))
+    assert ledger.verify() == []
+
+
+def test_a_plan_of_exactly_the_total_fits(where):
+    ledger = opened(where, epsilon=1.0)
+    assert ledger.population_of("people").largest() == 1.0
+    reserve(ledger, 1.0)
+    population = ledger.population_of("people")
+    assert population.left == 0.0
+    assert population.largest() == 0.0
+
+
+@given(st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=40))
+@settings(max_examples=50, deadline=None)
+def test_sums_round_against_the_user(rhos):
+    exact = sum(map(Fraction, rhos), Fraction(0))
+    assert Fraction(_down(exact)) <= exact <= Fraction(_up(exact))
+    assert _up(exact) - _down(exact) <= np.spacing(_up(exact))
+
+
+def test_the_last_bit_is_refused(tmp_path):
+    """Where a float sum would say that it fits, the exact one says that it does not."""
+    ledger = opened(tmp_path / "l.db", epsilon=1.0)
+    population = ledger.population_of("people")
+    total = population.rho
+    half = total / 2
+    entry = reserve(ledger, 0.5).entry
+    tight = replace(population, entries=(replace(entry, counted=half),))
+    tight.allows(half)
+    with pytest.raises(LedgerError):
+        tight.allows(float(np.nextafter(half, 1)))
+    tiny = replace(population, entries=(replace(entry, counted=total),))
+    assert total + 1e-30 == total
+    with pytest.raises(LedgerError):
+        tiny.allows(1e-30)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"neighbors": "add-remove"}, "neighbors"),
+        ({"rows_per_person": 2}, "rows_per_person"),
+        ({"delta": 1e-9}, "delta"),
+    ],
+)
+def test_another_unit_is_refused(where, changes, key):
+    ledger = opened(where)
+    with pytest.raises(LedgerError, match="fixed") as refusal:
+        release(PROJECT.with_plan(**changes), table(), ledger=ledger.account("people"))
+    assert refusal.value.key == key
+    assert ledger.population_of("people").entries == ()
+
+
+def test_a_plan_without_a_delta_takes_the_ledgers(tmp_path):
+    ledger = opened(tmp_path / "l.db")
+    project = PROJECT.with_plan(delta=None)
+    made = release(project, table(), ledger=ledger.account("people"))
+    assert made.project == project
+    assert made.to_json()["spent"]["delta"] == DELTA
+    ledger.open_table("private size", epsilon=2.0, delta=DELTA, neighbors="add-remove")
+    project = project.with_plan(neighbors="add-remove")
+    made = release(project, table(), ledger=ledger.account("private size"))
+    assert made.to_json()["asked"]["delta"] == DELTA
+
+
+def test_nothing_in_the_ledger_depends_on_a_private_number_of_rows(tmp_path):
+    """Two tables of very different size: all but ids, hashes and fingerprints is equal; no count is stored."""
+    project = PROJECT.with_plan(neighbors="add-remove", rows=50)
+    said = []
+    for rows in (120, 12_345):
+        ledger = opened(tmp_path / f"{rows}.db", neighbors="add-remove")
+        codes = {n: np.zeros(rows, dtype=np.uint8) for n in SCHEMA.names}
+        release(project, Table(SCHEMA, codes, rows), ledger=ledger.account("people", "Bob"))
+        events = ledger.to_json()["events"]
+        hidden = ("entry", "fingerprint", "released", "previous", "hash", "at")
+        said.append([{k: v for k, v in e.items() if k not in hidden} for e in events])
+        assert all(len(e["at"]) == len("2026-01-01T00:00Z") for e in events), "to the minute"
+    assert said[0] == said[1]
+    assert "12345" not in json.dumps(said)
+
+
+def test_tables_of_one_population_share_its_budget(where):
+    ledger = opened(where, "extract A", epsilon=1.0, population="register")
+    shared = ledger.open_table("extract B", "register", who="Ada")
+    assert shared.tables == ("extract A", "extract B")
+    reserve(ledger, 1.0, "extract A")
+    with pytest.raises(LedgerError, match="'register'"):
+        reserve(ledger, 0.1, "extract B")
+
+
+@pytest.mark.parametrize(
+    ("args", "more", "error", "text"),
+    [
+        (("people",), {"epsilon": 3.0, "delta": DELTA}, LedgerError, "open already"),
+        (("other", "people"), {"epsilon": 3.0}, LedgerError, "set once"),
+        (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "set once"),
+        (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "as\\s+their population"),
+        (("other",), {"delta": DELTA}, ProjectError, "needs its total"),
+        (("other",), {"epsilon": 0.0, "delta": DELTA}, ProjectError, "epsilon"),
+        (("other",), {"epsilon": float("nan"), "delta": DELTA}, ProjectError, "epsilon"),
+        (("other",), {"epsilon": 1.0, "delta": 1.0}, ProjectError, "delta"),
+        (("other",), {"epsilon": 1.0, "delta": DELTA, "rows_per_person": 0}, ProjectError, "rows per person"),
+        (("",), {"epsilon": 1.0, "delta": DELTA}, ProjectError, "1 to 200"),
+        (("a\nb",), {"epsilon": 1.0, "delta": DELTA}, ProjectError, "one line"),
+    ],
+)
+def test_what_cannot_be_opened(tmp_path, args, more, error, text):
+    ledger = opened(tmp_path / "l.db")
+    ledger.open_table("r", "register", epsilon=1.0, delta=DELTA)
+    before = ledger.head()
+    with pytest.raises(error, match=text):
+        ledger.open_table(*args, **more)
+    assert ledger.head() == before
+
+
+def test_a_table_that_was_never_opened_is_refused(tmp_path):
+    with pytest.raises(LedgerError, match="Open its budget first"):
+        opened(tmp_path / "l.db").account("nobody")
+
+
+def stops(at):
+    def report(fraction, message):  # noqa: ARG001
+        if fraction >= at:
+            raise Cancelled("cancelled")
+
+    return report
+
+
+def test_cancelled_before_the_first_draw_is_returned(where):
+    ledger = opened(where)
+    with pytest.raises(Cancelled):
+        release(PROJECT, table(), stops(0.0), ledger.account("people"))
+    population = ledger.population_of("people")
+    assert [e.status for e in population.entries] == ["returned"]
+    assert population.spent == 0.0
+    assert ledger.verify() == []
+
+
+def test_cancelled_after_a_draw_counts_in_full(where):
+    ledger = opened(where)
+    with pytest.raises(Cancelled):
+        release(PROJECT, table(), stops(0.5), ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    assert (entry.status, entry.counted, entry.released) == ("spent", entry.reserved, None)
+    assert "cancelled" in entry.note
+
+
+def test_an_unexpected_error_ends_the_entry_and_stores_no_value(tmp_path, monkeypatch):
+    ledger = opened(tmp_path / "l.db")
+
+    def broken(*_, **__):
+        raise RuntimeError("row 17: Alice")
+
+    monkeypatch.setattr(core.release, "estimate", broken)
+    with pytest.raises(RuntimeError):
+        release(PROJECT, table(), ledger=ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    assert (entry.status, entry.counted) == ("spent", entry.reserved)
+    assert "Alice" not in json.dumps(ledger.to_json())
+
+
+def test_the_reservation_is_there_before_the_first_draw(where, monkeypatch):
+    ledger = opened(where)
+    seen = []
+    debit = core.privacy.curator.Spending.debit
+    monkeypatch.setattr(
+        core.privacy.curator.Spending,
+        "debit",
+        lambda self, rhos: (seen.append([e.status for e in ledger.population_of("people").entries]), debit(self, rhos)),
+    )
+    release(PROJECT, table(), ledger=ledger.account("people"))
+    assert ["reserved"] in seen
+
+
+def test_a_crash_leaves_it_counted(where):
+    ledger = opened(where, epsilon=1.0)
+    reserve(ledger, 1.0)  # and the process is gone
+    with pytest.raises(LedgerError, match="Nothing more fits"):
+        reserve(Ledger(where), 0.01)
+    assert Ledger(where).verify() == []
+
+
+def test_an_entry_ends_once(where):
+    ledger = opened(where)
+    reservation = reserve(ledger)
+    assert reservation.end(False, "") == ""
+    assert reservation.end(False, "") == "", "said twice, written once"
+    assert "ended already" in reservation.end(True, "late")
+    assert [e.status for e in ledger.population_of("people").entries] == ["returned"]
+    assert ledger.head()[0] == 3
+
+
+RACE = """
+import sys
+from core.errors import LedgerError
+from core.privacy.budget import Budget
+from core.privacy.ledger import Ledger
+from core.project import Project
+project = Project.loads(sys.argv[2])
+account = Ledger(sys.argv[1]).account("people")
+budget = Budget.of(project.plan, None)
+print("ready", flush=True)
+sys.stdin.readline()
+got = 0
+for _ in range(4):
+    try:
+        account.reserve(project, budget, b"d")
+        got += 1
+    except LedgerError:
+        pass
+print(got)
+"""
+
+
+def test_processes_together_never_exceed_the_total(where):
+    ledger = opened(where, epsilon=1.2)
+    room = int(Fraction(rho_of(1.2, DELTA)) / Fraction(rho_of(0.5, DELTA)))
+    command = [sys.executable, "-c", RACE, where, PROJECT.with_plan(epsilon=0.5).dumps()]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    racers = [subprocess.Popen(command, **pipes) for _ in range(3)]
+    assert [racer.stdout.readline() for racer in racers] == ["ready\n"] * 3
+    for racer in racers:
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    got = [int(racer.communicate(timeout=120)[0]) for racer in racers]
+    assert sum(got) == room < 12
+    population = ledger.population_of("people")
+    assert len(population.entries) == room
+    assert ledger.verify() == []
+
+
+TAMPERING = {
+    "a smaller cost": "UPDATE espalier_events SET rho = rho / 2 WHERE seq = 2",
+    "another note": "UPDATE espalier_events SET note = 'x' WHERE seq = 3",
+    "a larger total": "UPDATE espalier_events SET rho = 9, epsilon = 50 WHERE seq = 1",
+    "an event less": "DELETE FROM espalier_events WHERE seq = 3",
+    "the first gone": "DELETE FROM espalier_events WHERE seq = 1",
+    "another order": "UPDATE espalier_events SET seq = 9 WHERE seq = 2",
+    "a word for a number": "UPDATE espalier_events SET rho = 'none' WHERE seq = 2",
+    "another hash": "UPDATE espalier_events SET hash = '00' WHERE seq = 5",
+}
+
+
+@pytest.mark.parametrize("how", TAMPERING)
+def test_tampering_is_seen_and_nothing_is_released_on_it(tmp_path, how):
+    path = tmp_path / "l.db"
+    ledger = opened(path)
+    for _ in range(2):
+        reserve(ledger).spend(0.0, {"a": b"x"})
+    db = sqlite3.connect(path)
+    with pytest.raises(sqlite3.IntegrityError, match="only grows"):
+        db.execute(TAMPERING[how])
+    db.executescript("DROP TRIGGER espalier_no_update; DROP TRIGGER espalier_no_delete")
+    db.execute(TAMPERING[how])
+    db.commit()
+    db.close()
+    assert len(ledger.verify()) == 1
+    assert "tampered" in ledger.verify()[0]
+    with pytest.raises(LedgerError, match="tampered"):
+        reserve(ledger)
+
+
+def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
+    """Somebody who recomputes every hash cannot exceed the total, end an entry twice, or set a total twice."""
+    ledger = opened(tmp_path / "l.db", epsilon=1.0)
+    reserve(ledger, 0.9).end(False, "")
+    from core.privacy.ledger import _events
+
+    events = _events(ledger.store.read())
+    replay(events)
+    first, taken, returned = events
+    for forged in (
+        [first, taken, returned, replace(returned, seq=4, rho_before=0.0)],
+        [first, replace(taken, rho=first.rho * 2, rho_after=first.rho * 2)],
+        [first, replace(first, seq=2)],
+        [replace(first, rho=first.rho * 2)],
+        [replace(first, delta=2.0)],
+        [taken],
+        [first, replace(taken, neighbors="add-remove")],
+        [first, replace(taken, rho_before=0.5)],
+        [first, replace(taken, rho=None)],
+        [first, replace(taken, rho=float("inf"))],
+        [first, replace(taken, plan="{")],
+        [first, returned],
+        [first, replace(taken, kind="gift")],
+    ):
+        with pytest.raises(LedgerError, match="tampered"):
+            replay(forged)
+
+
+def test_postgres_refuses_to_change_an_event(postgres, tmp_path, monkeypatch):
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "k"))
+    ledger = opened(postgres)
+    for act in ("UPDATE espalier_events SET note = 'x'", "DELETE FROM espalier_events", "TRUNCATE espalier_events"):
+        with pytest.raises(sa.exc.DBAPIError, match="only grows"), ledger.store._engine.begin() as connection:
+            connection.execute(sa.text(act))
+    assert ledger.head()[0] == 1
+
+
+def test_two_writers_cannot_follow_the_same_event(where):
+    """Should a lock ever fail: the database itself takes one successor only."""
+    ledger = opened(where)
+    first = ledger.store.read()[0]
+    row = {**first, "seq": 2, "hash": "h", "previous": first["hash"]}
+    with ledger.store._engine.begin() as connection:
+        connection.execute(ledger_store._events.insert().values(row))
+    with pytest.raises(sa.exc.IntegrityError), ledger.store._engine.begin() as connection:
+        connection.execute(ledger_store._events.insert().values({**row, "seq": 3, "hash": "other"}))
+
+
+def test_the_files_are_their_owners_alone(tmp_path):
+    path = tmp_path / "new" / "l.db"
+    before = os.umask(0)
+    try:
+        ledger = opened(path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(ledger.store.key_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    path.chmod(0o644)
+    assert "may be read by others" in ledger.verify()[0]
+    assert Ledger(path).verify() == [], "opening it takes the right away again"
+
+
+def test_a_commit_is_on_the_disk(tmp_path):
+    with opened(tmp_path / "l.db").store._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 3
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
+
+
+def test_another_layout_is_refused(tmp_path):
+    opened(tmp_path / "l.db")
+    with sqlite3.connect(tmp_path / "l.db") as db:
+        db.execute("UPDATE espalier_meta SET value = '2'")
+    db.close()
+    with pytest.raises(LedgerUnavailable, match="layout 2"):
+        Ledger(tmp_path / "l.db")
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("none.db", "is not there"),
+        (".", "is not a file"),
+        ("text.db", "another kind of file"),
+        ("empty.db", "holds no ledger"),
+        ("sqlite://", "not in 'sqlite'"),
+        ("mysql://h/d", "not in 'mysql'"),
+        ("postgresql://u:secret@127.0.0.1:1/d", "cannot open the ledger postgresql"),
+        ("://", "URL"),
+    ],
+)
+def test_where_no_ledger_is(tmp_path, monkeypatch, where, text):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.db").write_text("a,b\n1,2\n" * 100)
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(LedgerUnavailable, match=text) as error:
+        Ledger(where)
+    assert "secret" not in str(error.value)
+
+
+def test_a_release_that_was_kept_is_checked_when_taken(where):
+    ledger = opened(where)
+    made = release(PROJECT, table(), ledger=ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    with ledger.store._engine.begin() as connection:
+        connection.execute(ledger_store._kept.update().values(zip=b"PK junk"))
+    with pytest.raises(LedgerError, match="changed since"):
+        ledger.files(entry.released)
+    assert "changed since" in ledger.verify()[0]
+    assert made.files["synthetic.csv"]
+    with pytest.raises(LedgerError, match="not kept"):
+        ledger.files("0" * 64)
+
+
+def test_too_large_a_release_is_not_kept_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("core.privacy.ledger.KEPT_BYTES", 10)
+    ledger = opened(tmp_path / "l.db")
+    made = release(PROJECT, table(), ledger=ledger.account("people"))
+    assert "too large to keep" in made.ledger_trouble
+    (entry,) = ledger.population_of("people").entries
+    assert entry.released == digest_of(made.files)
+    assert ledger.verify() == []
+
+
+def test_the_hash_is_what_sha256sum_says(tmp_path):
+    import hashlib
+
+    made = release(PROJECT, table())
+    made.save(tmp_path / "o")
+    lines = "".join(
+        f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}\n" for p in sorted((tmp_path / "o").iterdir())
+    )
+    assert digest_of(made.files) == hashlib.sha256(lines.encode()).hexdigest()
+    assert load_release(tmp_path / "o").facts == made.to_json()
+
+
+def test_a_ledger_that_is_lost_after_the_draw_costs_nobody_the_release(where, monkeypatch):
+    ledger = opened(where)
+    monkeypatch.setattr("core.privacy.ledger.time.sleep", lambda s: None)
+    append, calls = ledger_store.Store.append, itertools.count()
+
+    def lost(self, make, kept=None):
+        if next(calls):
+            raise LedgerUnavailable("cannot write the ledger: connection lost")
+        append(self, make, kept)
+
+    monkeypatch.setattr(ledger_store.Store, "append", lost)
+    made = release(PROJECT, table(), ledger=ledger.account("people"))
+    assert "connection lost" in made.ledger_trouble
+    assert "counts in full" in made.ledger_trouble
+    assert made.rows == 90
+    assert next(calls) == 4, "tried three times"
+    monkeypatch.undo()
+    (entry,) = Ledger(where).population_of("people").entries
+    assert (entry.status, entry.counted) == ("reserved", entry.reserved)
+
+
+def test_a_ledger_that_cannot_be_told_of_the_end_says_what_counts(tmp_path, monkeypatch):
+    ledger = opened(tmp_path / "l.db")
+    append, calls = ledger_store.Store.append, itertools.count()
+
+    def lost(self, make, kept=None):
+        if next(calls):
+            raise LedgerUnavailable("cannot write the ledger: disk full")
+        append(self, make, kept)
+
+    monkeypatch.setattr(ledger_store.Store, "append", lost)
+    with pytest.raises(Cancelled, match="disk full.*counts as spent"):
+        release(PROJECT, table(), stops(0.5), ledger.account("people"))
+
+
+def test_fingerprints_warn(where):
+    ledger = opened(where, epsilon=5.0)
+    ledger.open_table("copy", epsilon=5.0, delta=DELTA)
+    ledger.open_table("sister", "people")
+    account = ledger.account("people")
+    assert account.warnings(table().digest) == []
+    release(PROJECT, table(), ledger=account)
+    assert account.warnings(table().digest) == []
+    changed = table(CSV + b"x,u\n").digest
+    assert "has changed since 'people'" in account.warnings(changed)[0]
+    (warning,) = ledger.account("copy").warnings(table().digest)
+    assert "released from before, as 'people'" in warning
+    assert "no total covers both" in warning
+    assert "same budget" in ledger.account("sister").warnings(table().digest)[0]
+    made = release(PROJECT, table(CSV + b"x,u\n"), ledger=account)
+    assert "has changed" in made.reservation.warnings[0]
+    assert "changed" not in json.dumps([made.to_json(), ledger.to_json()]), "for the curator's eyes only"
+
+
+def test_fingerprints_of_another_key_cannot_be_told(tmp_path):
+    ledger = opened(tmp_path / "l.db")
+    reserve(ledger, digest=table().digest)
+    ledger.store.key_file.unlink()
+    assert "another key" in Ledger(tmp_path / "l.db").account("people").warnings(table().digest)[0]
+
+
+def test_a_fingerprint_says_nothing_without_its_key():
+    key, other, digest = b"k" * 32, b"o" * 32, table().digest
+    first, second = fingerprint.mark(key, digest), fingerprint.mark(key, digest)
+    assert first.split(":")[1:] != second.split(":")[1:], "equal tables do not show"
+    assert fingerprint.matches(key, digest, first) is True
+    assert fingerprint.matches(key, digest + b"x", first) is False
+    assert fingerprint.matches(other, digest, first) is None
+    assert fingerprint.matches(key, digest, "nonsense") is None
+    assert digest.hex() not in first
+    assert key.hex() not in first
+
+
+def test_a_damaged_key_file_is_named(tmp_path):
+    ledger = opened(tmp_path / "l.db")
+    ledger.store.key_file.write_text("not hex")
+    with pytest.raises(LedgerUnavailable, match="key file.*damaged"):
+        reserve(ledger)
+
+
+def test_the_digest_knows_a_table_whatever_its_order():
+    first = read_table(b"a,b\nx,1\ny,2\nx,2\n")
+    for same in (b"b,a\n1,x\n2,y\n2,x\n", b"a,b\nx,2\nx,1\ny,2\n"):
+        assert read_table(same).digest == first.digest
+    for other in (b"a,b\nx,1\ny,2\n", b"a,b\nx,2\ny,2\nx,1\ny,2\n", b"a,b\nx,2\ny,1\nx,2\n", b"a,c\nx,1\ny,2\nx,2\n"):
+        assert read_table(other).digest != first.digest
+    encoded = table()
+    assert encoded.take(np.arange(5)).digest == encoded.digest, "rows kept back do not make another table"
+    codes = dict(encoded.codes)
+    assert Table(SCHEMA, codes, 90).digest == Table(SCHEMA, codes, 90).digest != encoded.digest
+
+
+def test_exports_hold_everything_and_no_formula(where):
+    ledger = opened(where, "=cmd()", note="@SUM(1)")
+    reserve(ledger, table="=cmd()")
+    rows = list(csv.DictReader(io.StringIO(ledger.csv())))
+    assert [r["kind"] for r in rows] == ["open", "reserve"]
+    assert not [c for r in rows for c in r.values() if c.startswith(("=", "@", "+", "-"))]
+    assert float(rows[1]["epsilon_after"]) == epsilon_of(rho_of(1.0, DELTA), DELTA)
+    facts = ledger.to_json()
+    assert json.loads(json.dumps(facts, allow_nan=False)) == facts
+    (population,) = facts["populations"]
+    (entry,) = population["entries"]
+    assert {"plan", "rho_before", "rho_after", "epsilon_before", "epsilon_after", "status", "note"} <= set(entry)
+    assert facts["events"][0]["previous"] == START
+    assert facts["events"][1]["previous"] == facts["events"][0]["hash"]

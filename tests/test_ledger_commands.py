@@ -1,0 +1,156 @@
+"""The ledger on the command line, as a steward meets it."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from core.__main__ import main
+from core.privacy.ledger import Ledger
+
+PROJECT = {
+    "format": "espalier-project/1",
+    "name": "t",
+    "schema": [{"name": "a", "kind": "categorical", "categories": ["x", "y"]}],
+    "plan": {"method": "independent", "epsilon": 1.0, "delta": 1e-6},
+}
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.json").write_text(json.dumps(PROJECT))
+    (tmp_path / "t.csv").write_text("a\n" + "x\ny\n" * 30)
+    return tmp_path
+
+
+def run(*args):
+    try:
+        return main([str(a) for a in args])
+    except SystemExit as stop:
+        return stop.code
+
+
+def spend(out, *more):
+    return run("release", "p.json", "--data", "t.csv", "--out", out, *more)
+
+
+def test_open_release_list_verify_export_take(work, capsys):
+    where = ("--ledger", "l.db")
+    opened = ("ledger", "open", *where, "--table", "people", "--epsilon", "1.5", "--delta", "1e-6", "--by", "Ada")
+    assert run(*opened) == 0
+    assert "one more plan of ε up to 1.5" in capsys.readouterr().out
+    assert run(*opened) == 3
+    assert "set once" in capsys.readouterr().err
+    assert run("plan", "p.json", *where, "--table", "people") == 0
+    assert "would leave" in capsys.readouterr().out
+    assert run("plan", "p.json", *where, "--table", "people", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["ledger"]["fits"] is True
+    assert spend("o", *where, "--table", "people", "--by", "Bob", "--note", "for the board") == 0
+    entry = json.loads((work / "o" / "release.json").read_text())["ledger"]["entry"]
+    assert f"entry {entry}" in capsys.readouterr().err
+
+    assert spend("o2", *where, "--table", "people") == 0
+    capsys.readouterr()
+    (work / "t.csv").unlink()
+    assert spend("o3", *where, "--table", "people") == 3, "refused before the table is read"
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert "the ledger refuses" in lines[0]
+    assert not (work / "o3").exists()
+    assert run("plan", "p.json", *where, "--table", "people") == 0
+    assert "would be refused" in capsys.readouterr().out
+
+    assert run("ledger", "list", *where) == 0
+    listed = capsys.readouterr().out
+    assert entry in listed
+    assert "for the board" in listed
+    assert "by Bob" in listed
+    assert run("ledger", "verify", *where) == 0
+    assert "5 events" in capsys.readouterr().out
+    assert run("ledger", "export", *where, "--format", "json", "--out", "l.json") == 0
+    assert json.loads((work / "l.json").read_text())["format"] == "espalier-ledger/1"
+    assert run("ledger", "export", *where, "--out", "l.csv") == 0
+    with (work / "l.csv").open(newline="") as file:
+        assert [r["kind"] for r in csv.DictReader(file)] == ["open", "reserve", "spend", "reserve", "spend"]
+    assert run("ledger", "export", *where, "--out", "l.csv") == 2
+    assert "overwritten" in capsys.readouterr().err
+    assert run("ledger", "take", *where, entry, "--out", "again") == 0
+    for file in (work / "o").iterdir():
+        assert (work / "again" / file.name).read_bytes() == file.read_bytes()
+
+
+@pytest.mark.usefixtures("work")
+def test_the_unit_that_was_fixed(capsys):
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-9") == 0
+    assert spend("o", "--ledger", "l.db", "--table", "t") == 3
+    assert "fixed delta at 1e-09" in capsys.readouterr().err
+
+
+def test_the_ledger_by_default_is_the_environments(work, monkeypatch, capsys):
+    monkeypatch.setenv("ESPALIER_LEDGER", str(work / "mine" / "l.db"))
+    assert run("ledger", "open", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
+    assert spend("o", "--table", "t") == 0
+    assert len(Ledger(work / "mine" / "l.db").population_of("t").entries) == 1
+    assert spend("o2") == 0, "without --table nothing is recorded, and that is said"
+    assert "not recorded in a ledger" in capsys.readouterr().err
+    assert len(Ledger(work / "mine" / "l.db").population_of("t").entries) == 1
+
+
+@pytest.mark.usefixtures("work")
+def test_a_folder_that_cannot_be_written_after_paying(monkeypatch, capsys):
+    import core.release
+    from core.errors import ProjectError
+
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
+    full = ProjectError("cannot write to o: No space left on device")
+
+    def disk(*_):
+        raise full
+
+    with monkeypatch.context() as patch:
+        patch.setattr(core.release, "save_files", disk)
+        assert spend("o", "--ledger", "l.db", "--table", "t") == 2
+    said = capsys.readouterr().err
+    assert "No space left" in said
+    assert "ledger take" in said
+    (entry,) = Ledger("l.db").population_of("t").entries
+    assert entry.id in said
+    assert run("ledger", "take", "--ledger", "l.db", entry.id, "--out", "o") == 0
+
+
+def test_a_changed_table_is_warned_of(work, capsys):
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
+    assert spend("o", "--ledger", "l.db", "--table", "t") == 0
+    (work / "t.csv").write_text("a\n" + "x\ny\n" * 31)
+    capsys.readouterr()
+    assert spend("o2", "--ledger", "l.db", "--table", "t") == 0
+    assert "warning: the table has changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [
+        (("ledger",), 2),
+        (("ledger", "dance"), 2),
+        (("ledger", "list", "--ledger", "none.db"), 2),
+        (("ledger", "verify", "--ledger", "p.json"), 2),
+        (("ledger", "open", "--ledger", "n.db", "--table", "t"), 2),
+        (("ledger", "open", "--ledger", "n.db", "--epsilon", "1", "--delta", "1e-6"), 2),
+        (("ledger", "open", "--ledger", "n.db", "--table", "t", "--epsilon", "-1", "--delta", "1e-6"), 2),
+        (("ledger", "take", "--ledger", "l.db", "nothing", "--out", "o"), 2),
+        (("release", "p.json", "--data", "t.csv", "--out", "o", "--ledger", "l.db"), 2),
+        (("release", "p.json", "--data", "t.csv", "--out", "o", "--ledger", "none.db", "--table", "t"), 2),
+        (("release", "p.json", "--data", "t.csv", "--out", "o", "--ledger", "l.db", "--table", "x"), 3),
+        (("plan", "p.json", "--ledger", "l.db", "--table", "x"), 3),
+    ],
+)
+def test_bad_calls(work, capsys, args, status):
+    Ledger("l.db", create=True)
+    assert run(*args) == status
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert "Traceback" not in lines[0]
+    assert not (work / "o").exists()
