@@ -183,7 +183,9 @@ def _run_release(project: Project, data: Path, out: Path, quiet: bool, account: 
 
 
 def _evaluate(opt: argparse.Namespace) -> None:
+    from core.comparison import cost_or_reason
     from core.diagnostics import evaluate
+    from core.graph.separations import clique_edges
     from core.release import load_release
     from core.tables.read import read_table
     from core.tables.table import Table
@@ -193,7 +195,9 @@ def _evaluate(opt: argparse.Namespace) -> None:
     real = Table.encode(read_table(opt.data), schema)
     holdout = Table.encode(read_table(opt.holdout), schema) if opt.holdout else None
     result: Any = evaluate(released.project, real, released.table, model=released.model, holdout=holdout)
-    print(json.dumps(result.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+    edges = clique_edges(released.cliques)
+    cost = cost_or_reason(released.project, real, released.table, edges, holdout=holdout)
+    print(json.dumps({**result.to_json(), **cost}, indent=1, ensure_ascii=False, allow_nan=False))
 
 
 def _demo(opt: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ import json
 
 import streamlit as st
 
-from pages.parts import judging, shell
+from pages.parts import fairness, judging, shell
 from pages.parts.words import name, plain
 
 state = shell.start("Diagnostics", "What is the synthetic table worth? The answer compares it with the real rows.")
@@ -53,11 +53,13 @@ if state.findings:
             or shown[-1]
         )
     facts = state.findings[which]
-    task, fair, one, two = st.tabs(["Task", "Fairness", "Columns", "Pairs"])
+    task, fair, cost, one, two = st.tabs(["Task", "Fairness", "What the fence cost", "Columns", "Pairs"])
     with task:
         judging.task(facts["tstr"], which)
     with fair:
-        judging.fairness(facts["fairness"], facts.get("fairness_reason", ""))
+        fairness.show(facts["fairness"], facts.get("fairness_reason", ""))
+    with cost:
+        fairness.cost(facts)
     with one:
         judging.columns(facts["fidelity"])
     with two:

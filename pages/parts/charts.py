@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 REAL, SYNTHETIC, MODEL = "#8796a5", "#3f9a6b", "#c58a2b"
+MARK = "#d1495b"
 POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
 
 
@@ -83,12 +84,16 @@ def bars(
     colors: Sequence[str | Sequence[str]],
     top: float | None = None,
     figures: str = ".3f",
+    whiskers: Mapping[str, Sequence[tuple[float, float] | None]] | None = None,
+    marks: tuple[str, Sequence[float | None]] | None = None,
 ) -> go.Figure:
-    """Grouped upright bars with their figures written on them."""
+    """Grouped upright bars with their figures written on them, intervals as whiskers, and a mark for each name."""
     import plotly.graph_objects as go
 
     figure = _figure(300, barmode="group", showlegend=len(series) > 1)
     for (label, values), color in zip(series.items(), colors, strict=False):
+        ends = (whiskers or {}).get(label) or [None] * len(values)
+        arms = [(e[1] - v, v - e[0]) if e and v is not None else (0.0, 0.0) for e, v in zip(ends, values, strict=True)]
         figure.add_trace(
             go.Bar(
                 x=[short(n) for n in names],
@@ -97,10 +102,25 @@ def bars(
                 marker={"color": color},
                 cliponaxis=False,
                 text=["" if v is None else f"{v:{figures}}" for v in values],
-                textposition="outside",
+                textposition="inside" if whiskers else "outside",
+                insidetextanchor="start",
+                error_y={"array": [a for a, _ in arms], "arrayminus": [b for _, b in arms], "visible": bool(whiskers)},
                 hovertemplate="%{x}: %{y:.4g}<extra>" + label + "</extra>",
             )
         )
+    if marks:
+        figure.add_trace(
+            go.Scatter(
+                x=[short(n) for n in names],
+                y=list(marks[1]),
+                name=marks[0],
+                mode="markers",
+                marker={"symbol": "line-ew", "size": 46, "line": {"width": 3, "color": MARK}},
+                cliponaxis=False,
+                hovertemplate="%{x}: %{y:.4g}<extra>" + marks[0] + "</extra>",
+            )
+        )
+        figure.update_layout(showlegend=True)
     figure.update_yaxes(title=unit, rangemode="tozero", **({"range": [0, top]} if top else {}))
     figure.update_xaxes(type="category")
     return figure
@@ -128,4 +148,35 @@ def lying(
         )
     figure.update_xaxes(title=unit, rangemode="tozero")
     figure.update_yaxes(autorange="reversed", tickmode="array", tickvals=list(range(len(names))), ticktext=labels)
+    return figure
+
+
+def calibration(
+    lines: Mapping[str, Sequence[Mapping[str, float]]], colors: Sequence[str], predicted: str, observed: str
+) -> go.Figure:
+    """Predicted probability against how often it came true, a line and a mark of its own for each group."""
+    import plotly.graph_objects as go
+
+    figure = _figure(340)
+    figure.add_trace(
+        go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfect", line={"dash": "dot", "color": REAL, "width": 1})
+    )
+    symbols = ("circle", "square", "diamond", "triangle-up", "x", "star")
+    for (label, bins), color, symbol in zip(lines.items(), cycle(colors), cycle(symbols), strict=False):
+        figure.add_trace(
+            go.Scatter(
+                x=[b["predicted"] for b in bins],
+                y=[b["observed"] for b in bins],
+                customdata=[b["rows"] for b in bins],
+                name=short(label),
+                mode="lines+markers",
+                line={"color": color},
+                marker={"symbol": symbol, "size": 8},
+                hovertemplate="predicted %{x:.2f}, came true %{y:.2f}, %{customdata:,} rows<extra>"
+                + short(label)
+                + "</extra>",
+            )
+        )
+    figure.update_xaxes(title=predicted, range=[-0.02, 1.02])
+    figure.update_yaxes(title=observed, range=[-0.02, 1.02])
     return figure

@@ -1,4 +1,4 @@
-"""The comparison with real rows: started once, in a job; drawn as four families of charts."""
+"""The comparison with real rows: started once, in a job; drawn as families of charts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,29 @@ def start(state: Session, made: Made, other: tuple[str, Table] | None = None) ->
         title, tested = other
 
     def work(report: Any) -> dict[str, Any]:
+        from core.comparison import cost_or_reason
         from core.diagnostics import evaluate
 
         synthetic = Table(project.schema, release.codes, release.rows)
-        found = evaluate(project, made.real, synthetic, model=release.model, holdout=tested, report=report)
-        return found.to_json()
+        part = 1.0 if other else 0.5
+        found = evaluate(
+            project,
+            made.real,
+            synthetic,
+            model=release.model,
+            holdout=tested,
+            report=lambda f, m: report(part * f, m),
+        ).to_json()
+        if other is None:
+            found |= cost_or_reason(
+                project,
+                made.real,
+                synthetic,
+                release.edges,
+                holdout=tested,
+                report=lambda f, m: report(0.5 + 0.5 * f, m),
+            )
+        return found
 
     def done(facts: dict[str, Any]) -> None:
         if state.made is made:
@@ -123,107 +141,8 @@ def task(facts: Facts, where: str) -> None:
             "Here the model trained on synthetic rows does better than the one trained on real rows. That is what a "
             "frame is for, where it keeps out associations that do not hold among the tested rows."
         )
-    _reasons(facts, "auc_synthetic", "auc_real")
+    reasons(facts, "auc_synthetic", "auc_real")
     st.caption(f"Tested on {plain(where.lower())}: {facts['tested_rows']:,} rows. {plain(facts['note'])}")
-
-
-def fairness(facts: Facts | None, reason: str) -> None:
-    """What the outcome owes to protected columns, and what a trained model makes of it."""
-    if facts is None:
-        st.info(f"No fairness figures: {plain(reason)}. Give the roles on the Structure page.")
-        return
-    st.subheader("Does the outcome depend on protected columns beyond the admissible ones?", anchor=False)
-    charts.show(
-        charts.bars(
-            ["real", "synthetic", "model"],
-            {"": [facts["cmi_real"], facts["cmi_synthetic"], facts["cmi_model"]]},
-            "conditional mutual information (nats)",
-            ((charts.REAL, charts.SYNTHETIC, charts.MODEL),),
-            figures=".4f",
-        ),
-        "cmi",
-        "Conditional mutual information of real table, synthetic table and model",
-    )
-    given = ", ".join(name(c) for c in facts["admissible"]) or "nothing"
-    st.markdown(
-        f"**How to read it.** What {', '.join(map(name, facts['outcome']))} tells about "
-        f"{', '.join(map(name, facts['protected']))} when {given} is "
-        "known. 0 is independence; chance alone shows a little above 0 in any table of rows. The model's "
-        "figure is exact."
-    )
-    chance = [(w, facts.get(f"cmi_{w}_chance")) for w in ("real", "synthetic")]
-    if known := [f"{c:.4f} ({w})" for w, c in chance if c is not None]:
-        st.caption(f"What chance alone would show: {', '.join(known)}.")
-    _reasons(facts, "cmi_model")
-    charts.show(
-        charts.bars(
-            ["equalized odds", "selection rate", "accuracy"],
-            {
-                "trained on synthetic": [
-                    facts.get(k)
-                    for k in ("equalized_odds_difference", "demographic_parity_difference", "accuracy_synthetic")
-                ],
-                "trained on real": [
-                    facts.get(k)
-                    for k in ("equalized_odds_difference_real", "demographic_parity_difference_real", "accuracy_real")
-                ],
-            },
-            "gap between groups, or accuracy (share)",
-            (charts.SYNTHETIC, charts.REAL),
-            1.12,
-        ),
-        "odds",
-        "Gaps between groups of models trained on synthetic and on real rows, beside their accuracy",
-    )
-    st.markdown(
-        "**How to read it.** The first two are gaps between protected groups, 0 is none: *equalized odds* is "
-        "the largest gap in right "
-        "or false alarms, *selection rate* the gap in how often the model says yes. Accuracy stands beside "
-        "them, since one can cost the other."
-    )
-    _reasons(facts, "equalized_odds_difference")
-    _groups(facts)
-
-
-def _groups(facts: Facts) -> None:
-    groups = facts["groups"]
-    if not groups or all(g["selection_rate_synthetic"] is None for g in groups):
-        return
-    shown = sorted(groups, key=lambda g: -g["rows"])[:12]
-    labels = [", ".join(map(str, g["group"].values())) for g in shown]
-    st.markdown(f"**Group by group:** how often is {name(facts['target'])} = {name(str(facts['positive']))} said?")
-    charts.show(
-        charts.bars(
-            labels,
-            {
-                "model trained on synthetic": [g["selection_rate_synthetic"] for g in shown],
-                "model trained on real": [g["selection_rate_real"] for g in shown],
-                "true among tested rows": [g["outcome_rate_real"] for g in shown],
-            },
-            "share of the group's rows",
-            (charts.SYNTHETIC, charts.REAL, charts.MODEL),
-            1.12,
-        ),
-        "groups",
-        "Selection rates by protected group",
-    )
-    st.dataframe(
-        [
-            {
-                "group": label,
-                "rows": g["rows"],
-                "accuracy, synthetic": g["accuracy_synthetic"],
-                "accuracy, real": g["accuracy_real"],
-            }
-            for label, g in zip(labels, shown, strict=True)
-        ],
-        hide_index=True,
-        column_config={
-            k: st.column_config.NumberColumn(format="%.3f") for k in ("accuracy, synthetic", "accuracy, real")
-        },
-    )
-    if len(groups) > len(shown):
-        st.caption(f"The {len(shown)} largest of {len(groups)} groups.")
 
 
 def columns(facts: Facts) -> None:
@@ -296,6 +215,7 @@ def _of(shown: Sequence[Any], every: Sequence[Any], what: str) -> str:
     return f"The {len(shown)} worst of {len(every)} {what} are shown." if len(shown) < len(every) else ""
 
 
-def _reasons(facts: Facts, *figures: str) -> None:
+def reasons(facts: Facts, *figures: str) -> None:
+    """Why figures are not shown, each reason once."""
     for why in dict.fromkeys(facts[f"{f}_reason"] for f in figures if f"{f}_reason" in facts):
         st.caption(f"Not shown: {plain(why)}.")
