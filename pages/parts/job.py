@@ -1,6 +1,8 @@
-"""Work of seconds to minutes, in a thread of its own: progress, cancel, one result.
+"""Work of seconds to minutes, in a thread of its own: a place in the queue, progress, cancel, one result.
 
 The thread never touches Streamlit. A page starts a job, a fragment polls it, and the session collects what it made.
+All sessions of the server share one queue: few jobs run at once, so that memory stays bounded however many people
+press the button, and each sees how many are before it.
 """
 
 from __future__ import annotations
@@ -14,28 +16,91 @@ from typing import Any, Literal
 
 from core.errors import Cancelled, EspalierError
 
-AT_ONCE = threading.BoundedSemaphore(2)
-"""So many jobs run at once in the whole process; the others wait their turn."""
 LONGEST = 30 * 60.0
-"""Seconds after which a job gives up, also when its browser tab was closed."""
+"""Seconds after which a running job gives up, also when its browser tab was closed."""
+GONE = 60.0
+"""Seconds after which a job that still waits is dropped when its browser tab was closed: nothing is spent."""
 
 Report = Callable[[float, str], None]
+
+
+class Queue:
+    """Who runs and who waits, in order of arrival."""
+
+    def __init__(self, at_once: int, most: int) -> None:
+        """``at_once`` jobs run at a time; not more than ``most`` may wait."""
+        self._at_once, self._most = at_once, most
+        self._running: list[Job] = []
+        self._waiting: list[Job] = []
+        self._changed = threading.Condition()
+
+    def join(self, job: Job) -> None:
+        """Take the last place; raises :class:`EspalierError` where there is none."""
+        with self._changed:
+            if len(self._waiting) >= self._most:
+                raise EspalierError(
+                    f"the server is busy: {self._most} jobs are waiting already. Try again in a few minutes"
+                )
+            self._waiting.append(job)
+
+    def take(self, job: Job, seconds: float) -> bool:
+        """Wait so long for ``job`` to be next and a place to be free; True once it runs."""
+        with self._changed:
+            free = self._changed.wait_for(
+                lambda: self._waiting[0] is job and len(self._running) < self._at_once, seconds
+            )
+            if free:
+                self._waiting.remove(job)
+                self._running.append(job)
+                self._changed.notify_all()
+            return free
+
+    def leave(self, job: Job) -> None:
+        """Give up the place, whichever it was."""
+        with self._changed:
+            for places in (self._waiting, self._running):
+                if job in places:
+                    places.remove(job)
+            self._changed.notify_all()
+
+    def place(self, job: Job) -> str:
+        """What stands before ``job``, in words."""
+        with self._changed:
+            if job not in self._waiting:
+                return "Starting"
+            before = [*self._running, *self._waiting[: self._waiting.index(job)]]
+        what = "release" if all(j.kind == "release" for j in before) else "job"
+        return f"Waiting: {len(before)} {what}{'s' if len(before) != 1 else ''} before yours"
+
+
+QUEUE = Queue(at_once=2, most=50)
+"""The one queue of this server's process."""
 
 
 class Job:
     """One piece of work. ``work(report)`` runs in the thread; ``done(result)`` later, in the session."""
 
     def __init__(
-        self, kind: str, work: Callable[[Report], Any], done: Callable[[Any], None], ended: Callable[[str], None]
+        self,
+        kind: str,
+        work: Callable[[Report], Any],
+        done: Callable[[Any], None],
+        ended: Callable[[str], None],
+        wanted: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``ended(reason)`` is called in place of ``done`` if the work failed or was cancelled."""
+        """``ended(reason)`` is called in place of ``done`` if the work failed or was cancelled.
+
+        ``wanted()`` says whether anybody is still there to take the result. Raises :class:`EspalierError` where the
+        queue is full.
+        """
         self.kind, self.done, self.ended = kind, done, ended
         self.state: Literal["waiting", "running", "done", "failed", "cancelled"] = "waiting"
-        self.fraction, self.message = 0.0, "Waiting for a free place"
+        self.fraction, self.message = 0.0, "Starting"
         self.result: Any = None
         self.reason = ""
-        self._work, self._stop, self._deadline = work, threading.Event(), time.monotonic() + LONGEST
+        self._work, self._wanted, self._stop, self._deadline = work, wanted, threading.Event(), float("inf")
         self._thread = threading.Thread(target=self._run, name=f"job-{kind}", daemon=True)
+        QUEUE.join(self)
         self._thread.start()
 
     @property
@@ -61,15 +126,20 @@ class Job:
             )
         self.fraction, self.message = min(max(float(fraction), 0.0), 1.0), message
 
+    def _queue(self) -> None:
+        """Wait for a turn; raises :class:`Cancelled`."""
+        seen = time.monotonic()
+        while not QUEUE.take(self, 0.2):
+            self._report(0.0, QUEUE.place(self))
+            if self._wanted():
+                seen = time.monotonic()
+            elif time.monotonic() - seen > GONE:
+                raise Cancelled("nobody was waiting for it any more")
+
     def _run(self) -> None:
         try:
-            while not AT_ONCE.acquire(timeout=0.2):
-                self._report(0.0, "Waiting for a free place")
-        except Cancelled as error:
-            self.state, self.reason = "cancelled", str(error)
-            return
-        try:
-            self.state = "running"
+            self._queue()
+            self.state, self._deadline = "running", time.monotonic() + LONGEST
             self._report(0.0, "Starting")
             self.result = self._work(self._report)
             self.state = "done"
@@ -86,4 +156,4 @@ class Job:
             )
             self.state, self.reason = "failed", f"an unexpected error ({type(error).__name__}); please report it"
         finally:
-            AT_ONCE.release()
+            QUEUE.leave(self)

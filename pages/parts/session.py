@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from core.errors import EspalierError
 from core.graph.dag import Dag
@@ -172,10 +174,13 @@ class Session:
     def start(
         self, kind: str, work: Callable[[Report], Any], done: Callable[[Any], None], ended: Callable[[str], None]
     ) -> None:
-        """Start a job unless one is under way."""
+        """Start a job unless one is under way, or the queue is full."""
         if self.job is None:
             self.trouble.pop(kind, None)
-            self.job = Job(kind, work, done, ended)
+            try:
+                self.job = Job(kind, work, done, ended, _still_here())
+            except EspalierError as error:
+                self.trouble[kind] = str(error)
 
     def collect(self) -> None:
         """Take over what a finished job made."""
@@ -196,6 +201,15 @@ def here() -> Session:
         st.session_state[KEY] = Session()
     state: Session = st.session_state[KEY]
     return state
+
+
+def _still_here() -> Callable[[], bool]:
+    """A way to ask, from anywhere, whether this session's browser tab is connected (always, where no server runs)."""
+    context = get_script_run_ctx()
+    if context is None or not runtime.exists():
+        return lambda: True
+    session_id = context.session_id
+    return lambda: runtime.get_instance().is_active_session(session_id)
 
 
 def blank(name: str, schema: Schema) -> Project:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
-from core.errors import SchemaError
+from core.errors import EspalierError, SchemaError
 from core.schema import Column, Schema
-from pages.parts import graph_picture, words
+from pages.parts import graph_picture, job, words
 from pages.parts.job import Job
 from pages.parts.schema_rows import Draft, column_of, join, numbers, row_of, split
 
@@ -82,13 +83,123 @@ def test_a_job_reports_cancels_and_ends() -> None:
             started.set()
             threading.Event().wait(0.01)
 
-    job = Job("test", work, lambda _: None, lambda _: None)
+    made = start(work)
     assert started.wait(10)
-    assert (job.fraction, job.message) == (0.5, "half")
-    job.cancel()
-    job.wait(10)
-    assert job.finished
-    assert job.state == "cancelled"
+    assert (made.fraction, made.message) == (0.5, "half")
+    made.cancel()
+    made.wait(10)
+    assert made.finished
+    assert made.state == "cancelled"
+
+
+class Held:
+    """Work that goes on until it is let go."""
+
+    def __init__(self) -> None:
+        self.began, self.let_go = threading.Event(), threading.Event()
+
+    def __call__(self, report: Any) -> str:
+        self.began.set()
+        while not self.let_go.wait(0.01):
+            report(0.5, "half")
+        return "made"
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> job.Queue:
+    """A queue of its own with one place, and two to wait in."""
+    made = job.Queue(at_once=1, most=2)
+    monkeypatch.setattr(job, "QUEUE", made)
+    return made
+
+
+def start(work: Any, kind: str = "release", **more: Any) -> Job:
+    return Job(kind, work, lambda _: None, lambda _: None, **more)
+
+
+def until(holds: Any) -> None:
+    for _ in range(1000):
+        if holds():
+            return
+        threading.Event().wait(0.01)
+    pytest.fail("it never came")
+
+
+@pytest.mark.usefixtures("queue")
+def test_jobs_wait_in_order_and_see_their_place() -> None:
+    first, second, third = Held(), Held(), Held()
+    jobs = [start(first)]
+    assert first.began.wait(10)
+    jobs += [start(second), start(third)]
+    until(lambda: jobs[1].message == "Waiting: 1 release before yours")
+    until(lambda: jobs[2].message == "Waiting: 2 releases before yours")
+    assert not second.began.is_set()
+    first.let_go.set()
+    assert second.began.wait(10)
+    until(lambda: jobs[2].message == "Waiting: 1 release before yours")
+    assert not third.began.is_set()
+    second.let_go.set()
+    third.let_go.set()
+    for each in jobs:
+        each.wait(10)
+    assert [each.state for each in jobs] == ["done"] * 3
+
+
+@pytest.mark.usefixtures("queue")
+def test_who_waits_can_cancel_and_the_next_moves_up() -> None:
+    first, second, third = Held(), Held(), Held()
+    jobs = [start(first)]
+    assert first.began.wait(10)
+    jobs += [start(second, "diagnostics"), start(third)]
+    until(lambda: jobs[2].message == "Waiting: 2 jobs before yours")
+    jobs[1].cancel()
+    jobs[1].wait(10)
+    assert (jobs[1].state, second.began.is_set()) == ("cancelled", False)
+    until(lambda: jobs[2].message == "Waiting: 1 release before yours")
+    first.let_go.set()
+    third.let_go.set()
+    jobs[2].wait(10)
+    assert jobs[2].result == "made"
+
+
+@pytest.mark.usefixtures("queue")
+def test_a_full_queue_refuses() -> None:
+    held = [Held() for _ in range(3)]
+    jobs = [start(held[0])]
+    assert held[0].began.wait(10)
+    jobs += [start(work) for work in held[1:]]
+    with pytest.raises(EspalierError, match="2 jobs are waiting already"):
+        start(Held())
+    for work, each in zip(held, jobs, strict=True):
+        work.let_go.set()
+        each.wait(10)
+    assert jobs[-1].state == "done"
+
+
+@pytest.mark.usefixtures("queue")
+def test_a_job_nobody_waits_for_is_dropped_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "GONE", 0.0)
+    first, second = Held(), Held()
+    running = start(first)
+    assert first.began.wait(10)
+    waiting = start(second, wanted=lambda: False)
+    waiting.wait(10)
+    assert (waiting.state, second.began.is_set()) == ("cancelled", False)
+    first.let_go.set()
+    running.wait(10)
+    assert running.state == "done"
+
+
+@pytest.mark.usefixtures("queue")
+def test_a_failed_job_gives_its_place_back() -> None:
+    def broken(_: Any) -> None:
+        raise ValueError("row 17: Alice")
+
+    for _ in range(3):
+        failed = start(broken)
+        failed.wait(10)
+        assert failed.state == "failed"
+        assert "Alice" not in failed.reason
 
 
 def test_arrows_that_skip_a_layer_bend_around_it() -> None:

@@ -1,0 +1,90 @@
+"""The audit's statistics, and a short audit: what is sound passes, what is broken is caught.
+
+An audit refutes what is sound at most once in a thousand runs (ALPHA); `python -m benchmarks.audit` is the long
+version.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks import audit
+from benchmarks.distinguish import audit as judge
+from benchmarks.distinguish import clopper_pearson, rho_at_least
+from core.privacy.budget import delta_of
+
+ALPHA = 1e-3
+
+
+def test_clopper_pearson_is_the_exact_test_inverted():
+    low, high = clopper_pearson(7, 40, 0.01)
+    assert stats.binom.sf(6, 40, low) == pytest.approx(0.01)
+    assert stats.binom.cdf(7, 40, high) == pytest.approx(0.01)
+    assert clopper_pearson(0, 40, 0.01)[0] == 0.0
+    assert clopper_pearson(40, 40, 0.01)[1] == 1.0
+
+
+@pytest.mark.parametrize(("rho", "epsilon"), [(0.01, 0.0), (0.3, 0.7), (1.0, 2.0)])
+def test_the_curve_is_inverted(rho, epsilon):
+    assert rho_at_least(delta_of(rho, epsilon), epsilon) == pytest.approx(rho, rel=1e-3)
+    assert rho_at_least(0.0, epsilon) == 0.0
+
+
+@pytest.mark.parametrize("rho", [0.1, 1.0])
+def test_a_gaussian_that_keeps_its_promise_passes_and_half_of_it_does_not(rho):
+    """N(0, σ²) against N(1, σ²) with σ = 1/√(2ρ): the false-alarm rate is at most ALPHA by construction."""
+    rng, shift, runs = np.random.default_rng(3), math.sqrt(2 * rho), 6000
+    first, second = rng.normal(shift, 1, runs), rng.normal(0, 1, runs)
+    honest = judge(first, second, rho, ALPHA)
+    assert not honest.refuted
+    assert rho / 6 < honest.rho_low < rho, "a bound that says nothing would pass everything"
+    broken = judge(first + shift, second, rho, ALPHA)
+    assert broken.refuted
+    assert broken.rho_low > rho
+    assert judge(-second, -first - shift, rho, ALPHA).refuted, "either table may be the likelier one"
+
+
+def test_the_bound_at_zero_is_below_the_true_distance():
+    """δ(0) is the total variation distance, known here: 2Φ(μ/2) − 1."""
+    rng, mu = np.random.default_rng(4), 0.8
+    found = judge(rng.normal(mu, 1, 20_000), rng.normal(0, 1, 20_000), mu**2 / 2, ALPHA).bounds[0]
+    assert found.epsilon == 0.0
+    assert 0.7 * (2 * stats.norm.cdf(mu / 2) - 1) < found.low < 2 * stats.norm.cdf(mu / 2) - 1
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """A shorter search for the worst tables."""
+    kept = audit.STARTS, audit.STEPS
+    audit.STARTS, audit.STEPS = 2, 600
+    yield
+    audit.STARTS, audit.STEPS = kept
+
+
+def of(cases, name, relation, way=""):
+    return next(c for c in cases if (c.name, c.relation, c.broken) == (name, relation, way))
+
+
+@pytest.mark.parametrize("relation", audit.RELATIONS)
+@pytest.mark.parametrize("name", ["measure", "choose by EdgeScore"])
+def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, relation):
+    assert not audit.judge(of(audit.mechanisms(False), name, relation), 300, ALPHA).refuted
+    assert audit.judge(of(audit.mechanisms(True), name, relation, "half the noise"), 700, ALPHA).refuted
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        ("measure", "seeded"),
+        ("choose by EdgeScore", "seeded"),
+        ("choose by FeatureScore", "seeded"),
+        ("choose by EdgeScore", "no sensitivity"),
+        ("choose by FeatureScore", "no sensitivity"),
+    ],
+)
+def test_broken_copies_are_caught(name, way):
+    assert audit.judge(of(audit.mechanisms(True), name, "replace-one", way), 300, ALPHA).refuted
