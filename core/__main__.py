@@ -1,4 +1,4 @@
-"""The command line: plan, release, evaluate, demo, ledger.
+"""The command line: plan, release, evaluate, graph, demo, ledger.
 
 Exit status: 0 done; 2 bad input, conflict, or size refused (a clear line on stderr, no output folder left); 3 the
 budget or the ledger refuses.
@@ -21,6 +21,7 @@ from core.project import Project
 if TYPE_CHECKING:
     from core.privacy.ledger import Account
 
+FORMAT_NAMES = ("dagitty", "dot", "gml", "bif", "csv", "json", "graphml", "bnlearn", "tetrad")
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
 
 
@@ -53,6 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     evaluate.add_argument("folder", type=Path)
     evaluate.add_argument("--data", type=Path, required=True)
     evaluate.add_argument("--holdout", type=Path, help="rows that were not released from")
+
+    graph = commands.add_parser("graph", help="read a graph file of another tool, and write it in another format")
+    graph.add_argument("file", type=Path)
+    graph.add_argument("--to", choices=FORMAT_NAMES, help="print the graph in this format; what it cannot hold is said")
 
     demo = commands.add_parser("demo", help="release a bundled sample to a folder")
     demo.add_argument("--sample", choices=("readmission", "hiring", "services"), default="readmission")
@@ -200,13 +205,31 @@ def _evaluate(opt: argparse.Namespace) -> None:
     print(json.dumps({**result.to_json(), **cost}, indent=1, ensure_ascii=False, allow_nan=False))
 
 
+def _graph(opt: argparse.Namespace) -> None:
+    from core.graph.formats import not_held, write_graph
+    from core.graph.formats.describe import checked, load_graph, summary
+
+    found = load_graph(opt.file)
+    if opt.to is None:
+        print(summary(found, opt.file.name))
+        checked(found, opt.file)
+        return
+    text = write_graph(checked(found, opt.file), opt.to)
+    for remark in found.remarks:
+        print(f"note: {opt.file}: line {remark.line}: {remark.text}", file=sys.stderr)
+    for lost in not_held(found, opt.to):
+        print(f"note: {lost}", file=sys.stderr)
+    print(text, end="")
+
+
 def _demo(opt: argparse.Namespace) -> None:
     out = opt.out or Path("out") / opt.sample
     _run_release(Project.load(SAMPLES / f"{opt.sample}.json"), SAMPLES / f"{opt.sample}.csv", out, quiet=False)
 
 
 _COMMANDS = {
-    "plan": _plan, "release": _release, "evaluate": _evaluate, "demo": _demo, "ledger": ledger_commands.run,
+    "plan": _plan, "release": _release, "evaluate": _evaluate, "graph": _graph, "demo": _demo,
+    "ledger": ledger_commands.run,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -35,16 +35,9 @@ class Dag:
             if (cause, effect) in seen:
                 raise GraphError(f"the arrow {cause!r} → {effect!r} is listed twice", edge=(cause, effect))
             seen.add((cause, effect))
-        after: dict[str, list[str]] = {}
-        for cause, effect in self.edges:
-            after.setdefault(effect, []).append(cause)
-        try:
-            graphlib.TopologicalSorter(after).prepare()
-        except graphlib.CycleError as error:
-            found: list[str] = error.args[1]
-            path = found if _forward(found, seen) else found[::-1]
+        if path := find_cycle(self.edges):
             shown = " → ".join(path)
-            raise GraphError(f"the arrows form a cycle: {shown}; remove one of them", cycle=tuple(path)) from None
+            raise GraphError(f"the arrows form a cycle: {shown}; remove one of them", cycle=path)
 
     def check_columns(self, names: Iterable[str]) -> None:
         """Raise :class:`GraphError` if an arrow ends in something that is not a column."""
@@ -168,6 +161,20 @@ class Dag:
             _positions(data.get("positions", {})),
             annotations_from_json(data.get("annotations", [])),
         )
+
+
+def find_cycle(edges: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """One cycle among the arrows as the path that closes, first column again at the end; empty if there is none."""
+    arrows = set(edges)
+    after: dict[str, list[str]] = {}
+    for cause, effect in edges:
+        after.setdefault(effect, []).append(cause)
+    try:
+        graphlib.TopologicalSorter(after).prepare()
+    except graphlib.CycleError as error:
+        found: list[str] = error.args[1]
+        return tuple(found if _forward(found, arrows) else found[::-1])
+    return ()
 
 
 def _forward(path: list[str], edges: set[tuple[str, str]]) -> bool:

@@ -1,0 +1,191 @@
+"""Graph files of other tools: reading into a :class:`MixedGraph`, and writing.
+
+One module per format, each with ``read(text, line)`` and ``write(graph)``. All of them read in one pass over the
+text, on lists of their own instead of Python's stack, and name the line of what they cannot read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.errors import GraphError
+from core.graph.dag import Dag
+from core.graph.formats import bif, bnlearn, csv_table, dagitty, dot, gml, graphml, node_link, tetrad
+from core.graph.formats.mixed import ARROWS, Edge, Mark, MixedGraph, Node, Remark, broken, shown
+from core.graph.roles import Roles
+
+MAX_BYTES = 50_000_000
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of graph file and what it can hold beside nodes and arrows."""
+
+    name: str
+    title: str
+    suffixes: tuple[str, ...]
+    write: Callable[[MixedGraph], str]
+    marks: bool = False
+    latent: bool = False
+    roles: bool = False
+    positions: bool = False
+    plain: str = r"(?s).*"
+    """Names that the format's other tools read for sure, a regular expression."""
+
+
+ALL = (True, True, True, True)
+FORMATS = {
+    f.name: f
+    for f in (
+        Format("dagitty", "dagitty", (), dagitty.write, *ALL, plain=r"[^\x00-\x1f]*[^\x00-\x1f\\]"),
+        Format("dot", "DOT (Graphviz)", (".dot", ".gv"), dot.write, *ALL, plain=r"(?s).*[^\\]"),
+        Format("gml", "GML", (".gml",), gml.write, *ALL),
+        Format("graphml", "GraphML", (".graphml", ".xml"), graphml.write, *ALL),
+        Format("json", "JSON (node-link)", (".json",), node_link.write, *ALL),
+        Format("csv", "CSV (list of arrows)", (".csv", ".tsv"), csv_table.write, marks=True),
+        Format("bif", "BIF (structure)", (".bif",), bif.write, positions=True, plain=r'[^"\\\n]*'),
+        Format("bnlearn", "bnlearn model string", (".bnlearn",), bnlearn.write, plain=r"[^\s\[\]|:%]+"),
+        Format("tetrad", "Tetrad text", (".tetrad",), tetrad.write, marks=True, latent=True, plain=r"\w[\w.-]*"),
+    )
+}
+"""By the name the command line uses."""
+
+
+def read_graph(data: str | bytes, name: str = "") -> MixedGraph:
+    """The graph in a file's text, whatever its format; ``name`` is the file's name, whose suffix helps.
+
+    Raises :class:`GraphError` with ``line`` for text that is broken, not text, too large, or no graph that is known.
+    """
+    text = _decode(data)
+    text, line = _after_preamble(text)
+    suffix = Path(name).suffix.lower()
+    for known in FORMATS.values():
+        if suffix in known.suffixes:
+            return _READERS[known.name](text, line)
+    return _READERS[_sniff(text, line)](text, line)
+
+
+_READERS: dict[str, Callable[[str, int], MixedGraph]] = {
+    "dagitty": dagitty.read,
+    "legacy": dagitty.read_legacy,
+    "dot": dot.read,
+    "gml": gml.read,
+    "graphml": graphml.read,
+    "json": node_link.read,
+    "csv": csv_table.read,
+    "bif": bif.read,
+    "bnlearn": bnlearn.read,
+    "tetrad": tetrad.read,
+}
+
+
+def _decode(data: str | bytes) -> str:
+    if len(data) > MAX_BYTES:
+        raise GraphError(f"a graph file may have up to {MAX_BYTES // 1_000_000} MB; this one has {len(data):,} bytes")
+    text = data if isinstance(data, str) else _text(data)
+    text = text.removeprefix("\ufeff")
+    if "\x00" in text:
+        raise broken(text.count("\n", 0, text.index("\x00")) + 1, "this is not text: it holds zero bytes")
+    return text if "\n" in text else text.replace("\r", "\n")
+
+
+def _text(data: bytes) -> str:
+    wide = data[:2] in (b"\xff\xfe", b"\xfe\xff")
+    try:
+        return data.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = 1 if wide else data.count(b"\n", 0, error.start) + 1
+        raise broken(line, "this is not UTF-8 text; save the file as UTF-8") from None
+
+
+def _after_preamble(text: str) -> tuple[str, int]:
+    """The text behind empty lines and web addresses at its beginning, and the line it begins on."""
+    found = re.match(r"(?:[ \t]*(?:https?://\S*[ \t]*)?\r?\n)*", text)
+    end = found.end() if found else 0
+    return text[end:], text.count("\n", 0, end) + 1
+
+
+def _sniff(text: str, line: int) -> str:
+    """The format a text is in, by how it begins."""
+    bare = re.sub(r"\A(?:\s+|//[^\n]*\n|/\*.*?\*/|[#%][^\n]*\n)+", "", text, flags=re.DOTALL)
+    word = dot.sniff(bare)
+    if bare.startswith("<"):
+        return "graphml"
+    if bare.startswith("{"):
+        return "json"
+    if bare.startswith("["):
+        return "bnlearn"
+    if re.match(r"(?:(?:Creator|Version|comment)\b[^\n]*\n\s*)*graph\s*\[", bare):
+        return "gml"
+    if re.match(r"graph (nodes|edges):", bare, re.IGNORECASE):
+        return "tetrad"
+    if word and re.match(r"[^{]*\{", bare):
+        return "dot" if word in ("graph", "digraph") else "dagitty"
+    if re.match(r"(network|variable|probability)\b", bare):
+        return "bif"
+    if dagitty.is_legacy(bare):
+        return "legacy"
+    if re.match(r'(?:"[^"\n]*"|[\w.]+)\s*(?:<?->|<-|--|@|\[|\{)', bare):
+        return "dagitty"
+    if csv_table.is_table(text):
+        return "csv"
+    titles = ", ".join(f.title for f in FORMATS.values())
+    raise broken(line, f"this is not a graph in a format that is known; known are {titles}")
+
+
+def write_graph(graph: MixedGraph, format: str) -> str:
+    """The graph as text in one of :data:`FORMATS`; raises :class:`GraphError` for names no file should hold."""
+    for node in graph.nodes:
+        if re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", node.name):
+            raise GraphError(f"the name {shown(node.name)} holds a control character; rename the column first")
+    return FORMATS[format].write(graph)
+
+
+def not_held(graph: MixedGraph, format: str) -> tuple[str, ...]:
+    """What of ``graph`` the format leaves out, or writes in a way that only Espalier reads: one sentence each."""
+    kind, out = FORMATS[format], []
+    if not kind.marks and (odd := [e for e in graph.edges if e.mark != "->"]):
+        out.append(f"{kind.title} holds arrows only; left out: {_some(odd)}")
+    if not kind.latent and (latent := [shown(n.name) for n in graph.nodes if n.latent]):
+        out.append(f"{kind.title} cannot mark a node as latent: {_some(latent)}")
+    if not kind.roles and (given := [shown(n.name) for n in graph.nodes if n.roles]):
+        out.append(f"{kind.title} holds no roles; left out for {_some(given)}")
+    if kind.name == "dagitty":
+        for role, text in _IN_DAGITTY.items():
+            if given := [shown(n.name) for n in graph.nodes if role in n.roles]:
+                out.append(f"{role} columns {text}: {_some(given)}")
+    if not kind.positions and any(n.position for n in graph.nodes):
+        out.append(f"{kind.title} holds no positions")
+    if odd_names := [shown(n.name) for n in graph.nodes if not re.fullmatch(kind.plain, n.name)]:
+        out.append(f"other tools may not read these names in {kind.title}: {_some(odd_names)}")
+    return tuple(out)
+
+
+_IN_DAGITTY = {
+    "protected": "are written as exposure",
+    "admissible": "are written as adjusted",
+    "inadmissible": "have no word in dagitty; the role is left out",
+}
+
+
+def _some(things: list[Edge] | list[str]) -> str:
+    more = f" and {len(things) - 5} more" if len(things) > 5 else ""
+    return ", ".join(str(thing) for thing in things[:5]) + more
+
+
+def graph_of(dag: Dag, roles: Roles, columns: tuple[str, ...]) -> MixedGraph:
+    """A project's graph with its roles and every column as a node, ready to be written."""
+    nodes = (
+        Node(name, roles=(role,) if (role := roles.of(name)) else (), position=dag.positions.get(name))
+        for name in columns
+    )
+    return MixedGraph(tuple(nodes), tuple(Edge(cause, effect) for cause, effect in dag.edges))
+
+
+__all__ = [
+    "ARROWS", "FORMATS", "Edge", "Format", "Mark", "MixedGraph", "Node", "Remark", "graph_of", "not_held", "read_graph",
+    "write_graph",
+]  # fmt: skip

@@ -1,0 +1,58 @@
+"""A graph file in words: its nodes and edges, and everything that has to be asked before it is a causal graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.errors import GraphError
+from core.graph.formats import FORMATS, read_graph
+from core.graph.formats.mixed import MixedGraph, Node, shown
+from core.graph.formats.settle import settle
+
+
+def load_graph(path: Path) -> MixedGraph:
+    """The graph in a file; raises :class:`GraphError` naming file and line."""
+    try:
+        return read_graph(path.read_bytes(), path.name)
+    except OSError as error:
+        raise GraphError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}", **error.data) from None
+
+
+def checked(graph: MixedGraph, path: Path) -> MixedGraph:
+    """The graph itself; raises :class:`GraphError` naming one cycle and a line of it, where its arrows form one."""
+    arrows = MixedGraph(graph.nodes, tuple(e for e in graph.edges if e.mark == "->"))
+    for question in settle(arrows).questions:
+        if question.kind == "cycle":
+            text = f"{path}: line {question.line}: {question.text}; remove one of its arrows"
+            raise GraphError(text, line=question.line)
+    return graph
+
+
+def summary(graph: MixedGraph, name: str) -> str:
+    """Nodes, edges, remarks and questions, each with its line."""
+    title = FORMATS[graph.format].title
+    lines = [f"{name}: {title}, {_count(len(graph.nodes), 'node')}, {_count(len(graph.edges), 'edge')}", "", "nodes"]
+    lines += [f"  {_node(node)}" for node in graph.nodes]
+    lines += ["", "edges", *(f"  {edge}" for edge in graph.edges)]
+    if graph.remarks:
+        lines += ["", "notes", *(f"  line {r.line}: {r.text}" for r in graph.remarks)]
+    if questions := settle(graph).questions:
+        lines += ["", "to be settled when it is taken into a project"]
+        for q in questions:
+            lines.append(f"  line {q.line}: {q.text}")
+            lines += [f"    {'*' if value == q.default else '-'} {words}" for value, words in q.choices.items()]
+        if any(q.default is not None for q in questions):
+            lines.append("  (* what is proposed)")
+    return "\n".join(lines)
+
+
+def _node(node: Node) -> str:
+    more = [*(["latent"] if node.latent else []), *node.roles]
+    more += [f"at {node.position[0]:g}, {node.position[1]:g}"] if node.position else []
+    return shown(node.name) + (f"  ({', '.join(more)})" if more else "")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" + ("" if number == 1 else "s")

@@ -1,0 +1,186 @@
+"""JSON: the node-link form of networkx and D3, and Espalier's own project file or graph."""
+
+from __future__ import annotations
+
+import json
+import json.decoder
+import json.scanner
+from bisect import bisect_right
+from typing import Any
+
+from core.errors import GraphError
+from core.graph.formats.mixed import Builder, MixedGraph, Position, broken, facts_of, number, shown
+
+_ID = ("id", "name", "key", "label")
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that knows where it begins."""
+
+    at = 0
+
+
+class _Array(list[Any]):
+    """A JSON array that knows where it begins."""
+
+    at = 0
+
+
+class _Decoder(json.JSONDecoder):
+    """The standard library's decoder in Python, whose objects and arrays know where they begin."""
+
+    def __init__(self) -> None:
+        super().__init__(parse_constant=_no_constant)
+        self.parse_object = _placed(json.decoder.JSONObject, _Object)  # type: ignore[attr-defined]
+        self.parse_array = _placed(json.decoder.JSONArray, _Array)  # type: ignore[attr-defined]
+        self.scan_once = json.scanner.py_make_scanner(self)  # type: ignore[attr-defined]
+
+
+def _placed(parse: Any, kind: Any) -> Any:
+    def parse_placed(start: tuple[str, int], *more: Any) -> tuple[Any, int]:
+        value, end = parse(start, *more)
+        made = kind(value)
+        made.at = start[1] - 1
+        return made, end
+
+    return parse_placed
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not a number that JSON may hold")
+
+
+class _Lines:
+    """The line of a place in the text."""
+
+    def __init__(self, text: str, first: int) -> None:
+        self.first = first
+        self.breaks = [i for i, c in enumerate(text) if c == "\n"]
+
+    def of(self, value: Any) -> int:
+        """The line ``value`` begins on."""
+        return self.first + bisect_right(self.breaks, getattr(value, "at", 0))
+
+
+def read(text: str, line: int = 1) -> MixedGraph:
+    """Node-link JSON, an Espalier project, or the graph of one; raises :class:`GraphError`."""
+    try:
+        data = _Decoder().decode(text)
+    except json.JSONDecodeError as error:
+        raise broken(line + error.lineno - 1, f"this is not JSON: {error.msg}") from None
+    except (RecursionError, ValueError) as error:
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise broken(line, f"this is not JSON that can be read: {what}") from None
+    lines = _Lines(text, line)
+    builder = Builder("json")
+    if not isinstance(data, dict):
+        raise broken(line, "the JSON must be one object, with nodes and edges")
+    if str(data.get("format", "")).startswith("espalier-project/"):
+        _project(data, lines, builder)
+    elif "nodes" in data:
+        _node_link(data, lines, builder)
+    elif "edges" in data:
+        _own(data, lines, builder)
+    else:
+        raise broken(line, "the JSON object has no nodes and no edges")
+    return builder.done()
+
+
+def _list(data: Any, key: str, lines: _Lines) -> list[Any]:
+    found = data.get(key, [])
+    if not isinstance(found, list):
+        raise broken(lines.of(data), f"{key} must be a list")
+    return found
+
+
+def _project(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
+    """The graph and the roles of a project file."""
+    roles: dict[str, list[str]] = {}
+    found = data.get("roles", {})
+    for role, names in found.items() if isinstance(found, dict) else ():
+        for name in names if isinstance(names, list) else ():
+            roles.setdefault(str(name), []).append(str(role))
+    for column in _list(data, "schema", lines):
+        if not isinstance(column, dict) or not isinstance(column.get("name"), str):
+            raise broken(lines.of(column), "a column of the schema has no name")
+        name = column["name"]
+        builder.node(name, lines.of(column), roles=tuple(roles.get(name, ())))
+    _own(data.get("dag", {}), lines, builder)
+
+
+def _own(data: Any, lines: _Lines, builder: Builder) -> None:
+    """``{"edges": [["cause", "effect"]], "positions": {…}}``"""
+    if not isinstance(data, dict):
+        raise broken(lines.of(data), "dag must be an object with edges")
+    for edge in _list(data, "edges", lines):
+        if not (isinstance(edge, list) and len(edge) == 2 and all(isinstance(x, str) for x in edge)):
+            raise broken(lines.of(edge), "an edge must be [cause, effect], two names")
+        builder.edge(edge[0], "->", edge[1], lines.of(edge))
+    positions = data.get("positions", {})
+    for name, xy in positions.items() if isinstance(positions, dict) else ():
+        if name in builder.nodes and (place := _position(xy)):
+            builder.node(name, lines.of(xy), position=place)
+
+
+def _position(value: Any) -> Position | None:
+    if not isinstance(value, list) or len(value) != 2 or any(isinstance(v, bool) for v in value):
+        return None
+    x, y = (number(str(v)) for v in value)
+    return None if x is None or y is None else (x, y)
+
+
+def _node_link(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
+    directed = data.get("directed", False) is True
+    for node in _list(data, "nodes", lines):
+        where = lines.of(node)
+        if not isinstance(node, dict):
+            raise broken(lines.of(data), "each of the nodes must be an object with an id")
+        key = next((k for k in _ID if isinstance(node.get(k), str | int) and not isinstance(node[k], bool)), None)
+        if key is None:
+            raise broken(where, "this node has no id")
+        name = str(node[key])
+        if name in builder.nodes:
+            raise broken(where, f"a second node has the id {shown(name)}")
+        _take_node(name, {k: v for k, v in node.items() if k != key}, where, builder)
+    for edge in _list(data, "edges" if "edges" in data else "links", lines):
+        if not isinstance(edge, dict):
+            raise broken(lines.of(data), "each of the edges must be an object with source and target")
+        where = lines.of(edge)
+        ends = [edge.get(side) for side in ("source", "target")]
+        for side, end in zip(("source", "target"), ends, strict=True):
+            if str(end) not in builder.nodes or isinstance(end, bool):
+                raise broken(where, f"the edge's {side} {shown(str(end))} is not the id of a node")
+        builder.edge(str(ends[0]), str(edge.get("mark", "->" if directed else "--")), str(ends[1]), where)
+        for key in edge.keys() - {"source", "target", "mark", "key", "id"}:
+            builder.unused(f"the attribute {shown(key)} of an edge", where)
+    builder.use_labels()
+
+
+def _take_node(name: str, found: dict[str, Any], where: int, builder: Builder) -> None:
+    place = _position(found.pop("position", found.pop("pos", None)))
+    place = place or _position([found.get("x"), found.get("y")])
+    if place and "x" in found:
+        del found["x"], found["y"]
+    if isinstance(roles := found.pop("roles", None), list):
+        found["role"] = " ".join(str(role) for role in roles)
+    label = found.pop("label", found.pop("name", ""))
+    facts = facts_of({**found, "label": label}, where, builder)
+    builder.node(name, where, **facts, **({"position": place} if place else {}))
+
+
+def write(graph: MixedGraph) -> str:
+    """Node-link JSON as networkx writes it; what it has no word for (mark, latent, role, position) are further keys."""
+    nodes = []
+    for node in graph.nodes:
+        out: dict[str, Any] = {"id": node.name}
+        out |= {"latent": True} if node.latent else {}
+        out |= {"role": " ".join(node.roles)} if node.roles else {}
+        nodes.append(out | ({"position": list(node.position)} if node.position else {}))
+    edges = [
+        {"source": e.left, "target": e.right} | ({} if e.mark == "->" else {"mark": e.mark}) for e in graph.edges
+    ]  # fmt: skip
+    head = {"directed": True, "multigraph": False, "graph": {}}
+    try:
+        return json.dumps({**head, "nodes": nodes, "edges": edges}, indent=1, ensure_ascii=False) + "\n"
+    except ValueError as error:
+        raise GraphError(str(error)) from None

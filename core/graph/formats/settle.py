@@ -1,0 +1,346 @@
+"""From a mixed graph to a :class:`~core.graph.dag.Dag`: what has to be asked, and what each answer does.
+
+Nothing is decided in silence. A thing that a DAG cannot hold, or a name that is not a column, is a question with its
+line, its choices and, where there is a natural one, a default; what was done is told in sentences.
+"""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal
+
+from core.errors import GraphError
+from core.graph.dag import Dag, find_cycle
+from core.graph.formats.mixed import Edge, MixedGraph, Node, shown
+from core.graph.roles import Roles
+
+Kind = Literal["matrix", "latent", "column", "undirected", "partly directed", "bidirected", "cycle", "role"]
+MARGINALISE, DROP, NOTE = "marginalise", "drop", "note"
+LIMIT = 100_000
+"""Arrows that marginalising one latent node may add at most."""
+_SUGGESTED_FOR = 200
+_GUESS = {"outcome": "outcome", "protected": "protected", "admissible": "admissible", "inadmissible": "inadmissible"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something the file does not settle. ``choices`` maps each possible answer to its words; ``default`` None: ask."""
+
+    key: str
+    kind: Kind
+    line: int
+    text: str
+    choices: Mapping[str, str]
+    default: str | None = None
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What the answers make of a graph. ``dag`` is None while a question is open or answers clash (``clashes``)."""
+
+    questions: tuple[Question, ...]
+    open: tuple[Question, ...]
+    clashes: tuple[str, ...] = ()
+    dag: Dag | None = None
+    roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    told: tuple[str, ...] = ()
+
+
+class _Asking:
+    """The questions so far and the answer that counts for each."""
+
+    def __init__(self, answers: Mapping[str, str]) -> None:
+        self.answers = answers
+        self.questions: list[Question] = []
+        self.open: list[Question] = []
+        self.told: list[str] = []
+
+    def ask(self, question: Question) -> str | None:
+        """The answer: the one given, if it is a choice, or the default."""
+        self.questions.append(question)
+        answer = self.answers.get(question.key, question.default)
+        if answer not in question.choices:
+            answer = question.default
+        if answer is None:
+            self.open.append(question)
+        return answer
+
+
+def settle(
+    graph: MixedGraph, columns: Iterable[str] | None = None, answers: Mapping[str, str] | None = None
+) -> Settled:
+    """Ask what has to be asked of ``graph``, and make the DAG if all of it is answered.
+
+    ``columns`` are the table's (None: every node may stay); ``answers`` map keys of questions to choices. Questions
+    about cycles come only when the direction of every edge is known. Raises :class:`GraphError` where marginalising
+    would add more than :data:`LIMIT` arrows.
+    """
+    asking = _Asking(answers or {})
+    known = None if columns is None else tuple(columns)
+    edges = list(graph.edges)
+    if graph.is_matrix and _matrix(graph, asking) == "column":
+        edges = [Edge(e.right, e.left, e.mark, e.line) if e.mark == "->" else e for e in edges]
+    called = _fates(graph, known, asking)
+    kept = [e for e in edges if called[e.left] != DROP and called[e.right] != DROP]
+    if gone := len(edges) - len(kept):
+        asking.told.append(f"edges that went with nodes left out: {gone}")
+    arrows, confounded = _directions(kept, asking)
+    if not asking.open:
+        arrows = _without_cycles(arrows, asking)
+    roles = _roles(graph, called, asking)
+    clashes = _clashes(called)
+    if asking.open or clashes:
+        return Settled(tuple(asking.questions), tuple(asking.open), clashes)
+    hidden = [name for name, fate in called.items() if fate == MARGINALISE]
+    pairs, groups = _marginalised([(e.left, e.right) for e in arrows], confounded, hidden, asking)
+    names = {name: fate for name, fate in called.items() if fate not in (MARGINALISE, DROP)}
+    dag = Dag(
+        tuple((names[a], names[b]) for a, b in pairs),
+        _notes(groups, names),
+        {names[n.name]: n.position for n in graph.nodes if n.name in names and n.position is not None},
+    )
+    return Settled(tuple(asking.questions), (), (), dag, roles, tuple(asking.told))
+
+
+def _matrix(graph: MixedGraph, asking: _Asking) -> str | None:
+    first = min((e.line for e in graph.edges), default=1)
+    question = Question(
+        "matrix", "matrix", first,
+        "an adjacency matrix does not say which way its arrows go",
+        {
+            "row": "from the row to the column, as in bnlearn, networkx and dagitty",
+            "column": "from the column to the row, as in LiNGAM and pcalg",
+        },
+        "row",
+    )  # fmt: skip
+    return asking.ask(question)
+
+
+def _fates(graph: MixedGraph, columns: tuple[str, ...] | None, asking: _Asking) -> dict[str, str]:
+    """For each node the column it is, or that it is marginalised or dropped."""
+    fates: dict[str, str] = {}
+    free = _Free(columns or (), {n.name for n in graph.nodes if not n.latent})
+    for node in graph.nodes:
+        inside = columns is None or node.name in free.all
+        if inside and not node.latent:
+            fates[node.name] = node.name
+            continue
+        question = _latent(node, columns, free) if node.latent else _unknown(node, free)
+        answer = asking.ask(question) or DROP
+        fates[node.name] = answer.removeprefix("column:")
+        if answer == DROP:
+            asking.told.append(f"{shown(node.name)} is left out, with its edges")
+        elif answer != f"column:{node.name}" and answer != MARGINALISE:
+            asking.told.append(f"{shown(node.name)} is the column {shown(fates[node.name])}")
+    return fates
+
+
+class _Free:
+    """Columns that no node has by its own name, and which of them a name may mean."""
+
+    def __init__(self, columns: tuple[str, ...], taken: set[str]) -> None:
+        self.all = set(columns)
+        self.columns = [c for c in columns if c not in taken]
+        self._by_fold: dict[str, str] = {}
+        for column in self.columns:
+            self._by_fold.setdefault(_fold(column), column)
+        self._searched = 0
+
+    def like(self, *names: str) -> list[str]:
+        """Columns that ``names`` may mean, the likeliest first."""
+        found = [self._by_fold[f] for f in map(_fold, filter(None, names)) if f in self._by_fold]
+        if not found and self._searched < _SUGGESTED_FOR:
+            self._searched += 1
+            for name in filter(None, names):
+                close = difflib.get_close_matches(_fold(name)[:200], list(self._by_fold), 3, 0.75)
+                found += [self._by_fold[f] for f in close]
+        return list(dict.fromkeys(found))
+
+
+def _fold(name: str) -> str:
+    """A name without case, blanks, marks between words, or ways to write a letter."""
+    text = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(c for c in text if c.isalnum()) or text
+
+
+_HIDE = {
+    MARGINALISE: "marginalise it: its causes become causes of its effects, which share an unmeasured cause",
+    DROP: "leave it out, with its edges",
+}
+
+
+def _latent(node: Node, columns: tuple[str, ...] | None, free: _Free) -> Question:
+    choices = dict(_HIDE)
+    if columns is None or node.name in free.all:
+        choices[f"column:{node.name}"] = (
+            f"keep it as the column {shown(node.name)}" if columns else "keep it as a column"
+        )
+    text = f"{shown(node.name)} is latent: it was not measured"
+    return Question(f"node:{node.name}", "latent", node.line, text, choices, MARGINALISE)
+
+
+def _unknown(node: Node, free: _Free) -> Question:
+    like = free.like(node.name, node.label)
+    rest = [c for c in free.columns if c not in like]
+    choices = {f"column:{c}": f"it is the column {shown(c)}" for c in (*like, *rest)}
+    label = f" (labelled {shown(node.label)})" if node.label and node.label != node.name else ""
+    default = f"column:{like[0]}" if like else MARGINALISE
+    text = f"{shown(node.name)}{label} is not a column of the table"
+    return Question(f"node:{node.name}", "column", node.line, text, {**choices, **_HIDE}, default)
+
+
+def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tuple[str, str]]]:
+    """Arrows, and pairs with an unmeasured common cause."""
+    arrows: dict[tuple[str, str], Edge] = {}
+    confounded: list[tuple[str, str]] = []
+    for number, edge in enumerate(edges):
+        answer: str | None = "->"
+        if edge.mark != "->":
+            answer = asking.ask(_direction(edge, number))
+        ends = (edge.right, edge.left) if answer == "<-" else (edge.left, edge.right)
+        if answer in ("->", "<-"):
+            if ends in arrows:
+                asking.told.append(f"{edge} (line {edge.line}) is the arrow of line {arrows[ends].line}")
+            arrows.setdefault(ends, Edge(*ends, "->", edge.line))
+        elif answer == NOTE:
+            confounded.append(ends)
+            asking.told.append(f"{edge} (line {edge.line}) is kept as a note on both: an unmeasured cause is shared")
+        elif answer == DROP:
+            asking.told.append(f"{edge} (line {edge.line}) is left out")
+        if answer in ("->", "<-") and edge.mark != "->":
+            asking.told.append(f"{edge} (line {edge.line}) is taken as {shown(ends[0])} → {shown(ends[1])}")
+    return list(arrows.values()), confounded
+
+
+def _direction(edge: Edge, number: int) -> Question:
+    forth, back = f"{shown(edge.left)} → {shown(edge.right)}", f"{shown(edge.right)} → {shown(edge.left)}"
+    key = f"edge:{number}:{edge.left}:{edge.right}"
+    share = {NOTE: "a note on both: they share an unmeasured cause"}
+    out = {DROP: "leave it out"}
+    if edge.mark == "<->":
+        text = f"{edge} says that an unmeasured cause is shared, which an arrow cannot"
+        return Question(key, "bidirected", edge.line, text, {**share, "->": forth, "<-": back, **out}, NOTE)
+    if edge.mark == "o->":
+        text = f"{edge} is an arrow or a shared unmeasured cause"
+        return Question(key, "partly directed", edge.line, text, {"->": forth, **share, **out})
+    if edge.mark == "o-o":
+        text = f"{edge} has no direction, and may be a shared unmeasured cause"
+        return Question(key, "undirected", edge.line, text, {"->": forth, "<-": back, **share, **out})
+    return Question(key, "undirected", edge.line, f"{edge} has no direction", {"->": forth, "<-": back, **out})
+
+
+def _without_cycles(arrows: list[Edge], asking: _Asking) -> list[Edge]:
+    """The arrows without those that were named to break a cycle; stops at the first cycle that is still open."""
+    by_ends = {(e.left, e.right): e for e in arrows}
+    while path := find_cycle(by_ends):
+        ring = [by_ends[ends] for ends in pairwise(path)]
+        choices = {f"{e.left}\n{e.right}": f"leave out {e} (line {e.line})" for e in ring}
+        text = "the arrows form a cycle: " + " → ".join(shown(name) for name in path)
+        if len(path) == 2:
+            text = f"{shown(path[0])} cannot be its own cause"
+        last = max(ring, key=lambda e: e.line)
+        default = next(iter(choices)) if len(choices) == 1 else None
+        answer = asking.ask(Question("cycle:" + "\n".join(sorted(choices)), "cycle", last.line, text, choices, default))
+        if answer is None:
+            break
+        gone = next(e for e in ring if f"{e.left}\n{e.right}" == answer)
+        del by_ends[gone.left, gone.right]
+        asking.told.append(f"{gone} (line {gone.line}) is left out, as it closes a cycle")
+    return list(by_ends.values())
+
+
+def _roles(graph: MixedGraph, called: Mapping[str, str], asking: _Asking) -> dict[str, tuple[str, ...]]:
+    """Columns by the role they are to have."""
+    out: dict[str, tuple[str, ...]] = {}
+    given: dict[str, list[Node]] = {}
+    for node in graph.nodes:
+        for role in node.roles:
+            if called[node.name] not in (MARGINALISE, DROP):
+                given.setdefault(role, []).append(node)
+    for role, nodes in given.items():
+        names = ", ".join(shown(n.name) for n in nodes[:8]) + (" …" if len(nodes) > 8 else "")
+        choices = {known: f"make it {known}" for known, _ in Roles().items()} | {"none": "no role"}
+        text = f"the file calls {names} {role}"
+        answer = asking.ask(Question(f"role:{role}", "role", nodes[0].line, text, choices, _GUESS.get(role, "none")))
+        if answer and answer != "none":
+            columns = (called[n.name] for n in nodes)
+            taken = {c for cols in out.values() for c in cols}
+            out[answer] = (*out.get(answer, ()), *(c for c in columns if c not in taken))
+        else:
+            asking.told.append(f"{names}: called {role} in the file; no role is given")
+    return out
+
+
+def _clashes(called: Mapping[str, str]) -> tuple[str, ...]:
+    taken: dict[str, list[str]] = {}
+    for name, column in called.items():
+        if column not in (MARGINALISE, DROP):
+            taken.setdefault(column, []).append(name)
+    return tuple(
+        f"{' and '.join(map(shown, names))} cannot all be the column {shown(column)}; choose another for one of them"
+        for column, names in taken.items()
+        if len(names) > 1
+    )
+
+
+def _marginalised(
+    pairs: list[tuple[str, str]], confounded: list[tuple[str, str]], hidden: list[str], asking: _Asking
+) -> tuple[list[tuple[str, str]], list[set[str]]]:
+    """The latent projection: arrows through hidden nodes, and groups that share an unmeasured cause.
+
+    Hidden nodes go one by one (Verma 1993, "Graphical aspects of causal models"): causes of one become causes of its
+    effects, its effects are confounded, and whoever was confounded with it is confounded with its effects. A group is
+    confounded in all its pairs.
+    """
+    causes: dict[str, dict[str, None]] = {}
+    effects: dict[str, dict[str, None]] = {}
+    for cause, effect in pairs:
+        effects.setdefault(cause, {})[effect] = None
+        causes.setdefault(effect, {})[cause] = None
+    groups = [set(pair) for pair in confounded]
+    for name in hidden:
+        before, after = causes.pop(name, {}), effects.pop(name, {})
+        if len(before) * len(after) > LIMIT:
+            added = f"{len(before) * len(after):,} arrows"
+            raise GraphError(f"marginalising {shown(name)} would add {added}; leave it out instead", node=name)
+        for cause in before:
+            effects[cause].pop(name)
+            effects[cause] |= after
+        for effect in after:
+            causes[effect].pop(name)
+            causes[effect] |= before
+        groups = [(group - {name}) | set(after) if name in group else group for group in groups]
+        groups.append(set(after))
+        asking.told.append(_hidden_told(name, list(before), list(after)))
+    left = dict.fromkeys((cause, effect) for cause, found in effects.items() for effect in found)
+    in_order = dict.fromkeys([*(pair for pair in pairs if pair in left), *left])
+    return list(in_order), [group for group in groups if len(group) > 1]
+
+
+def _hidden_told(name: str, before: list[str], after: list[str]) -> str:
+    text = f"{shown(name)} is marginalised"
+    if before and after:
+        text += f": {_list(before)} → {_list(after)}"
+    return text + (f"; {_list(after)} share an unmeasured cause" if len(after) > 1 else "")
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(map(shown, names[:6])) + (" …" if len(names) > 6 else "")
+
+
+def _notes(groups: list[set[str]], names: Mapping[str, str]) -> dict[str, str]:
+    """For each column the note that says with which others it shares an unmeasured cause."""
+    order = {column: i for i, column in enumerate(names.values())}
+    sharing: dict[str, set[str]] = {}
+    for group in groups:
+        for name in group & names.keys():
+            sharing.setdefault(names[name], set()).update(names[other] for other in group & names.keys() - {name})
+    return {
+        column: f"shares an unmeasured cause with {', '.join(sorted(others, key=order.__getitem__))}"
+        for column, others in sharing.items()
+        if others
+    }
