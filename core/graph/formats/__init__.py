@@ -32,6 +32,7 @@ class Format:
     latent: bool = False
     roles: bool = False
     positions: bool = False
+    annotations: bool = False
     plain: str = r"(?s).*"
     """Names that the format's other tools read for sure, a regular expression."""
 
@@ -44,7 +45,7 @@ FORMATS = {
         Format("dot", "DOT (Graphviz)", (".dot", ".gv"), dot.write, *ALL, plain=r"(?s).*[^\\]"),
         Format("gml", "GML", (".gml",), gml.write, *ALL),
         Format("graphml", "GraphML", (".graphml", ".xml"), graphml.write, *ALL),
-        Format("json", "JSON (node-link)", (".json",), node_link.write, *ALL),
+        Format("json", "JSON (node-link)", (".json",), node_link.write, *ALL, annotations=True),
         Format("csv", "CSV (list of arrows)", (".csv", ".tsv"), csv_table.write, marks=True),
         Format("bif", "BIF (structure)", (".bif",), bif.write, positions=True, plain=r'[^"\\\n]*'),
         Format("bnlearn", "bnlearn model string", (".bnlearn",), bnlearn.write, plain=r"[^\s\[\]|:%]+"),
@@ -159,6 +160,8 @@ def not_held(graph: MixedGraph, format: str) -> tuple[str, ...]:
                 out.append(f"{role} columns {text}: {_some(given)}")
     if not kind.positions and any(n.position for n in graph.nodes):
         out.append(f"{kind.title} holds no positions")
+    if not kind.annotations and (any(n.said for n in graph.nodes) or any(e.said for e in graph.edges)):
+        out.append(f"{kind.title} holds no annotations (note, belief, source, may break elsewhere); JSON does")
     if odd_names := [shown(n.name) for n in graph.nodes if not re.fullmatch(kind.plain, n.name)]:
         out.append(f"other tools may not read these names in {kind.title}: {_some(odd_names)}")
     return tuple(out)
@@ -179,10 +182,15 @@ def _some(things: list[Edge] | list[str]) -> str:
 def graph_of(dag: Dag, roles: Roles, columns: tuple[str, ...]) -> MixedGraph:
     """A project's graph with its roles and every column as a node, ready to be written."""
     nodes = (
-        Node(name, roles=(role,) if (role := roles.of(name)) else (), position=dag.positions.get(name))
+        Node(
+            name,
+            roles=(role,) if (role := roles.of(name)) else (),
+            position=dag.positions.get(name),
+            said=dag.annotation(name),
+        )
         for name in columns
     )
-    return MixedGraph(tuple(nodes), tuple(Edge(cause, effect) for cause, effect in dag.edges))
+    return MixedGraph(tuple(nodes), tuple(Edge(*pair, said=dag.annotation(*pair)) for pair in dag.edges))
 
 
 __all__ = [

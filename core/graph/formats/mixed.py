@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from core.errors import GraphError
+from core.graph.annotations import Annotation
 
 Mark = Literal["->", "<->", "--", "o->", "o-o", "o--"]
 """How an edge meets its ends, as in MAGs and PAGs: an arrowhead, a tail (-), or a circle (o) where it is not known."""
 
+NOTHING = Annotation()
 Position = tuple[float, float]
 MARKS: tuple[str, ...] = get_args(Mark)
 SYMMETRIC = ("<->", "--", "o-o")
@@ -32,6 +34,7 @@ class Node:
     roles: tuple[str, ...] = ()
     position: Position | None = None
     label: str = ""
+    said: Annotation = NOTHING
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class Edge:
     right: str
     mark: Mark = "->"
     line: int = field(default=0, compare=False)
+    said: Annotation = NOTHING
 
     def __str__(self) -> str:
         return f"{shown(self.left)} {ARROWS[self.mark]} {shown(self.right)}"
@@ -120,7 +124,7 @@ class Builder:
             roles = tuple(dict.fromkeys((*known.roles, *facts.pop("roles", ()))))
             self.nodes[name] = replace(known, roles=roles, **{k: v for k, v in facts.items() if v})
 
-    def edge(self, left: str, mark: str, right: str, line: int) -> None:
+    def edge(self, left: str, mark: str, right: str, line: int, said: Annotation = NOTHING) -> None:
         """An edge; its ends become nodes if they are not. ``<-``, ``<-o`` and ``--o`` are turned round."""
         for name in (left, right):
             if name not in self.nodes:
@@ -129,7 +133,7 @@ class Builder:
             left, right, mark = right, left, _TURNED[mark]
         if mark not in MARKS:
             raise broken(line, f"{shown(mark)} is not an edge; use one of {' '.join(MARKS)}")
-        edge = Edge(left, right, mark, line)  # type: ignore[arg-type]
+        edge = Edge(left, right, mark, line, said)  # type: ignore[arg-type]
         ends = (left, right) if mark not in SYMMETRIC or left <= right else (right, left)
         if (*ends, mark) in self.edges:
             self._again.setdefault(self.edges[*ends, mark], []).append(line)

@@ -9,6 +9,7 @@ from bisect import bisect_right
 from typing import Any
 
 from core.errors import GraphError
+from core.graph.annotations import Annotation, annotations_from_json
 from core.graph.formats.mixed import Builder, MixedGraph, Position, broken, facts_of, number, shown
 
 _ID = ("id", "name", "key", "label")
@@ -112,14 +113,42 @@ def _own(data: Any, lines: _Lines, builder: Builder) -> None:
     """``{"edges": [["cause", "effect"]], "positions": {…}}``"""
     if not isinstance(data, dict):
         raise broken(lines.of(data), "dag must be an object with edges")
+    said = _annotations(data, lines)
     for edge in _list(data, "edges", lines):
         if not (isinstance(edge, list) and len(edge) == 2 and all(isinstance(x, str) for x in edge)):
             raise broken(lines.of(edge), "an edge must be [cause, effect], two names")
-        builder.edge(edge[0], "->", edge[1], lines.of(edge))
+        builder.edge(edge[0], "->", edge[1], lines.of(edge), said.get((edge[0], edge[1]), Annotation()))
+    for of, what in said.items():
+        if of[0] in builder.nodes and len(of) == 1:
+            builder.node(of[0], 0, said=what)
+        elif of not in {(a, b) for a, b, _ in builder.edges}:
+            builder.unused("an annotation of what is not in the graph", lines.of(data))
     positions = data.get("positions", {})
     for name, xy in positions.items() if isinstance(positions, dict) else ():
         if name in builder.nodes and (place := _position(xy)):
             builder.node(name, lines.of(xy), position=place)
+
+
+def _annotations(data: Any, lines: _Lines) -> dict[tuple[str, ...], Annotation]:
+    """The annotations of a project's graph; notes of the older kind are annotations of their column."""
+    try:
+        said = annotations_from_json(data.get("annotations", []))
+    except GraphError as error:
+        raise broken(lines.of(data.get("annotations")), str(error)) from None
+    notes = data.get("notes", {})
+    for name, note in notes.items() if isinstance(notes, dict) else ():
+        if (name,) not in said and isinstance(note, str):
+            said[name,] = _annotation({"note": note}, lines.of(notes))
+    return said
+
+
+def _annotation(value: Any, where: int) -> Annotation:
+    if not isinstance(value, dict) or value.keys() - {"note", "belief", "source", "may_break"}:
+        raise broken(where, "an annotation must be an object with note, belief, source and may_break")
+    try:
+        return Annotation(**value)
+    except GraphError as error:
+        raise broken(where, str(error)) from None
 
 
 def _position(value: Any) -> Position | None:
@@ -150,8 +179,9 @@ def _node_link(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
         for side, end in zip(("source", "target"), ends, strict=True):
             if str(end) not in builder.nodes or isinstance(end, bool):
                 raise broken(where, f"the edge's {side} {shown(str(end))} is not the id of a node")
-        builder.edge(str(ends[0]), str(edge.get("mark", "->" if directed else "--")), str(ends[1]), where)
-        for key in edge.keys() - {"source", "target", "mark", "key", "id"}:
+        said = _annotation(edge.get("annotation", {}), where)
+        builder.edge(str(ends[0]), str(edge.get("mark", "->" if directed else "--")), str(ends[1]), where, said)
+        for key in edge.keys() - {"source", "target", "mark", "key", "id", "annotation"}:
             builder.unused(f"the attribute {shown(key)} of an edge", where)
     builder.use_labels()
 
@@ -163,22 +193,27 @@ def _take_node(name: str, found: dict[str, Any], where: int, builder: Builder) -
         del found["x"], found["y"]
     if isinstance(roles := found.pop("roles", None), list):
         found["role"] = " ".join(str(role) for role in roles)
+    said = _annotation(found.pop("annotation", {}), where)
     label = found.pop("label", found.pop("name", ""))
     facts = facts_of({**found, "label": label}, where, builder)
-    builder.node(name, where, **facts, **({"position": place} if place else {}))
+    builder.node(name, where, said=said, **facts, **({"position": place} if place else {}))
 
 
 def write(graph: MixedGraph) -> str:
-    """Node-link JSON as networkx writes it; what it has no word for (mark, latent, role, position) are further keys."""
+    """Node-link JSON as networkx writes it; what it has no word for (mark, latent, role, position, annotation) are
+    further keys.
+    """
     nodes = []
     for node in graph.nodes:
         out: dict[str, Any] = {"id": node.name}
         out |= {"latent": True} if node.latent else {}
         out |= {"role": " ".join(node.roles)} if node.roles else {}
-        nodes.append(out | ({"position": list(node.position)} if node.position else {}))
-    edges = [
-        {"source": e.left, "target": e.right} | ({} if e.mark == "->" else {"mark": e.mark}) for e in graph.edges
-    ]  # fmt: skip
+        out |= {"position": list(node.position)} if node.position else {}
+        nodes.append(out | ({"annotation": node.said.to_json()} if node.said else {}))
+    edges = []
+    for edge in graph.edges:
+        out = {"source": edge.left, "target": edge.right} | ({} if edge.mark == "->" else {"mark": edge.mark})
+        edges.append(out | ({"annotation": edge.said.to_json()} if edge.said else {}))
     head = {"directed": True, "multigraph": False, "graph": {}}
     try:
         return json.dumps({**head, "nodes": nodes, "edges": edges}, indent=1, ensure_ascii=False) + "\n"

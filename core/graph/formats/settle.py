@@ -9,11 +9,12 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Literal
 
 from core.errors import GraphError
+from core.graph.annotations import MOST, Annotation
 from core.graph.dag import Dag, find_cycle
 from core.graph.formats.mixed import Edge, MixedGraph, Node, shown
 from core.graph.roles import Roles
@@ -83,7 +84,7 @@ def settle(
     known = None if columns is None else tuple(columns)
     edges = list(graph.edges)
     if graph.is_matrix and _matrix(graph, asking) == "column":
-        edges = [Edge(e.right, e.left, e.mark, e.line) if e.mark == "->" else e for e in edges]
+        edges = [replace(e, left=e.right, right=e.left) if e.mark == "->" else e for e in edges]
     called = _fates(graph, known, asking)
     kept = [e for e in edges if called[e.left] != DROP and called[e.right] != DROP]
     if gone := len(edges) - len(kept):
@@ -98,11 +99,18 @@ def settle(
     hidden = [name for name, fate in called.items() if fate == MARGINALISE]
     pairs, groups = _marginalised([(e.left, e.right) for e in arrows], confounded, hidden, asking)
     names = {name: fate for name, fate in called.items() if fate not in (MARGINALISE, DROP)}
+    nodes, drawn = [n for n in graph.nodes if n.name in names], set(pairs)
     dag = Dag(
         tuple((names[a], names[b]) for a, b in pairs),
-        _notes(groups, names),
-        {names[n.name]: n.position for n in graph.nodes if n.name in names and n.position is not None},
+        positions={names[n.name]: n.position for n in nodes if n.position is not None},
+        annotations={
+            **_annotated(nodes, groups, names),
+            **{(names[e.left], names[e.right]): e.said for e in arrows if e.said and (e.left, e.right) in drawn},
+        },
     )
+    unsaid = [shown(n.name) for n in graph.nodes if n.said and n.name not in names]
+    unsaid += [str(e) for e in edges if e.said and not {(e.left, e.right), (e.right, e.left)} & drawn]
+    asking.told += [f"what was said of {thing} goes with it" for thing in unsaid]
     return Settled(tuple(asking.questions), (), (), dag, roles, tuple(asking.told))
 
 
@@ -205,7 +213,7 @@ def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tu
         if answer in ("->", "<-"):
             if ends in arrows:
                 asking.told.append(f"{edge} (line {edge.line}) is the arrow of line {arrows[ends].line}")
-            arrows.setdefault(ends, Edge(*ends, "->", edge.line))
+            arrows.setdefault(ends, Edge(*ends, "->", edge.line, edge.said))
         elif answer == NOTE:
             confounded.append(ends)
             asking.told.append(f"{edge} (line {edge.line}) is kept as a note on both: an unmeasured cause is shared")
@@ -332,15 +340,20 @@ def _list(names: list[str]) -> str:
     return ", ".join(map(shown, names[:6])) + (" …" if len(names) > 6 else "")
 
 
-def _notes(groups: list[set[str]], names: Mapping[str, str]) -> dict[str, str]:
-    """For each column the note that says with which others it shares an unmeasured cause."""
+def _annotated(
+    nodes: list[Node], groups: list[set[str]], names: Mapping[str, str]
+) -> dict[tuple[str, ...], Annotation]:
+    """What is said of each column, with a note of those it shares an unmeasured cause with."""
     order = {column: i for i, column in enumerate(names.values())}
     sharing: dict[str, set[str]] = {}
     for group in groups:
         for name in group & names.keys():
-            sharing.setdefault(names[name], set()).update(names[other] for other in group & names.keys() - {name})
-    return {
-        column: f"shares an unmeasured cause with {', '.join(sorted(others, key=order.__getitem__))}"
-        for column, others in sharing.items()
-        if others
-    }
+            sharing.setdefault(name, set()).update(names[other] for other in group & names.keys() - {name})
+    out: dict[tuple[str, ...], Annotation] = {}
+    for node in nodes:
+        note, others = node.said.note, sorted(sharing.get(node.name, ()), key=order.__getitem__)
+        if others:
+            note += ("; " if note else "") + f"shares an unmeasured cause with {', '.join(others)}"
+        if said := replace(node.said, note=note[:MOST]):
+            out[names[node.name],] = said
+    return out

@@ -166,7 +166,7 @@ HOSTILE = {
     "a long row": "Graph Nodes:\na\n\nGraph Edges:\n1. " + "a " * DEEP,
     "a long legacy row": "A 1 @1,1\n\nA " + "b " * DEEP,
     "a long number": '{"nodes": [], "x": ' + "9" * DEEP + "}",
-    "many pairs": "digraph {{" + " ".join(f"x{i}" for i in range(1500)) + "} -> {" + " ".join(map(str, range(1500))) + "}}",
+    "many pairs": "dag {{" + " ".join(f"x{i}" for i in range(1500)) + "} -> {" + " ".join(map(str, range(1500))) + "}}",
     "entities": '<!DOCTYPE x [<!ENTITY a "' + "b" * 99 + '"><!ENTITY c "&a;&a;">]><graphml>&c;</graphml>',
 }  # fmt: skip
 

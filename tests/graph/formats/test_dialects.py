@@ -59,7 +59,9 @@ SAME = {
     "html": "digraph { a [label=<<b>x</b>>]; a -> <b> }",
 }
 WANTED = {
-    "chains and all marks": ["A -> B", "C -> B", "C <-> D", "D -- E", "E o-> F", "F o-o A", "B o-> G", "A o-- G", "H o-- A"],
+    "chains and all marks": [
+        "A -> B", "C -> B", "C <-> D", "D -- E", "E o-> F", "F o-o A", "B o-> G", "A o-- G", "H o-- A",
+    ],
     "groups": ["X -> a", "X -> b", "a -> Y", "b -> Y", "p -> q"],
     "no braces": ["smoking -> tar", "tar -> cancer", "gene -> cancer"],
     "numbers and dots": ["x.1 -> 2", "-3 -> x.1"],
@@ -88,7 +90,8 @@ def test_dagitty_flags_in_every_spelling() -> None:
 
 
 def test_legacy_dagitty() -> None:
-    text = "Age%20band E @0.1,0.2\nSelf harm O @-1,1e1\nU U @2,2\nW 1 @3,3\n\nAge%20band Self harm W @0.5,0.5\nU W Age%20band\nW U"
+    nodes = "Age%20band E @0.1,0.2\nSelf harm O @-1,1e1\nU U @2,2\nW 1 @3,3\n"
+    text = nodes + "\nAge%20band Self harm W @0.5,0.5\nU W Age%20band\nW U"
     graph = read_graph(text)
     assert edges(graph) == ["Age band -> Self harm", "Age band -> W", "U <-> W", "U -> Age band"]
     assert [n.roles for n in graph.nodes] == [("exposure",), ("outcome",), (), ()]
@@ -130,8 +133,10 @@ def test_graphml_of_yed_and_of_igraph() -> None:
 <graphml xmlns="http://graphml.graphdrawing.org/xmlns" xmlns:y="http://www.yworks.com/xml/graphml">
   <key for="node" id="d6" yfiles.type="nodegraphics"/>
   <graph edgedefault="directed" id="G">
-    <node id="n0"><data key="d6"><y:ShapeNode><y:Geometry x="1.5" y="-2"/><y:NodeLabel>Age</y:NodeLabel></y:ShapeNode></data></node>
-    <node id="n1"><data key="d6"><y:ShapeNode><y:Geometry x="3" y="4"/><y:NodeLabel>Sex &amp; co</y:NodeLabel></y:ShapeNode></data></node>
+    <node id="n0"><data key="d6"><y:ShapeNode>
+      <y:Geometry x="1.5" y="-2"/><y:NodeLabel>Age</y:NodeLabel></y:ShapeNode></data></node>
+    <node id="n1"><data key="d6"><y:ShapeNode>
+      <y:Geometry x="3" y="4"/><y:NodeLabel>Sex &amp; co</y:NodeLabel></y:ShapeNode></data></node>
     <edge id="e0" source="n0" target="n1"/>
     <edge id="e1" source="n1" target="n0" directed="false"/>
   </graph>
@@ -214,7 +219,8 @@ def test_tables(name: str) -> None:
 def test_json_of_networkx_of_d3_and_our_own() -> None:
     old = '{"directed": true, "nodes": [{"id": "a"}, {"id": 2}], "links": [{"source": "a", "target": 2, "weight": 1}]}'
     assert edges(read_graph(old)) == ["a -> 2"]
-    numbered = '{"directed": true, "nodes": [{"id": 0, "label": "x"}, {"id": 1, "label": "y"}], "edges": [{"source": 0, "target": 1}]}'
+    nodes = '{"directed": true, "nodes": [{"id": 0, "label": "x"}, {"id": 1, "label": "y"}]'
+    numbered = nodes + ', "edges": [{"source": 0, "target": 1}]}'
     assert edges(read_graph(numbered)) == ["x -> y"]
     assert edges(read_graph('{"nodes": [{"id": "a"}, {"id": "b"}], "links": [{"source": "a", "target": "b"}]}')) == [
         "a -- b"
