@@ -60,8 +60,7 @@ def read_graph(data: str | bytes, name: str = "") -> MixedGraph:
 
     Raises :class:`GraphError` with ``line`` for text that is broken, not text, too large, or no graph that is known.
     """
-    text = _decode(data)
-    text, line = _after_preamble(text)
+    text, line = _after_preamble(_decode(data))
     suffix = Path(name).suffix.lower()
     for known in FORMATS.values():
         if suffix in known.suffixes:
@@ -103,10 +102,18 @@ def _text(data: bytes) -> str:
 
 
 def _after_preamble(text: str) -> tuple[str, int]:
-    """The text behind empty lines and web addresses at its beginning, and the line it begins on."""
+    """The text behind empty lines and web addresses, or inside a call of R's dagitty, and the line it begins on."""
     found = re.match(r"(?:[ \t]*(?:https?://\S*[ \t]*)?\r?\n)*", text)
     end = found.end() if found else 0
+    if call := _R_CALL.match(text, end):
+        inside = call[2].replace('\\"', '"') if call[1] == '"' else call[2]
+        return inside, text.count("\n", 0, call.start(2)) + 1
     return text[end:], text.count("\n", 0, end) + 1
+
+
+_R_CALL = re.compile(
+    r"""\s*(?:[\w.]+\s*(?:<-|=)\s*)?(?:\w+::)?(?:dagitty|model2network)\(\s*(['"])(.*)\1\s*\)\s*\Z""", re.DOTALL
+)
 
 
 def _sniff(text: str, line: int) -> str:
@@ -160,6 +167,8 @@ def not_held(graph: MixedGraph, format: str) -> tuple[str, ...]:
                 out.append(f"{role} columns {text}: {_some(given)}")
     if not kind.positions and any(n.position for n in graph.nodes):
         out.append(f"{kind.title} holds no positions")
+    if labelled := [shown(n.label) for n in graph.nodes if n.label]:
+        out.append(f"second names (labels) are not written: {_some(labelled)}")
     if not kind.annotations and (any(n.said for n in graph.nodes) or any(e.said for e in graph.edges)):
         out.append(f"{kind.title} holds no annotations (note, belief, source, may break elsewhere); JSON does")
     if odd_names := [shown(n.name) for n in graph.nodes if not re.fullmatch(kind.plain, n.name)]:

@@ -50,6 +50,7 @@ def summary(graph: MixedGraph, name: str) -> str:
 
 def _node(node: Node) -> str:
     more = [*(["latent"] if node.latent else []), *node.roles]
+    more += [f"labelled {shown(node.label)}"] if node.label else []
     more += [f"at {node.position[0]:g}, {node.position[1]:g}"] if node.position else []
     return shown(node.name) + (f"  ({', '.join(more)})" if more else "")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -342,6 +342,9 @@ def read(text: str, line: int = 1) -> MixedGraph:
     builder = Builder("dot")
     read_statements(text, builder, line)
     builder.use_labels()
+    for name, node in builder.nodes.items():
+        if node.position:  # Graphviz counts upwards, everybody else downwards
+            builder.nodes[name] = replace(node, position=(node.position[0], -node.position[1]))
     return builder.done()
 
 
@@ -362,7 +365,8 @@ def write(graph: MixedGraph) -> str:
         facts = ["latent=true"] if node.latent else []
         facts += [f'role="{" ".join(node.roles)}"'] if node.roles else []
         if node.position:
-            facts.append(f'pos="{",".join(map(written_number, node.position))}!"')
+            x, y = node.position
+            facts.append(f'pos="{written_number(x)},{written_number(-y)}!"')
         lines.append(f"  {quoted(node.name)}" + (f" [{', '.join(facts)}]" if facts else "") + ";")
     lines += [f"  {quoted(e.left)} -> {quoted(e.right)}{_STYLE[e.mark]};" for e in graph.edges]
     return "\n".join([*lines, "}"]) + "\n"

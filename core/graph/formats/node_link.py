@@ -183,6 +183,8 @@ def _node_link(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
         builder.edge(str(ends[0]), str(edge.get("mark", "->" if directed else "--")), str(ends[1]), where, said)
         for key in edge.keys() - {"source", "target", "mark", "key", "id", "annotation"}:
             builder.unused(f"the attribute {shown(key)} of an edge", where)
+    for key in data.keys() - {"directed", "multigraph", "graph", "nodes", "edges", "links"}:
+        builder.unused(f"the key {shown(key)} of the graph", lines.of(data))
     builder.use_labels()
 
 

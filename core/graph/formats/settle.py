@@ -7,6 +7,7 @@ line, its choices and, where there is a natural one, a default; what was done is
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,11 @@ _GUESS = {"outcome": "outcome", "protected": "protected", "admissible": "admissi
 
 @dataclass(frozen=True)
 class Question:
-    """Something the file does not settle. ``choices`` maps each possible answer to its words; ``default`` None: ask."""
+    """Something the file does not settle. ``choices`` maps each possible answer to its words; ``default`` None: ask.
+
+    A name is matched by itself only to a column that differs in case, blanks or marks; others that look alike stand
+    first among the choices.
+    """
 
     key: str
     kind: Kind
@@ -85,20 +90,19 @@ def settle(
     edges = list(graph.edges)
     if graph.is_matrix and _matrix(graph, asking) == "column":
         edges = [replace(e, left=e.right, right=e.left) if e.mark == "->" else e for e in edges]
-    called = _fates(graph, known, asking)
-    kept = [e for e in edges if called[e.left] != DROP and called[e.right] != DROP]
+    names, hidden = _fates(graph, known, asking)
+    here = {*names, *hidden}
+    kept = [e for e in edges if e.left in here and e.right in here]
     if gone := len(edges) - len(kept):
         asking.told.append(f"edges that went with nodes left out: {gone}")
     arrows, confounded = _directions(kept, asking)
     if not asking.open:
         arrows = _without_cycles(arrows, asking)
-    roles = _roles(graph, called, asking)
-    clashes = _clashes(called)
+    roles = _roles(graph, names, asking)
+    clashes = _clashes(names)
     if asking.open or clashes:
         return Settled(tuple(asking.questions), tuple(asking.open), clashes)
-    hidden = [name for name, fate in called.items() if fate == MARGINALISE]
     pairs, groups = _marginalised([(e.left, e.right) for e in arrows], confounded, hidden, asking)
-    names = {name: fate for name, fate in called.items() if fate not in (MARGINALISE, DROP)}
     nodes, drawn = [n for n in graph.nodes if n.name in names], set(pairs)
     dag = Dag(
         tuple((names[a], names[b]) for a, b in pairs),
@@ -112,6 +116,24 @@ def settle(
     unsaid += [str(e) for e in edges if e.said and not {(e.left, e.right), (e.right, e.left)} & drawn]
     asking.told += [f"what was said of {thing} goes with it" for thing in unsaid]
     return Settled(tuple(asking.questions), (), (), dag, roles, tuple(asking.told))
+
+
+def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
+    """``have`` with the arrows of ``new`` in place of its own, or (``keep``) added to them.
+
+    What was said in ``have`` stays, also of arrows that are gone; of what both speak of, the notes stand one after the
+    other and the rest is ``have``'s. Raises :class:`GraphError` for a cycle, naming it.
+    """
+    annotations = dict(have.annotations)
+    for of, said in new.annotations.items():
+        was = have.annotation(*of)
+        note = was.note if said.note in was.note else "; ".join(filter(None, (was.note, said.note)))
+        annotations[of] = Annotation(
+            note[:MOST], was.belief or said.belief, was.source or said.source, was.may_break or said.may_break
+        )
+    edges = tuple(dict.fromkeys((*have.edges, *new.edges))) if keep else new.edges
+    positions = {**new.positions, **have.positions} if keep else new.positions
+    return replace(have, edges=edges, positions=positions, annotations=annotations)
 
 
 def _matrix(graph: MixedGraph, asking: _Asking) -> str | None:
@@ -128,51 +150,28 @@ def _matrix(graph: MixedGraph, asking: _Asking) -> str | None:
     return asking.ask(question)
 
 
-def _fates(graph: MixedGraph, columns: tuple[str, ...] | None, asking: _Asking) -> dict[str, str]:
-    """For each node the column it is, or that it is marginalised or dropped."""
-    fates: dict[str, str] = {}
+def _fates(graph: MixedGraph, columns: tuple[str, ...] | None, asking: _Asking) -> tuple[dict[str, str], list[str]]:
+    """The column that each node is, and the nodes to marginalise; one that is neither is left out."""
+    names: dict[str, str] = {}
+    hidden: list[str] = []
     free = _Free(columns or (), {n.name for n in graph.nodes if not n.latent})
     for node in graph.nodes:
         inside = columns is None or node.name in free.all
         if inside and not node.latent:
-            fates[node.name] = node.name
+            names[node.name] = node.name
             continue
-        question = _latent(node, columns, free) if node.latent else _unknown(node, free)
-        answer = asking.ask(question) or DROP
-        fates[node.name] = answer.removeprefix("column:")
-        if answer == DROP:
+        answer = asking.ask(_latent(node, inside) if node.latent else _unknown(node, free))
+        if answer is None:
+            names[node.name] = node.name
+        elif answer == MARGINALISE:
+            hidden.append(node.name)
+        elif answer == DROP:
             asking.told.append(f"{shown(node.name)} is left out, with its edges")
-        elif answer != f"column:{node.name}" and answer != MARGINALISE:
-            asking.told.append(f"{shown(node.name)} is the column {shown(fates[node.name])}")
-    return fates
-
-
-class _Free:
-    """Columns that no node has by its own name, and which of them a name may mean."""
-
-    def __init__(self, columns: tuple[str, ...], taken: set[str]) -> None:
-        self.all = set(columns)
-        self.columns = [c for c in columns if c not in taken]
-        self._by_fold: dict[str, str] = {}
-        for column in self.columns:
-            self._by_fold.setdefault(_fold(column), column)
-        self._searched = 0
-
-    def like(self, *names: str) -> list[str]:
-        """Columns that ``names`` may mean, the likeliest first."""
-        found = [self._by_fold[f] for f in map(_fold, filter(None, names)) if f in self._by_fold]
-        if not found and self._searched < _SUGGESTED_FOR:
-            self._searched += 1
-            for name in filter(None, names):
-                close = difflib.get_close_matches(_fold(name)[:200], list(self._by_fold), 3, 0.75)
-                found += [self._by_fold[f] for f in close]
-        return list(dict.fromkeys(found))
-
-
-def _fold(name: str) -> str:
-    """A name without case, blanks, marks between words, or ways to write a letter."""
-    text = unicodedata.normalize("NFKC", name).casefold()
-    return "".join(c for c in text if c.isalnum()) or text
+        else:
+            column = names[node.name] = answer.removeprefix("column:")
+            if column != node.name:
+                asking.told.append(f"{shown(node.name)} is the column {shown(column)}")
+    return names, hidden
 
 
 _HIDE = {
@@ -181,34 +180,79 @@ _HIDE = {
 }
 
 
-def _latent(node: Node, columns: tuple[str, ...] | None, free: _Free) -> Question:
+class _Free:
+    """Columns that no node has by its own name, and which of them a name may mean."""
+
+    def __init__(self, columns: tuple[str, ...], taken: set[str]) -> None:
+        self.all = set(columns)
+        self.columns = [c for c in columns if c not in taken]
+        self.choices = {f"column:{c}": f"it is the column {shown(c)}" for c in self.columns} | _HIDE
+        self._by_fold: dict[str, str] = {}
+        for column in self.columns:
+            self._by_fold.setdefault(_fold(column), column)
+        self._words = {column: _words(column) for column in self.columns}
+        self._searched = 0
+
+    def same(self, *names: str) -> str | None:
+        """The column that one of ``names`` is but for case, blanks and marks."""
+        return next((self._by_fold[f] for f in map(_fold, names) if f in self._by_fold), None)
+
+    def like(self, *names: str) -> list[str]:
+        """Columns that look like one of ``names``, or share its words."""
+        found: list[str] = []
+        if self._searched < _SUGGESTED_FOR:
+            self._searched += 1
+            for name in names:
+                close = difflib.get_close_matches(_fold(name)[:200], list(self._by_fold), 3, 0.6)
+                found += [self._by_fold[f] for f in close]
+                words = _words(name)
+                found += [
+                    c for c, others in self._words.items() if words and others and (words <= others or others <= words)
+                ]
+        return list(dict.fromkeys(found))
+
+
+def _words(name: str) -> set[str]:
+    """A name's words: cut at marks, blanks and capitals inside, two letters and more."""
+    cut = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", unicodedata.normalize("NFKC", name))
+    return {word for word in re.findall(r"[^\W_]+", cut.casefold()) if len(word) > 1}
+
+
+def _fold(name: str) -> str:
+    """A name without case, blanks, marks between words, or ways to write a letter."""
+    text = unicodedata.normalize("NFKC", name).casefold()
+    return "".join(c for c in text if c.isalnum()) or text
+
+
+def _latent(node: Node, may_stay: bool) -> Question:
     choices = dict(_HIDE)
-    if columns is None or node.name in free.all:
-        choices[f"column:{node.name}"] = (
-            f"keep it as the column {shown(node.name)}" if columns else "keep it as a column"
-        )
+    if may_stay:
+        choices[f"column:{node.name}"] = "keep it: it is a column all the same"
     text = f"{shown(node.name)} is latent: it was not measured"
     return Question(f"node:{node.name}", "latent", node.line, text, choices, MARGINALISE)
 
 
 def _unknown(node: Node, free: _Free) -> Question:
-    like = free.like(node.name, node.label)
-    rest = [c for c in free.columns if c not in like]
-    choices = {f"column:{c}": f"it is the column {shown(c)}" for c in (*like, *rest)}
+    names = [n for n in (node.name, node.label) if n]
+    same = free.same(*names)
+    like = [same] if same else free.like(*names)
+    first = {f"column:{c}": free.choices[f"column:{c}"] for c in like}
     label = f" (labelled {shown(node.label)})" if node.label and node.label != node.name else ""
-    default = f"column:{like[0]}" if like else MARGINALISE
+    default = f"column:{same}" if same else None if like else MARGINALISE
     text = f"{shown(node.name)}{label} is not a column of the table"
-    return Question(f"node:{node.name}", "column", node.line, text, {**choices, **_HIDE}, default)
+    return Question(
+        f"node:{node.name}", "column", node.line, text, {**first, **free.choices} if first else free.choices, default
+    )
 
 
 def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tuple[str, str]]]:
     """Arrows, and pairs with an unmeasured common cause."""
     arrows: dict[tuple[str, str], Edge] = {}
     confounded: list[tuple[str, str]] = []
-    for number, edge in enumerate(edges):
+    for edge in edges:
         answer: str | None = "->"
         if edge.mark != "->":
-            answer = asking.ask(_direction(edge, number))
+            answer = asking.ask(_direction(edge))
         ends = (edge.right, edge.left) if answer == "<-" else (edge.left, edge.right)
         if answer in ("->", "<-"):
             if ends in arrows:
@@ -216,7 +260,9 @@ def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tu
             arrows.setdefault(ends, Edge(*ends, "->", edge.line, edge.said))
         elif answer == NOTE:
             confounded.append(ends)
-            asking.told.append(f"{edge} (line {edge.line}) is kept as a note on both: an unmeasured cause is shared")
+            asking.told.append(
+                f"{edge} (line {edge.line}) becomes a note of the columns that share the unmeasured cause"
+            )
         elif answer == DROP:
             asking.told.append(f"{edge} (line {edge.line}) is left out")
         if answer in ("->", "<-") and edge.mark != "->":
@@ -224,9 +270,9 @@ def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tu
     return list(arrows.values()), confounded
 
 
-def _direction(edge: Edge, number: int) -> Question:
+def _direction(edge: Edge) -> Question:
     forth, back = f"{shown(edge.left)} → {shown(edge.right)}", f"{shown(edge.right)} → {shown(edge.left)}"
-    key = f"edge:{number}:{edge.left}:{edge.right}"
+    key = f"edge:{edge.left}\n{edge.mark}\n{edge.right}"
     share = {NOTE: "a note on both: they share an unmeasured cause"}
     out = {DROP: "leave it out"}
     if edge.mark == "<->":
@@ -267,7 +313,7 @@ def _roles(graph: MixedGraph, called: Mapping[str, str], asking: _Asking) -> dic
     given: dict[str, list[Node]] = {}
     for node in graph.nodes:
         for role in node.roles:
-            if called[node.name] not in (MARGINALISE, DROP):
+            if node.name in called:
                 given.setdefault(role, []).append(node)
     for role, nodes in given.items():
         names = ", ".join(shown(n.name) for n in nodes[:8]) + (" …" if len(nodes) > 8 else "")
@@ -286,8 +332,7 @@ def _roles(graph: MixedGraph, called: Mapping[str, str], asking: _Asking) -> dic
 def _clashes(called: Mapping[str, str]) -> tuple[str, ...]:
     taken: dict[str, list[str]] = {}
     for name, column in called.items():
-        if column not in (MARGINALISE, DROP):
-            taken.setdefault(column, []).append(name)
+        taken.setdefault(column, []).append(name)
     return tuple(
         f"{' and '.join(map(shown, names))} cannot all be the column {shown(column)}; choose another for one of them"
         for column, names in taken.items()

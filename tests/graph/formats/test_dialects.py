@@ -89,6 +89,12 @@ def test_dagitty_flags_in_every_spelling() -> None:
     ]
 
 
+def test_as_r_scripts_hold_them() -> None:
+    assert edges(read_graph("g <- dagitty::dagitty('\ndag {\n\"a b\" -> c\n}')\n")) == ["a b -> c"]
+    assert edges(read_graph('dagitty("dag { \\"a b\\" -> c }")')) == ["a b -> c"]
+    assert edges(read_graph('m = model2network("[a][b|a]")')) == ["a -> b"]
+
+
 def test_legacy_dagitty() -> None:
     nodes = "Age%20band E @0.1,0.2\nSelf harm O @-1,1e1\nU U @2,2\nW 1 @3,3\n"
     text = nodes + "\nAge%20band Self harm W @0.5,0.5\nU W Age%20band\nW U"
@@ -225,6 +231,8 @@ def test_json_of_networkx_of_d3_and_our_own() -> None:
     assert edges(read_graph('{"nodes": [{"id": "a"}, {"id": "b"}], "links": [{"source": "a", "target": "b"}]}')) == [
         "a -- b"
     ]
+    tetrad = read_graph('{"nodes": [{"name": "a"}], "edgesSet": [1]}')
+    assert [r.text for r in tetrad.remarks] == ["the key 'edgesSet' of the graph is not used"]
     assert edges(read_graph('{"edges": [["a", "b"]], "notes": {}, "positions": {"a": [1, 2]}}')) == ["a -> b"]
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from core.errors import GraphError
 from core.graph.annotations import Annotation
+from core.graph.dag import Dag
 from core.graph.formats import graph_of, read_graph, write_graph
 from core.graph.formats.mixed import Edge, MixedGraph, Node
-from core.graph.formats.settle import DROP, MARGINALISE, settle
+from core.graph.formats.settle import DROP, MARGINALISE, settle, taken_over
 from core.graph.roles import Roles
 from core.project import Project
 
@@ -88,15 +89,41 @@ def test_a_name_that_is_no_column_is_offered_the_like() -> None:
     assert {q.key: (q.line, q.default) for q in found} == {
         "node:age_years": (2, "column:Age (years)"),
         "node:Sex": (3, "column:sex"),
-        "node:BloodPresure": (4, "column:blood_pressure"),
+        "node:BloodPresure": (4, None),
         "node:zzz": (5, MARGINALISE),
         "node:Gro\u0308ße": (6, "column:Größe"),
     }
     assert "column:outcome" not in found[0].choices, "a column that is there by its own name is not offered"
-    done = settle(graph, columns, {"node:zzz": DROP, "node:Sex": DROP})
+    assert next(iter(found[2].choices)) == "column:blood_pressure", "what looks alike stands first, and is asked"
+    answers = {"node:zzz": DROP, "node:Sex": DROP, "node:BloodPresure": "column:blood_pressure"}
+    done = settle(graph, columns, answers)
     assert done.dag is not None
     assert set(done.dag.edges) == {("Age (years)", "outcome"), ("blood_pressure", "outcome")}
     assert "'age_years' is the column 'Age (years)'" in done.told
+
+
+@pytest.mark.parametrize("name", ["age_group", "patientAge", "Age at admission"])
+def test_a_name_that_shares_its_words_with_a_column_is_asked_for(name: str) -> None:
+    (question,) = settle(MixedGraph((Node(name),)), ("sex", "age")).open
+    assert next(iter(question.choices)) == "column:age"
+
+
+def test_a_column_may_be_called_like_an_answer() -> None:
+    columns = ("drop", "marginalise", "none", "column:x")
+    done = settle(read_graph('dag { drop -> marginalise; marginalise -> none; none -> "column:x" }'), columns)
+    assert done.questions == ()
+    assert done.dag is not None
+    assert len(done.dag.edges) == 3
+
+
+def test_an_answer_holds_when_another_one_changes() -> None:
+    graph = read_graph("dag { u -> a; a -- b; b -- c }")
+    asked = {q.text: q.key for q in settle(graph, ("a", "b", "c")).open}
+    answers = {asked["'b' — 'c' has no direction"]: "<-", asked["'a' — 'b' has no direction"]: "->"}
+    for fate in (DROP, MARGINALISE):
+        done = settle(graph, ("a", "b", "c"), {**answers, "node:u": fate})
+        assert done.dag is not None
+        assert done.dag.edges == (("a", "b"), ("c", "b"))
 
 
 def test_two_nodes_cannot_be_one_column() -> None:
@@ -200,6 +227,21 @@ def test_what_was_said_of_an_arrow_travels_as_json(samples: Path) -> None:
 def test_what_was_said_of_a_dropped_arrow_is_told() -> None:
     text = '{"directed": true, "nodes": [{"id": "a"}, {"id": "b", "latent": true}], "edges": [{"source": "a", "target": "b", "annotation": {"note": "x"}}]}'  # noqa: E501
     assert "what was said of 'a' → 'b' goes with it" in settle(read_graph(text), None, {"node:b": DROP}).told
+
+
+def test_taking_over_replaces_or_adds_and_forgets_nothing_that_was_said() -> None:
+    have = Dag((("a", "b"),), {}, {"a": (1, 2)}).annotated(("a", "b"), Annotation("old", "plausible"))
+    have = have.annotated(("c",), Annotation("mine", source="book"))
+    new = Dag((("b", "c"),), {}, {"b": (3, 4)}).annotated(("c",), Annotation("theirs", "contested", "web"))
+    there = taken_over(have, new, keep=False)
+    assert (there.edges, there.positions) == ((("b", "c"),), {"b": (3, 4)})
+    assert there.annotation("a", "b") == Annotation("old", "plausible")
+    assert there.annotation("c") == Annotation("mine; theirs", "contested", "book")
+    both = taken_over(have, new, keep=True)
+    assert both.edges == (("a", "b"), ("b", "c"))
+    assert taken_over(both, new, keep=True) == both, "a second time changes nothing"
+    with pytest.raises(GraphError, match="cycle"):
+        taken_over(have, Dag((("b", "a"),)), keep=True)
 
 
 def test_the_real_graphs_settle(shared_data: Path) -> None:
