@@ -15,10 +15,11 @@ from typing import Any
 from core.graph.advice import advice
 from core.graph.frame import Frame, frame_of
 from core.inference import Size, check_size
+from core.privacy.allocation import MOST_BY_HAND, label
 from core.privacy.budget import Budget, Unit, guess_right
 from core.privacy.curator import Rehearsal, Spending
 from core.privacy.measurement import Clique
-from core.project import Project
+from core.project import Plan, Project
 from core.synthesizers import METHODS
 
 
@@ -104,6 +105,8 @@ def _lines(project: Project, spending: Spending, open_cliques: set[Clique], rows
         lines.append(Line(m.pool, what, known, math.prod(sizes[c] for c in m.clique), m.rho, m.sigma, error))
     for x in spending.scores:
         what = f"scores of refused pairs and of the tree ({len(x.cliques)} or so, the tree decides)"
+        if x.pool != "explain":
+            what = f"association given the target of {len(x.cliques)} three-way tables (their weights)"
         lines.append(Line(x.pool, what, None, None, x.rho, x.sigma, None))
     return lines
 
@@ -180,8 +183,27 @@ def _warnings(
         out.append(
             f"Some counts will be mostly noise ({shown}). Coarsen such columns on the Data page, or leave them out."
         )
+    out += _hand(plan, lines)
     if plan.rows_per_person > 1:
         out.append(
             f"That nobody has more than {plan.rows_per_person} rows is a promise this plan makes; it is not checked."
         )
+    return out
+
+
+def _hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:
+    """What to say of shares given by hand."""
+    if isinstance(plan.allocation, str):
+        return []
+    out = []
+    counted = {label(line.columns): line.pool for line in lines if line.columns}
+    if odd := [name for name in plan.allocation if name not in counted]:
+        out.append(f"A share is given by hand for {', '.join(odd[:5])}, which this plan does not count.")
+    for pool in dict.fromkeys(counted.values()):
+        taken = sum(share for name, share in plan.allocation.items() if counted.get(name) == pool)
+        if taken > MOST_BY_HAND and any(p == pool and name not in plan.allocation for name, p in counted.items()):
+            out.append(
+                f"The shares given by hand would take {taken:.0%} of the pool {pool}: they are scaled down to "
+                f"{MOST_BY_HAND:.0%}, so that something is left for the other marginals."
+            )
     return out

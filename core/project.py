@@ -30,8 +30,11 @@ class Plan:
     ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. ``neighbors`` and
     ``rows_per_person`` are the unit of privacy. ``fair`` None means what the method implies (privci and prefair:
     True, others: False); ``strict`` also keeps inadmissible columns away from the outcome. ``regime`` is read by
-    prism only, ``features`` (how many are chosen) only in its predictive regime. ``rows`` None means n, or the
-    noisy total under add-remove. ``max_cells`` is the largest table of the model that the plan allows.
+    prism only, ``features`` (how many are chosen; None: as many as the budget counts usefully) only in its predictive
+    regime, ``three_way`` (how many tables of two features with the target are chosen, at most 20) by prism only.
+    ``allocation`` may also map marginals ("age × income") to their parts of their pools, the others following ``auto``.
+    ``rows`` None means n, or the noisy total under add-remove. ``max_cells`` is the largest table of the model that the
+    plan allows.
     Read by the tree methods (privci, prefair, mst) only: ``width`` is the largest clique minus one, 1 being the tree;
     ``explain`` the share of the budget that buys the scores of the refused pairs; ``compress`` merges rare categories
     while pairs are counted.
@@ -48,9 +51,10 @@ class Plan:
     target: str | None = None
     neighbors: Neighbors = "replace-one"
     rows_per_person: int = 1
-    allocation: AllocationRule = "auto"
+    allocation: AllocationRule | Mapping[str, float] = "auto"
     accounting: AccountingRule = "zcdp"
-    features: int = 8
+    features: int | None = None
+    three_way: int = 0
     rows: int | None = None
     max_cells: int = 10_000_000
     width: int = 1
@@ -59,7 +63,9 @@ class Plan:
 
     def __post_init__(self) -> None:
         for name, allowed in _WORDS.items():
-            if getattr(self, name) not in get_args(allowed):
+            if name == "allocation" and isinstance(self.allocation, Mapping):
+                _shares(self.allocation)
+            elif getattr(self, name) not in get_args(allowed):
                 known = ", ".join(get_args(allowed))
                 raise ProjectError(f"plan: {name} is {getattr(self, name)!r}; it must be one of {known}", key=name)
         _number("epsilon", self.epsilon)
@@ -81,10 +87,14 @@ class Plan:
             ("width", 6),
         ):
             value = getattr(self, name)
-            if value is None and name == "rows":
+            if value is None and name in ("rows", "features"):
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= top:
                 raise ProjectError(f"plan: {name} ({value!r}) must be a whole number from 1 to {top:,}", key=name)
+        if not isinstance(self.three_way, int) or isinstance(self.three_way, bool) or not 0 <= self.three_way <= 20:
+            raise ProjectError(
+                f"plan: three_way ({self.three_way!r}) must be a whole number from 0 to 20", key="three_way"
+            )
         if self.target is not None and not isinstance(self.target, str):
             raise ProjectError("plan: target must be a column name", key="target")
         _number("explain", self.explain)
@@ -103,7 +113,7 @@ class Plan:
         out = asdict(self)
         if not self.strict:
             del out["strict"]
-        for key in ("max_cells", "width", "explain", "compress"):
+        for key in ("max_cells", "three_way", "width", "explain", "compress"):
             if getattr(self, key) == getattr(Plan, key):
                 del out[key]
         if self.fair is None:
@@ -128,6 +138,17 @@ _WORDS: dict[str, Any] = {
     "method": Method, "regime": Regime, "neighbors": Neighbors,
     "allocation": AllocationRule, "accounting": AccountingRule,
 }  # fmt: skip
+
+
+def _shares(given: Mapping[Any, Any]) -> None:
+    for name, share in given.items():
+        if not isinstance(name, str) or isinstance(share, bool) or not isinstance(share, int | float):
+            raise ProjectError("plan: allocation by hand maps a marginal's name to a number", key="allocation")
+        if not 0 < share < 1:
+            raise ProjectError(
+                f"plan: the share of {name!r} in allocation is {share:g}; it must lie between 0 and 1, both left out",
+                key="allocation",
+            )
 
 
 def _number(name: str, value: Any) -> None:

@@ -134,6 +134,12 @@ class Release:
                     "sigma": cost.noise, "would_join": [list(q) for q in cost.swaps],
                 },
             }  # fmt: skip
+        if weights := [x for x in self.spending.scores if x is not bought]:
+            out["associations"] = [
+                {"columns": list(q), "score": v, "sigma": x.sigma}
+                for x in weights
+                for q, v in zip(x.cliques, x.values.tolist(), strict=True)
+            ]
         if self.measured.merged:
             out["merged"] = {
                 name: [c for c, g in zip(self.project.schema[name].labels, groups.tolist(), strict=True)

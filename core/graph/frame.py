@@ -116,7 +116,7 @@ def _prism(project: Project, fence: tuple[Separation, ...], warnings: list[str])
     refused = tuple(n for n in schema.names if n != target and any(s.forbids(n, target) for s in fence))
     if plan.regime == "predictive":
         candidates = tuple(n for n in schema.names if n != target and n not in refused and schema[n].size > 1)
-        if plan.features > len(candidates):
+        if plan.features and plan.features > len(candidates):
             warnings.append(f"Only {len(candidates)} columns can be features, so all of them are taken.")
         if not candidates:
             warnings.append(f"No column may be linked to {target}: it is released on its own.")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from core.privacy.budget import Budget
@@ -20,8 +20,16 @@ from core.privacy.measurement import Clique
 from core.project import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
-AUTO: Rule = "uniform"
-"""What ``allocation: auto`` means: the rule that wins on the benchmarks (``python -m benchmarks.scm``)."""
+AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal"}
+"""What ``allocation: auto`` means: the rule that wins on the benchmarks (``python -m benchmarks.prism``)."""
+
+MOST_BY_HAND = 0.95
+"""Of a pool, the most that shares given by hand may take together while others are counted from it."""
+
+
+def label(clique: Clique) -> str:
+    """A marginal's name, as the plan shows it and as ``allocation`` may name it."""
+    return " × ".join(clique)
 
 
 @dataclass(frozen=True)
@@ -32,12 +40,15 @@ class Purse:
     sizes: Mapping[str, int]
     rule: Rule
     accounting: AccountingRule
+    by_hand: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(cls, plan: Plan, budget: Budget, sizes: Mapping[str, int]) -> Purse:
         """The purse that ``plan`` asks for."""
-        rule: Rule = AUTO if plan.allocation == "auto" else plan.allocation
-        return cls(budget, sizes, rule, plan.accounting)
+        given = plan.allocation
+        if isinstance(given, str):
+            return cls(budget, sizes, AUTO[plan.accounting] if given == "auto" else given, plan.accounting)
+        return cls(budget, sizes, AUTO[plan.accounting], plan.accounting, given)
 
     def choice(self, share: float) -> float:
         """ρ of one private choice that gets ``share`` of the budget.
@@ -53,14 +64,15 @@ class Purse:
 
         ``optimal`` minimises Σ a_t σ_t with a_t = w_t · cells_t · Δ_t. Under zCDP σ_t ∝ ρ_t^(−1/2), so the minimum
         under Σ ρ_t fixed is at ρ_t ∝ a_t^(2/3); under basic composition σ_t ∝ 1/ε_t gives ε_t ∝ √a_t (PRISM,
-        Theorem 6.3). Δ is the same for all cliques of a release and cancels.
+        Theorem 6.3). Δ is the same for all cliques of a release and cancels. A share given by hand is the part of this
+        pool (of ρ, of ε under ``basic``) that the marginal takes; the others divide the rest by the rule.
         """
         if not cliques or share <= 0:
             return {}
         weights = weights or [1.0] * len(cliques)
         a = [w * math.prod(self.sizes[c] for c in q) for w, q in zip(weights, cliques, strict=True)]
         power = 0.0 if self.rule == "uniform" else 1 / 2 if self.accounting == "basic" else 2 / 3
-        parts = [x**power for x in a]
+        parts = self._with_hand(cliques, [x**power for x in a])
         whole = math.fsum(parts)
         if self.accounting == "zcdp":
             return {q: _down(share * self.budget.rho * part / whole) for q, part in zip(cliques, parts, strict=True)}
@@ -70,6 +82,15 @@ class Purse:
             q: _down((share * self.budget.epsilon * part / whole) ** 2 * per_epsilon)
             for q, part in zip(cliques, parts, strict=True)
         }
+
+    def _with_hand(self, cliques: Sequence[Clique], parts: Sequence[float]) -> list[float]:
+        """``parts`` scaled to sum to one, those given by hand as given (together at most `MOST_BY_HAND`)."""
+        hand = {i: self.by_hand[label(q)] for i, q in enumerate(cliques) if label(q) in self.by_hand}
+        rest = math.fsum(part for i, part in enumerate(parts) if i not in hand)
+        taken = math.fsum(hand.values())
+        scale = min(1.0, MOST_BY_HAND / taken) if rest and taken else 1 / taken if taken else 0.0
+        left = 1 - taken * scale
+        return [hand[i] * scale if i in hand else part / rest * left for i, part in enumerate(parts)]
 
 
 def _down(rho: float) -> float:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from core.errors import BudgetError, SizeError
 from core.privacy.budget import Budget, Unit
 from core.privacy.measurement import Choice, Clique, Measurement, Merged, ScoreMeasurement, fold
-from core.privacy.scores import EdgeScore, FeatureScore, Score, vector_sensitivity
+from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 
 
 class Counts(Protocol):
@@ -50,12 +50,13 @@ class Curator(Protocol):
         ...
 
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
-        """One of ``candidates``, by the exponential mechanism of cost ``rho``."""
+        """One of ``candidates``, by the exponential mechanism of cost ``rho``.
+
+        The empty clique, where the score allows it, stands for none of them; its score is 0.
+        """
         ...
 
-    def measure_scores(
-        self, score: EdgeScore, cliques: Sequence[Clique], rho: float, pool: str = ""
-    ) -> ScoreMeasurement:
+    def measure_scores(self, score: Score, cliques: Sequence[Clique], rho: float, pool: str = "") -> ScoreMeasurement:
         """Noisy scores of ``cliques``, all together for ``rho``."""
         ...
 
@@ -160,9 +161,7 @@ class PrivateCurator:
         self.spending.seconds["select"] += time.perf_counter() - start
         return chosen
 
-    def measure_scores(
-        self, score: EdgeScore, cliques: Sequence[Clique], rho: float, pool: str = ""
-    ) -> ScoreMeasurement:
+    def measure_scores(self, score: Score, cliques: Sequence[Clique], rho: float, pool: str = "") -> ScoreMeasurement:
         """The scores of ``cliques`` as one vector of whole numbers: discrete Gaussian, Δ from `vector_sensitivity`."""
         from core.privacy.noise import add_gaussian, gaussian_scale
 
@@ -205,20 +204,20 @@ class PrivateCurator:
 
     def _checked(self, score: Score, cliques: Sequence[Clique]) -> dict[Clique, int]:
         """The known values of ``score``, once it is one of ours and every clique is one it may be asked for."""
-        if type(score) not in (EdgeScore, FeatureScore):
+        if type(score) not in (EdgeScore, FeatureScore, ConditionalScore):
             raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
         if not cliques or not all(score.fits(clique) for clique in cliques):
             raise ValueError("a choice is among one or more sets of columns, or of a target with others")
         known = self._known(score)
         for clique in cliques:
-            if clique not in known:
+            if clique and clique not in known:
                 _check_clique(clique, self._whole, self._order, self._max_cells)
         return known
 
     def _evaluate(self, score: Score, cliques: Sequence[Clique], known: dict[Clique, int]) -> None:
         for clique in cliques:
             if clique not in known:
-                known[clique] = score.value(clique, self._count(clique), self.rows)
+                known[clique] = score.value(clique, self._count(clique), self.rows) if clique else 0
 
     def _known(self, score: Score) -> dict[Clique, int]:
         """Exact values of the score in use, kept so that each marginal is counted once; they never leave."""
@@ -270,9 +269,7 @@ class Rehearsal:
         self.open_cliques.add(candidates[0])
         return candidates[0]
 
-    def measure_scores(
-        self, score: EdgeScore, cliques: Sequence[Clique], rho: float, pool: str = ""
-    ) -> ScoreMeasurement:
+    def measure_scores(self, score: Score, cliques: Sequence[Clique], rho: float, pool: str = "") -> ScoreMeasurement:
         """Scores of 0 at the price and scale a release would pay."""
         self.spending.debit([rho])
         wanted = tuple(dict.fromkeys(cliques))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.inference import SMOOTHING, GraphicalModel, estimate
 from core.privacy.curator import Curator
 from core.privacy.measurement import Clique, Measurement
 
@@ -47,6 +49,17 @@ def given_target(star: Sequence[Measurement], target: str, one_way: Sequence[Mea
         return total * np.asarray((left * y) @ right.T)
 
     return expected
+
+
+def by_model(curator: Curator, measurements: Sequence[Measurement]) -> Expected:
+    """The marginals of the model fitted to what is known so far; fitted when first asked, never in a rehearsal."""
+
+    @cache
+    def model() -> GraphicalModel:
+        total = None if curator.rows is None else float(curator.rows)
+        return estimate(curator.sizes, measurements, total, smoothing=SMOOTHING)
+
+    return lambda clique: model().marginal(clique)
 
 
 def _shares(values: NDArray[np.float64]) -> NDArray[np.float64]:

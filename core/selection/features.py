@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from core.privacy.allocation import Purse
 from core.privacy.curator import Curator
 from core.privacy.scores import FeatureScore
+from core.selection.useful import how_many
 
 
 def choose_features(
@@ -36,3 +37,12 @@ def choose_features(
         left.remove(pair)
         chosen.add(pairs[pair])
     return tuple(name for name in order if name in chosen), 0.0
+
+
+def suggested(curator: Curator, purse: Purse, share: float, target: str, candidates: Sequence[str]) -> int:
+    """k where the plan leaves it open: as many as ``share`` of the budget counts usefully, at least one.
+
+    From the budget, n where it is public, and the sizes of the domains alone.
+    """
+    cells = sorted(curator.sizes[name] * curator.sizes[target] for name in candidates)
+    return max(1, how_many(curator, purse, share, cells[len(cells) // 2], len(cells))) if cells else 1

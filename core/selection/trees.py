@@ -30,6 +30,7 @@ def choose_tree(
     score: EdgeScore,
     columns: Sequence[str] | None = None,
     linked: Sequence[Clique] = (),
+    start: Sequence[Clique] = (),
     pool: str = "",
 ) -> tuple[list[Clique], float]:
     """The edges of a tree (or a forest) over ``columns`` and the share of the budget left unspent.
@@ -37,13 +38,16 @@ def choose_tree(
     Columns with one category stay out: that they depend on nothing is public.
 
     ``linked`` are pairs that are measured anyway: the frame counts them, the tree does not (loops with them are
-    welcome). Each step pays share/(steps at most), draws by the exponential mechanism with ``score`` among
-    the edges the frame allows, and pays nothing where only one is left. Selection releases the choices only.
+    welcome). ``start`` are pairs that the tree begins with; they are not returned. Each step pays share/(steps at
+    most), draws by the exponential mechanism with ``score`` among the edges the frame allows, and pays nothing where
+    only one is left. Selection releases the choices only.
     """
     varied = [c for c in (curator.sizes if columns is None else columns) if curator.sizes[c] > 1]
     growth = Growth(tuple(curator.sizes), separations, varied, curator.sizes)
     for clique in linked:
         growth.link(clique)
+    for pair in start:
+        growth.add(pair)
     steps = growth.parts - 1
     if steps < 1:
         return [], share

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -57,12 +56,6 @@ def silent(fraction: float, message: str) -> None:
 def one_ways(curator: Curator) -> list[Clique]:
     """All one-way cliques."""
     return [(name,) for name in curator.sizes]
-
-
-def expected_noise(curator: Curator, purse: Purse, share: float) -> float:
-    """Expected absolute error, in rows per cell, of a measurement that gets ``share`` of the budget: σ√(2/π)."""
-    (rho,) = purse.split(share, one_ways(curator)[:1]).values()
-    return curator.unit.count_sensitivity / math.sqrt(2 * rho) * math.sqrt(2 / math.pi)
 
 
 def measure_tree(curator: Curator, plan: Plan, frame: Frame, report: Report) -> Measured:

@@ -11,7 +11,8 @@ from core.privacy.curator import Curator
 from core.privacy.measurement import Clique
 from core.project import Project
 from core.selection.network import choose_network
-from core.synthesizers.base import Measured, Report, one_ways, silent
+from core.selection.useful import useful_cells
+from core.synthesizers.base import Measured, Report, silent
 
 NETWORK, COUNTS = 0.3, 0.7
 """Pools, as shares of the budget. The paper halves ε; the R score reaches thousands of rows where its noise is a
@@ -19,12 +20,6 @@ hundred (Adult, ε = 1), so choices stay good with less, while every cell that i
 
 DEGREE = 2
 """Parents at most."""
-
-USEFUL = 4
-"""θ: a cell's average count is at least so many times its expected noise (θ-usefulness, §4; the paper's value)."""
-
-CELLS = 400
-"""What stands in for that rule where n is not public: about what 40,000 rows at ε = 1 bear on a dozen columns."""
 
 
 def privbayes(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Measured:  # noqa: ARG001
@@ -44,7 +39,7 @@ def privbayes(curator: Curator, project: Project, frame: Frame, report: Report =
     report(0.0, "Choosing the network")
     sizes = curator.sizes
     first = min(sizes, key=lambda name: (sizes[name] < 2, sizes[name]))
-    useful = min(_useful(curator, purse), plan.max_cells)
+    useful = min(useful_cells(curator, purse, COUNTS / len(sizes)), plan.max_cells)
     network, unspent = choose_network(curator, purse, NETWORK, first, useful, DEGREE, "network choice")
     report(0.6, "Counting every column with its parents")
     largest = [q for q in network if not any(set(q) < set(other) for other in network)] or [(first,)]
@@ -68,12 +63,3 @@ def _drawn(project: Project) -> list[Clique]:
             )  # fmt: skip
         cliques.append(clique)
     return cliques
-
-
-def _useful(curator: Curator, purse: Purse) -> int:
-    """Cells m that a table may have: n/m ≥ θ · σ√(2/π), from public quantities only."""
-    if curator.rows is None:
-        return CELLS
-    (rho,) = purse.split(COUNTS / len(curator.sizes), one_ways(curator)[:1]).values()
-    noise = curator.unit.count_sensitivity / math.sqrt(2 * rho) * math.sqrt(2 / math.pi)
-    return math.floor(curator.rows / (USEFUL * noise))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 
 from core.graph.separations import Separation
-from core.inference import SMOOTHING, GraphicalModel, estimate
 from core.privacy.allocation import Purse
 from core.privacy.curator import Curator
 from core.privacy.measurement import Clique, Measurement
 from core.privacy.scores import EdgeScore
 from core.project import Plan
 from core.selection.cliques import MAX_CELLS, further_cliques
-from core.selection.expected import Expected
-from core.synthesizers.base import Report, expected_noise, one_ways
+from core.selection.expected import by_model
+from core.selection.useful import expected_noise
+from core.synthesizers.base import Report, one_ways
 
 CHOICE = 0.2
 """The part of a clique's share that chooses it; the rest counts it. (AIM: 0.1.)"""
@@ -49,7 +48,7 @@ def measure_further(
     for batch in range(BATCHES, 0, -1):
         size = -(-(steps - done) // batch)
         report(0.4 + 0.6 * done / steps, "Choosing further pairs and triples")
-        score = EdgeScore(_expected(curator, [*found, *made]), noise)
+        score = EdgeScore(by_model(curator, [*found, *made]), noise)
         chosen: list[Clique] = []
         for _ in range(size):
             held = [*(m.clique for m in (*found, *made)), *chosen]
@@ -72,14 +71,3 @@ def measure_further(
     if unspent:  # the frame allows no pair at all
         made += curator.measure(purse.split(unspent, one_ways(curator)), "one-way")
     return made
-
-
-def _expected(curator: Curator, measurements: Sequence[Measurement]) -> Expected:
-    """The marginals of the model fitted to what is known so far; fitted when first asked, never in a rehearsal."""
-
-    @cache
-    def model() -> GraphicalModel:
-        total = None if curator.rows is None else float(curator.rows)
-        return estimate(curator.sizes, measurements, total, smoothing=SMOOTHING)
-
-    return lambda clique: model().marginal(clique)

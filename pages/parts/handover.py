@@ -110,7 +110,7 @@ def lines(release: Release) -> list[Line]:
         for c in release.spending.choices
     ]
     out += [
-        Line(x.pool, f"scores of {len(x.cliques)} pairs", None, None, x.rho, x.sigma, None)
+        Line(x.pool, f"scores of {len(x.cliques)} sets of columns", None, None, x.rho, x.sigma, None)
         for x in release.spending.scores
     ]
     for m in release.spending.measurements:

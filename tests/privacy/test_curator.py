@@ -206,6 +206,34 @@ def test_optimal_allocation_is_the_minimum_of_its_objective():
                     assert cost(moved) > best
 
 
+def _purse(allocation, accounting="zcdp"):
+    plan = Plan("mst", 1.0, 1e-9, allocation=allocation, accounting=accounting)
+    return Purse.of(plan, Budget.of(plan, None), {"a": 2, "b": 30, "c": 400})
+
+
+def test_a_share_given_by_hand_is_taken_and_the_others_give_way():
+    cliques = [("a",), ("a", "b"), ("c",)]
+    free, bound = _purse("auto").split(0.5, cliques), _purse({"a × b": 0.6, "x": 0.9}).split(0.5, cliques)
+    pool = math.fsum(free.values())
+    assert bound[("a", "b")] == pytest.approx(0.6 * pool)
+    assert bound[("a",)] == bound[("c",)] == pytest.approx(0.2 * pool)
+    assert math.fsum(bound.values()) == pytest.approx(pool)
+    all_bound = _purse({"a": 0.1, "c": 0.3}).split(0.5, [("a",), ("c",)])
+    assert all_bound[("c",)] == pytest.approx(0.75 * pool), "nothing of a pool is left over"
+
+
+def test_shares_given_by_hand_never_starve_the_others():
+    rhos = _purse({"a": 0.9, "c": 0.9}).split(1.0, [("a",), ("b",), ("c",)])
+    whole = math.fsum(rhos.values())
+    assert rhos[("b",)] == pytest.approx(0.05 * whole)
+    assert rhos[("a",)] == rhos[("c",)] == pytest.approx(0.475 * whole)
+
+
+def test_by_hand_under_basic_accounting_shares_are_of_epsilon():
+    rhos = _purse({"a": 0.8}, "basic").split(1.0, [("a",), ("b",)])
+    assert math.sqrt(rhos[("a",)] / rhos[("b",)]) == pytest.approx(4)
+
+
 def test_basic_accounting_is_prisms():
     """40 equal marginals at ε = 1, δ = 1/39073²: the classical calibration gives σ ≈ 400 rows."""
     names = {f"c{i}": 5 for i in range(40)}

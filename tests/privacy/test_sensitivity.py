@@ -10,7 +10,7 @@ import pytest
 
 from core.privacy.budget import Unit
 from core.privacy.measurement import fold
-from core.privacy.scores import FIXED_POINT, EdgeScore, FeatureScore, vector_sensitivity
+from core.privacy.scores import FIXED_POINT, ConditionalScore, EdgeScore, FeatureScore, vector_sensitivity
 
 
 def tables(cells: int, n: int):
@@ -177,6 +177,41 @@ def test_feature_score_of_a_child_with_several_parents(shape, child, unit):
         assert worst <= score.sensitivity(unit, n if public else None)
     if unit.rows_per_person == 1:  # with more rows such small tables stay far below the bound
         assert worst >= 0.3 * score.sensitivity(unit, n if public else None)
+
+
+@pytest.mark.parametrize(("shape", "target"), [((2, 2, 2), "c"), ((2, 2, 2), "a"), ((3, 3, 1), "c"), ((2, 2, 3), "c")])
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_conditional_score_moves_by_at_most_its_sensitivity(shape, target, unit):
+    score = ConditionalScore(target)
+    sizes = (0, 1, 2, 3, 4) if math.prod(shape) < 12 and unit.rows_per_person == 1 else (0, 1, 2, 3)
+    worst = largest_move(shape, sizes, unit, lambda c, n: score.value(("a", "b", "c"), c, n))
+    assert worst <= score.sensitivity(unit, None)
+    # tables as small as these stay well below the bound; what comes near it is tested next
+    assert worst >= 0.15 * score.sensitivity(unit, None)
+
+
+def test_conditional_score_comes_near_its_bound_on_larger_tables():
+    """One row that is alone in its row and column of a stratum moves the score by nearly two rows."""
+    score = ConditionalScore("c")
+    before = np.zeros((2, 2, 2), dtype=np.int64)
+    before[0, 0] = 10**6
+    after = before.copy()
+    after[1, 1, 0] = 1
+    move = score.value(("a", "b", "c"), after, None) - score.value(("a", "b", "c"), before, None)
+    assert 1.9 * FIXED_POINT < move <= score.sensitivity(Unit("add-remove"), None)
+
+
+def test_conditional_score_is_its_definition_stratum_by_stratum():
+    counts = np.random.default_rng(5).multinomial(700, np.full(24, 1 / 24)).reshape(2, 3, 4).astype(np.int64)
+    for axis, name in enumerate("abc"):
+        rows = 0.0
+        for stratum in np.moveaxis(counts, axis, 0):
+            product = np.outer(stratum.sum(1), stratum.sum(0)) / stratum.sum()
+            rows += 0.5 * np.abs(stratum - product).sum()
+        value = ConditionalScore(name).value(("a", "b", "c"), counts, None) / FIXED_POINT
+        assert rows - len(counts) * 5 / FIXED_POINT < value <= rows + 1e-9
+    independent = np.multiply.outer(np.outer([2, 3], [1, 4]), [1, 2]).astype(np.int64)
+    assert ConditionalScore("c").value(("a", "b", "c"), independent, None) == 0
 
 
 def test_feature_score_with_several_parents_is_that_of_the_flattened_table():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 
 import networkx as nx
 import numpy as np
@@ -34,6 +35,8 @@ CASES = {
     "privbayes learned": {"method": "privbayes", "dag": Dag()},
     "prism causal": {"method": "prism", "regime": "causal"},
     "prism graphical fair": {"method": "prism", "regime": "graphical", "fair": True},
+    "prism three-way": {"method": "prism", "three_way": 2},
+    "prism joint": {"method": "prism", "regime": "graphical"},
     "prism predictive fair": {"method": "prism", "fair": True, "features": 2},
     "independent fair": {"method": "independent", "fair": True},
     "privci strict": {"method": "privci", "strict": True},
@@ -42,7 +45,7 @@ CASES = {
     "privci explained": {"method": "privci", "explain": 0.1},
     "privci compressed": {"method": "privci", "compress": True, "width": 2, "epsilon": 0.2},
 }
-EDGE = ("tree edge", "further clique")
+EDGE = ("tree edge", "further clique", "further pair")
 
 
 def table(n=2000, seed=0):
@@ -88,10 +91,16 @@ def test_every_sigma_is_what_its_rho_buys(made):
             assert bought["sensitivity"] == pytest.approx(2 * math.sqrt(scores), rel=1e-3)
             assert m["sigma"] == pytest.approx(bought["sensitivity"] / math.sqrt(2 * m["rho"]), rel=1e-12)
             continue
+        if not m["columns"]:  # the weights of three-way tables: scores of sensitivity 4, bought together
+            assert [4 * math.sqrt(m["cells"] / (2 * m["rho"]))] * m["cells"] == pytest.approx(
+                [a["sigma"] for a in made.to_json()["associations"]], rel=1e-3
+            )
+            continue
         assert m["sigma"] == pytest.approx(math.sqrt(2) / math.sqrt(2 * m["rho"]), rel=1e-12)
     for c in made.to_json()["choices"]:
         assert c["scale"] == pytest.approx(c["sensitivity"] / math.sqrt(2 * c["rho"]), rel=1e-12)
-        assert c["sensitivity"] == pytest.approx(2 if c["what"] in EDGE else 3 + 2 / 2000)
+        expected = 2 if c["what"] in EDGE else 4 if c["what"] == "three-way table" else 3 + 2 / 2000
+        assert c["sensitivity"] == pytest.approx(expected)
 
 
 def test_every_separation_holds_in_graph_and_model(made):
@@ -131,12 +140,14 @@ def test_the_preview_shows_the_same_budget(case, made):
     shown = preview(project(**case), 2000)
     assert shown.spent == pytest.approx(made.spending.rho, rel=1e-9)
     assert math.fsum(line.rho for line in shown.lines) == pytest.approx(shown.spent)
-    real = {m.clique: m.rho for m in made.spending.measurements}
+    real, told = Counter(), Counter()
+    for m in made.spending.measurements:
+        real[m.clique] += m.rho
     for line in shown.lines:
-        if line.columns and (len(line.columns) == 1 or "y" in line.columns):
-            assert line.rho == pytest.approx(real[line.columns], rel=0.5), (
-                "what is known beforehand costs what was shown"
-            )
+        told[line.columns] += line.rho
+    for clique, rho in told.items():
+        if clique and (len(clique) == 1 or "y" in clique):
+            assert rho == pytest.approx(real[clique], rel=0.5), "what is known beforehand costs what was shown"
     bought = made.spending.measurements, made.spending.choices, made.spending.scores
     assert len(shown.lines) == pytest.approx(sum(map(len, bought)), abs=2)
 
@@ -150,13 +161,13 @@ def test_a_forest_is_announced_exactly_where_there_is_one(case, made):
 
 
 def test_noise_grows_with_the_unit(case):
-    def sigmas(**unit):
+    def per_root_rho(**unit):
         lines = preview(project(**case, **unit), 2000).lines
-        return np.array([line.sigma for line in lines if line.cells])
+        return np.array([line.sigma * math.sqrt(line.rho) for line in lines if line.cells and line.pool != "explain"])
 
-    one = sigmas()
-    assert sigmas(rows_per_person=3) == pytest.approx(3 * one)
-    assert sigmas(neighbors="add-remove") == pytest.approx(one / math.sqrt(2))
+    assert per_root_rho() == pytest.approx(1)
+    assert per_root_rho(rows_per_person=3) == pytest.approx(3)
+    assert per_root_rho(neighbors="add-remove") == pytest.approx(1 / math.sqrt(2))
 
 
 def test_add_remove_hides_the_number_of_rows(case):
@@ -174,9 +185,14 @@ def test_a_release_pays_for_the_unit_of_its_plan(case, neighbors):
     for m in made.spending.measurements:
         assert m.sigma == pytest.approx(delta / math.sqrt(2 * m.rho), rel=1e-9)
     for c in made.spending.choices:
-        unit = 2 if c.what in EDGE and neighbors == "add-remove" else 1
-        expected = 6 if c.what in EDGE else 9 + 18 / 2000 if neighbors == "replace-one" else 6
-        assert c.sensitivity == pytest.approx(expected / unit)
+        replaced = neighbors == "replace-one"
+        if c.what in EDGE:
+            expected = 6 if replaced else 3
+        elif c.what == "three-way table":
+            expected = 12 if replaced else 6
+        else:
+            expected = 9 + 18 / 2000 if replaced else 6
+        assert c.sensitivity == pytest.approx(expected)
         assert c.scale == pytest.approx(c.sensitivity / math.sqrt(2 * c.rho), rel=1e-9)
 
 
