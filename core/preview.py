@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from core.bounds import Counted, Promise, promise
 from core.graph.advice import advice
 from core.graph.frame import Frame, frame_of
 from core.inference import Size, check_size
@@ -29,7 +30,8 @@ class Line:
 
     ``columns`` is None where a private choice decides them at release; then ``cells`` and ``sigma`` are those of the
     largest candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected
-    absolute error per cell σ√(2/π) as a share of n, None where n is not known.
+    absolute error per cell σ√(2/π) as a share of n, None where n is not known; ``bound`` (a total variation distance,
+    see `core.bounds`) is what the whole marginal stays within with all others in 95 of 100 releases.
     """
 
     pool: str
@@ -39,11 +41,13 @@ class Line:
     rho: float
     sigma: float
     error: float | None
+    bound: float | None = None
 
 
 @dataclass(frozen=True)
 class Preview:
-    """A plan, rehearsed."""
+    """A plan, rehearsed. ``features`` is how many columns prism's S holds, ``promise`` what theory says of the error
+    (None where n is not known)."""
 
     project: Project
     budget: Budget
@@ -53,6 +57,8 @@ class Preview:
     spent: float
     forest: bool
     warnings: tuple[str, ...]
+    features: int
+    promise: Promise | None
 
     @property
     def pools(self) -> dict[str, float]:
@@ -71,6 +77,7 @@ class Preview:
             "pools": self.pools,
             "lines": [vars(line) for line in self.lines],
             "separations": [s.to_json() for s in self.frame.separations],
+            "bounds": self.promise.to_json() if self.promise else None,
             "features": self.frame.features, "refused": self.frame.refused,
             "cells": self.size.cells, "bytes": self.size.bytes, "seconds": self.size.seconds,
             "forest": self.forest, "warnings": self.warnings,
@@ -89,20 +96,33 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     measured = METHODS[plan.method](curator, project, frame)
     size = check_size(sizes, (*measured.cliques, *_largest(project, frame)), max_cells=plan.max_cells)
     forest = _parts([name for name, size in sizes.items() if size > 1], measured.cliques) > 1
-    lines = tuple(_lines(project, curator.spending, curator.open_cliques, rows))
+    bounds = promised(curator.spending, rows, plan) if rows else None
+    lines = tuple(_lines(project, curator.spending, curator.open_cliques, rows, bounds))
     warnings = (*frame.warnings, *advice(project), *_warnings(project, frame, budget, forest, rows, lines))
-    return Preview(project, budget, frame, lines, size, curator.spending.rho, forest, warnings)
+    return Preview(
+        project, budget, frame, lines, size, curator.spending.rho, forest, warnings, len(measured.features), bounds
+    )
 
 
-def _lines(project: Project, spending: Spending, open_cliques: set[Clique], rows: int | None) -> list[Line]:
+def promised(spending: Spending, rows: float, plan: Plan) -> Promise:
+    """What theory says of everything that ``spending`` counted, on a table of ``rows`` rows."""
+    counted = (Counted(m.clique, m.values.size, m.sigma) for m in spending.measurements)
+    return promise(counted, rows, plan.rows or rows, plan.target if plan.method == "prism" else None)
+
+
+def _lines(
+    project: Project, spending: Spending, open_cliques: set[Clique], rows: int | None, bounds: Promise | None
+) -> list[Line]:
     sizes = project.schema.sizes
+    most = {m.clique: m.tv for m in bounds.marginals} if bounds else {}
     lines = [Line(c.pool, f"private choice of a {c.what}", None, None, c.rho, c.scale, None) for c in spending.choices]
     for m in spending.measurements:
         known = m.clique if m.clique not in open_cliques else None
         chosen = "a pair" if len(m.clique) == 2 else f"{len(m.clique)} columns"
         what = "counts of " + (" × ".join(m.clique) if known else f"{chosen} chosen at release (largest shown)")
         error = m.sigma * math.sqrt(2 / math.pi) / rows if rows else None
-        lines.append(Line(m.pool, what, known, math.prod(sizes[c] for c in m.clique), m.rho, m.sigma, error))
+        cells = math.prod(sizes[c] for c in m.clique)
+        lines.append(Line(m.pool, what, known, cells, m.rho, m.sigma, error, most.get(m.clique)))
     for x in spending.scores:
         what = f"scores of refused pairs and of the tree ({len(x.cliques)} or so, the tree decides)"
         if x.pool != "explain":

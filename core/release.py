@@ -26,7 +26,7 @@ from core.errors import Cancelled, EspalierError, ProjectError, SchemaError, Tab
 from core.graph.frame import Frame, frame_of
 from core.graph.separations import Separation, clique_edges
 from core.inference import SMOOTHING, GraphicalModel, check_size, estimate, refine
-from core.preview import preview
+from core.preview import preview, promised
 from core.privacy.budget import Budget, Unit, epsilon_of
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.measurement import Clique
@@ -99,6 +99,7 @@ class Release:
                 {"columns": [], "pool": x.pool, "cells": x.values.size, "rho": x.rho, "sigma": x.sigma}
                 for x in s.scores
             ],
+            "bounds": promised(s, self.model.total, plan).to_json(),
             **self._beyond(),
             "choices": [
                 {

@@ -58,6 +58,7 @@ def render(facts: Mapping[str, Any]) -> str:
         "<h2>Every measurement</h2>",
         _measurements(facts),
         _choices(facts),
+        _bounds(facts),
         "<h2>What to keep in mind</h2>",
         _bullets(
             [
@@ -197,6 +198,39 @@ def _choices(facts: Mapping[str, Any]) -> str:
         "Private choices, in the order they were made; a choice releases no score",
         ["chosen", "out of#", "ρ#", "noise scale (rows)#"], rows,
     )  # fmt: skip
+
+
+def _bounds(facts: Mapping[str, Any]) -> str:
+    """What theory promises, beside what to expect; absent from releases made before it was computed."""
+    bounds = facts.get("bounds")
+    if not bounds or not bounds["marginals"]:
+        return ""
+    rows = [
+        f"<tr><td>{' × '.join(map(escape, m['clique']))}</td>"
+        f'<td class="n">{m["cells"]:,}</td><td class="n">{100 * m["expected_tv"]:.2f} %</td>'
+        f'<td class="n">{_within(m["tv"])}</td></tr>'
+        for m in bounds["marginals"]
+    ]
+    inputs = bounds["inputs"]
+    out = "<h2>How far off the counts may be</h2>" + _table(
+        "Share of rows in the wrong cell (total variation distance): as expected, which is what to plan by, and a "
+        f"bound (PRISM's Proposition A.1) that all keep together in {100 * (1 - inputs['beta']):.0f} of 100 releases",
+        ["columns", "cells#", "expected#", "bound#"], rows,
+    )  # fmt: skip
+    if bounds["tree"] is not None:
+        out += (
+            f"<p>Bound for the target and all columns counted with it, together: {_within(bounds['tree'])} of rows in "
+            "the wrong cell, if these columns depend on each other through the target alone. Bound for the excess risk "
+            f"of a model trained on this table (Theorem 6.2, for a loss of at most {inputs['loss']:g} and linear "
+            f"predictors of norm at most {inputs['norm']:g}): {_within(bounds['excess_risk'], percent=False)}.</p>"
+        )
+    return out
+
+
+def _within(bound: float, percent: bool = True) -> str:
+    if bound > 1:
+        return "vacuous (above 1)"
+    return f"{100 * bound:.1f} %" if percent else f"{bound:.3f}"
 
 
 def _notes(project: Mapping[str, Any]) -> str:

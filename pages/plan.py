@@ -5,7 +5,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.preview import grouped
 from core.privacy.budget import guess_right, round_up
-from pages.parts import charts, plan_fields, shell, words
+from pages.parts import by_hand, charts, plan_fields, promises, shell, words
 from pages.parts.words import names, plain
 
 state = shell.start(
@@ -55,8 +55,9 @@ if plan.method == "prism":
     if seen.frame.features is None:
         st.markdown(
             f"Measured together with {words.name(plan.target or '')}: the "
-            f"**{min(plan.features, len(seen.frame.candidates))} best** of "
-            f"{len(seen.frame.candidates)} columns, by a private choice at release."
+            f"**{seen.features} best** of {len(seen.frame.candidates)} columns, by a private choice at release."
+            if seen.features < len(seen.frame.candidates)
+            else f"all {seen.features} columns; the budget counts all of them usefully."
         )
     else:
         st.markdown(f"Measured together with {words.name(plan.target or '')}: {names(seen.frame.features, 40)}.")
@@ -88,6 +89,7 @@ with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=Tru
                 "ρ (each)": x.rho,
                 "σ (rows)": x.sigma,
                 "error (% of n)": None if x.error is None else 100 * x.error,
+                "bound (% of n)": None if x.bound is None else 100 * x.bound,
             }
             for times, x in rows
         ],
@@ -100,6 +102,7 @@ with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=Tru
             "ρ (each)": st.column_config.NumberColumn(format="%.3g"),
             "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
             "error (% of n)": st.column_config.NumberColumn(format="%.3f"),
+            "bound (% of n)": st.column_config.NumberColumn(format="%.1f"),
         },
     )
     st.caption(
@@ -107,7 +110,12 @@ with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=Tru
         "per combination of "
         "values. σ is the standard deviation of the noise added to each cell, in rows. The error is how far a cell is "
         "expected to be off, on average, as a share of all rows n. For a choice, σ is the scale of the noise "
-        "on its score."
+        "on its score. The bound is the share of rows that the whole marginal may have in the wrong cell; all keep it "
+        "together in 95 of 100 releases. Plan by the error: bounds are far above what happens, and one above 100 % "
+        "says nothing."
     )
+by_hand.show(state, seen)
+if seen.promise and seen.promise.tree is not None:
+    promises.show(seen, plan)
 shell.way("Release", "Next: Release")
 shell.sidebar(state)

@@ -118,12 +118,15 @@ def _more(state: Session) -> None:
     a, b = st.columns(2)
     with a:
         rules = ["auto", "optimal", "uniform"]
+        st.session_state[f"plan-{state.opened}-allocation"] = (
+            plan.allocation if isinstance(plan.allocation, str) else None
+        )
         st.selectbox(
             "Allocation inside a pool",
             rules,
-            index=rules.index(plan.allocation),
+            placeholder="by hand, below",
             help="optimal gives larger tables of counts more; uniform gives all the same; auto takes the one that did "
-            "better in this project's benchmarks.",
+            "better in this project's benchmarks. Shares by hand are set further down.",
             **_bound(state, "allocation"),
         )
         ways = ["zcdp", "basic"]
@@ -138,12 +141,23 @@ def _more(state: Session) -> None:
     with b:
         if plan.method == "prism" and plan.regime == "predictive":
             st.number_input(
-                "Features to choose",
+                "Features to choose (blank: as many as the budget counts usefully)",
                 1,
                 10_000,
                 plan.features,
+                placeholder="decided from the budget and the numbers of categories",
                 help="How many columns are measured together with the target.",
                 **_bound(state, "features"),
+            )
+        if plan.method == "prism":
+            st.number_input(
+                "Tables of two features with the target, at most",
+                0,
+                20,
+                plan.three_way,
+                help="Three-way tables show how two features act together on the target. They cost more noise; a "
+                "private choice finds the pairs that depend on each other most, given the target.",
+                **_bound(state, "three_way"),
             )
         st.number_input(
             "Synthetic rows (blank: as many as the table)",
