@@ -147,9 +147,13 @@ def test_the_preview_shows_the_same_budget(case, made):
         told[line.columns] += line.rho
     for clique, rho in told.items():
         if clique and (len(clique) == 1 or "y" in clique):
-            assert rho == pytest.approx(real[clique], rel=0.5), "what is known beforehand costs what was shown"
+            assert real[clique] >= 0.5 * rho, "what is known beforehand gets what was shown, or more"
     bought = made.spending.measurements, made.spending.choices, made.spending.scores
-    assert len(shown.lines) == pytest.approx(sum(map(len, bought)), abs=2)
+    count = sum(map(len, bought))
+    if project(**case).plan.method == "prism":  # its further pairs may end early; their share goes to the task
+        assert len(shown.lines) / 2 < count <= len(shown.lines) + 4
+    else:
+        assert len(shown.lines) == pytest.approx(count, abs=2)
 
 
 def test_a_forest_is_announced_exactly_where_there_is_one(case, made):
