@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.graph.frame import frame_of
-from pages.parts import graph_picture, shell, structure_fields, words
+from pages.parts import arrow_table, board, implying, merging, shell, structure_fields, words
 from pages.parts.words import name, names, plain
 
 state = shell.start(
@@ -13,35 +13,44 @@ state = shell.start(
     "off the table.",
 )
 project = shell.need_project(state)
-columns = list(project.schema.names)
 
+dag, found = implying.now(state)
+board.show(state, found)
+structure_fields.view(state)
 
-structure_fields.show(state)
-project = state.project or project
-if project.dag.edges or any(c for _, c in project.roles.items()):
-    graph_picture.dag(columns, project.dag.edges, project.roles, project.plan.target, f"dag-{state.opened}")
-else:
-    st.info("No arrows and no roles yet. Choose an effect, then its direct causes.")
+left, right = st.columns([3, 2], gap="medium")
+with left:
+    picked, causes, roles, table, two, theirs = st.tabs(
+        ["Selected", "Causes", "Roles", "All arrows", "Two columns", "Compare"],
+        key=f"structure-{state.opened}",
+    )
+with causes:
+    structure_fields.causes(state)
+with picked:
+    structure_fields.annotation(state)
+with roles:
+    structure_fields.roles(state)
+with table:
+    arrow_table.show(state)
+with two:
+    structure_fields.pair(state)
+with theirs:
+    merging.show(state)
+with right:
+    st.subheader("What this implies", anchor=False)
+    implying.show(state, dag, found)
+
 if project.dag.edges:
     with st.expander(f"The {len(project.dag.edges)} arrows as text"):
-        for column in columns:
+        for column in project.schema.names:
             if parents := project.dag.parents(column):
                 st.markdown(f"{name(column)} ← {names(parents, 40)}")
+        for key, note in project.dag.notes.items():
+            if isinstance(note, str):
+                st.markdown(f"{name(key)}: {plain(note)}")
 if parked := state.parked[0].edges:
     st.caption(
         "Kept aside, as their columns are left out on Data: " + ", ".join(f"{name(a)} → {name(b)}" for a, b in parked)
-    )
-
-st.subheader("What this implies", anchor=False)
-target = project.plan.target
-if target is None:
-    st.caption("Choose a target, and its direct causes and Markov blanket are shown here.")
-else:
-    a, b = st.columns(2)
-    a.markdown(f"**Direct causes of {name(target)}, Pa(Y):** {names(project.dag.parents(target), 40, 'none drawn')}.")
-    b.markdown(
-        f"**Its Markov blanket, Mb(Y)** (causes, effects, and the effects' other causes): "
-        f"{names(project.dag.blanket(target), 40, 'none drawn')}."
     )
 try:
     frame = frame_of(project)

@@ -1,31 +1,21 @@
 """A still picture of a graph: columns as boxes, roles by colour and in words, drawn by vis-network, offline.
 
-vis-network's script is the one that the pyvis package ships. It travels to the browser once, as a component of its
-own that draws nothing; the picture's component waits for it. Positions come from here, physics is off.
+Positions come from here, physics is off.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
+from core.graph.layers import layered
 from core.graph.roles import Roles
+from pages.parts.boxes import COLORS, HIGH, folded, label, load_vis, width
 
-COLORS = {
-    "outcome": "#f0c05a",
-    "protected": "#ee9fb0",
-    "admissible": "#93c99a",
-    "inadmissible": "#c3a9e0",
-    None: "#ccd6dd",
-}
-HIGH = 78
 MAX_NODES = 120
 
 _PICTURE = """
@@ -84,33 +74,25 @@ _CSS = ".picture { width: 100%; } .picture canvas { outline: none; } .vis-toolti
 
 
 @cache
-def _components() -> tuple[Any, Any]:
-    spec = importlib.util.find_spec("pyvis")
-    if spec is None or spec.origin is None:
-        return None, None
-    script = next(Path(spec.origin).parent.glob("lib/vis-9*/vis-network.min.js"), None)
-    if script is None:
-        return None, None
-    source = re.sub(r"^//# sourceMappingURL=.*$", "", script.read_text("utf-8"), flags=re.MULTILINE)
-    loader = source + "\nexport default function () {}\n"
-    return (
-        st.components.v2.component("espalier_vis", js=loader, html="<span></span>"),
-        st.components.v2.component(
-            "espalier_picture", js=_PICTURE, css=_CSS, html='<div class="picture" role="img"></div>'
-        ),
+def _component() -> Any:
+    return st.components.v2.component(
+        "espalier_picture", js=_PICTURE, css=_CSS, html='<div class="picture" role="img"></div>'
     )
 
 
 def dag(columns: Iterable[str], edges: Sequence[tuple[str, str]], roles: Roles, target: str | None, key: str) -> None:
-    """Arrows from cause to effect, from top to bottom. Columns without arrow or role are left to the text."""
+    """Arrows from cause to effect, from top to bottom; needs a drawing board on the page, which loads vis-network.
+
+    Columns without arrow or role are left to the text.
+    """
     linked = {n for e in edges for n in e}
     shown = [c for c in columns if c in linked or roles.of(c) or c == target]
     if not _fits(shown):
         return
-    layers, paths = _layered([c for c in shown if c in linked], edges)
+    layers, paths = layered([c for c in shown if c in linked], edges)
     alone = [c for c in shown if c not in linked]
-    most = max([sum(_width(n, roles, target) for n in layer) for layer in layers] or [0])
-    places = _rows(layers + _folded(alone, max(most, 700), roles, target), roles, target)
+    most = max([sum(width(n, roles, target) for n in layer) for layer in layers] or [0])
+    places = _rows(layers + folded(alone, max(most, 700), roles, target), roles, target)
     lines = [
         {"from": str(a), "to": str(b), "arrow": b == path[-1]}
         for path in map(_through, paths)
@@ -144,18 +126,19 @@ def tree(
             top = _tidy(_root(start, around), around, cells, top, tall) + 0.5 * HIGH
     wide: dict[int, float] = {}
     for column, (depth, _) in cells.items():
-        wide[depth] = max(wide.get(depth, 0.0), _width(column, roles, target))
+        wide[depth] = max(wide.get(depth, 0.0), width(column, roles, target))
     left = {d: sum(wide[k] + 30 for k in range(d)) + wide[d] / 2 for d in wide}
     places: dict[Any, tuple[float, float]] = {column: (left[d], y) for column, (d, y) in cells.items()}
     alone = _rows(
-        _folded([c for c in order if not around[c]], max(sum(wide.values()), 900), roles, target), roles, target
+        folded([c for c in order if not around[c]], max(sum(wide.values()), 900), roles, target), roles, target
     )
     middle = sum(wide.values()) / 2
     places |= {column: (x + middle, y + top) for column, (x, y) in alone.items()}
     lines = [{"from": a, "to": b, "arrow": False} for a, b in edges]
     lines += [{"from": a, "to": b, "arrow": False, "fence": True} for a, b in fence]
     alt = f"Graph of the released model: {len(edges)} measured pairs, {len(fence)} refused ones dashed; listed as text"
-    _draw(places, lines, roles, target, alt, key)
+    if load_vis():
+        _draw(places, lines, roles, target, alt, key)
 
 
 def _walk(root: str, around: dict[str, list[str]]) -> dict[str, int]:
@@ -214,98 +197,21 @@ def _draw(
                 "y": float(y),
                 "color": COLORS[role],
                 "strong": column == target,
-                "label": _label(column, roles, target),
+                "label": label(column, roles, target),
             }
         )
-    loader, picture = _components()
-    if picture is None:
-        st.caption("The picture needs the pyvis package; the list says the same.")
-        return
     wide = max(x for x, _ in places.values()) - min(x for x, _ in places.values()) + 200
     high = max(y for _, y in places.values()) - min(y for _, y in places.values()) + HIGH
-    loader(key="espalier-vis-loader", height=1)
-    picture(key=key, data={"nodes": nodes, "edges": lines, "alt": alt, "wide": float(wide), "high": float(high)})
-
-
-def _layered(names: list[str], edges: Sequence[tuple[str, str]]) -> tuple[list[list[Any]], list[list[Any]]]:
-    """Layers by longest path, arrows that skip layers bent around what lies between, and few crossings."""
-    causes: dict[str, list[str]] = {n: [] for n in names}
-    for a, b in edges:
-        causes[b].append(a)
-    depth: dict[str, int] = {}
-
-    def deep(n: str) -> int:
-        if n not in depth:
-            depth[n] = 1 + max((deep(c) for c in causes[n]), default=-1)
-        return depth[n]
-
-    layers: list[list[Any]] = [[] for _ in range(max((deep(n) for n in names), default=-1) + 1)]
-    for n in names:
-        effects = [b for a, b in edges if a == n]
-        if not causes[n] and effects:  # a cause without causes stands next to its first effect
-            depth[n] = max(min(deep(b) for b in effects) - 1, 0)
-        layers[depth[n]].append(n)
-    paths = []
-    for a, b in edges:
-        bends = [(a, b, level) for level in range(depth[a] + 1, depth[b])]
-        for bend in bends:
-            layers[bend[2]].append(bend)
-        paths.append([a, *bends, b])
-    near: dict[Any, list[Any]] = {}
-    for path in paths:
-        for a, b in pairwise(path):
-            near.setdefault(a, []).append(b)
-            near.setdefault(b, []).append(a)
-    for sweep in range(8):
-        order = range(1, len(layers)) if sweep % 2 == 0 else range(len(layers) - 2, -1, -1)
-        for i in order:
-            beside = layers[i - 1 if sweep % 2 == 0 else i + 1]
-            rank = {n: k / max(len(beside) - 1, 1) for k, n in enumerate(beside)}
-            own = {n: k / max(len(layers[i]) - 1, 1) for k, n in enumerate(layers[i])}
-            weight = {}
-            for n in layers[i]:
-                known = [rank[m] for m in near.get(n, ()) if m in rank]
-                weight[n] = sum(known) / len(known) if known else own[n]
-            layers[i].sort(key=weight.__getitem__)
-    return layers, paths
-
-
-def _width(n: Any, roles: Roles, target: str | None) -> float:
-    """Room that a box takes, in the picture's pixels; a bend takes little."""
-    return (
-        46.0
-        if isinstance(n, tuple)
-        else 34 + 8.4 * min(max(len(part) for part in _label(n, roles, target).split("\n")), 20)
-    )
-
-
-def _label(column: str, roles: Roles, target: str | None) -> str:
-    words = [w for w in (roles.of(column), "target" if column == target else None) if w]
-    name = column if len(column) <= 40 else column[:39] + "…"
-    return name + ("\n(" + ", ".join(words) + ")" if words else "")
-
-
-def _folded(columns: list[str], most: float, roles: Roles, target: str | None) -> list[list[Any]]:
-    """Columns in lines that are at most so wide."""
-    out: list[list[Any]] = []
-    room = 0.0
-    for column in columns:
-        wide = _width(column, roles, target)
-        if not out or room < wide:
-            out.append([])
-            room = most
-        out[-1].append(column)
-        room -= wide
-    return out
+    _component()(key=key, data={"nodes": nodes, "edges": lines, "alt": alt, "wide": float(wide), "high": float(high)})
 
 
 def _rows(layers: list[list[Any]], roles: Roles, target: str | None) -> dict[Any, tuple[float, float]]:
     """Layers below one another, each centred."""
     out: dict[Any, tuple[float, float]] = {}
     for i, layer in enumerate(layers):
-        x = -sum(_width(n, roles, target) for n in layer) / 2
+        x = -sum(width(n, roles, target) for n in layer) / 2
         for n in layer:
-            wide = _width(n, roles, target)
+            wide = width(n, roles, target)
             middle, y = x + wide / 2, i * 1.7 * HIGH
             if isinstance(n, tuple):  # upright past the boxes of its layer, so that it crosses none of them
                 out[(*n, "in")], out[(*n, "out")] = (middle, y - 0.42 * HIGH), (middle, y + 0.42 * HIGH)

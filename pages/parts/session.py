@@ -26,6 +26,8 @@ from core.tables.table import Table
 from pages.parts.job import Job, Report
 
 KEY = "espalier"
+Drawing = tuple[Dag, Roles, str | None]
+"""Graph, roles and target."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,8 +67,14 @@ class Session:
     tables: int = 0
     parked: tuple[Dag, Roles] = (Dag(), Roles())
     """Arrows and roles of columns that are left out at the moment."""
+    past: list[Drawing] = field(default_factory=list)
+    future: list[Drawing] = field(default_factory=list)
+    """Drawings to undo to and to redo."""
     drafts: dict[str, Any] = field(default_factory=dict)
     before: dict[str, Any] | None = None
+    found: Any = None
+    """What the browser's tab had kept from before a reload, until it is restored or forgotten."""
+    forget: bool = False
     made: Made | None = None
     earlier: list[Made] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
@@ -87,6 +95,7 @@ class Session:
             self.before = {key: getattr(self, key) for key in self._KEPT}
         self.project, self.text, self.rows, self.sample = project, text, rows, sample
         self.parked, self.drafts, self._encoded = (Dag(), Roles()), {}, None
+        self.past, self.future = [], []
         self.opened += 1
         self.tables = self.opened
 
@@ -97,6 +106,7 @@ class Session:
             for key, value in self.before.items():
                 setattr(self, key, value)
             self.before, self._encoded = now, None
+            self.past, self.future = [], []
             self.opened += 1
 
     def attach(self, text: TextTable) -> None:
@@ -135,6 +145,8 @@ class Session:
         if schema == project.schema:
             return
         inside, known = set(schema.names), set(schema.names).issuperset
+        if schema.names != project.schema.names:
+            self.past, self.future = [], []  # they speak of other columns
         edges = tuple(dict.fromkeys((*project.dag.edges, *self.parked[0].edges)))
         roles = {role: (*cols, *getattr(self.parked[1], role)) for role, cols in project.roles.items()}
         target = project.plan.target or self.drafts.get("target")
@@ -152,19 +164,68 @@ class Session:
             plan=replace(project.plan, target=target if target in inside else None),
         )
 
+    @property
+    def drawing(self) -> Drawing:
+        """What undo brings back."""
+        assert self.project is not None
+        return self.project.dag, self.project.roles, self.project.plan.target
+
+    def redraw(self, dag: Dag | None = None, roles: Roles | None = None, **target: str | None) -> None:
+        """A changed drawing, which can be undone; raises :class:`EspalierError` and changes nothing."""
+        assert self.project is not None
+        was = self.drawing
+        new = (dag or was[0], roles or was[1], target.get("target", was[2]))
+        if new != was:
+            self._put(new)
+            self.past = [*self.past[-199:], was]
+            self.future = []
+
+    def undo(self) -> bool:
+        """Back to the drawing before the last change; False if there was none."""
+        if not self.past:
+            return False
+        self.future.append(self.drawing)
+        self._put(self.past.pop())
+        return True
+
+    def redo(self) -> bool:
+        """Forward to the drawing that was undone; False if there is none."""
+        if not self.future:
+            return False
+        self.past.append(self.drawing)
+        self._put(self.future.pop())
+        return True
+
+    def _put(self, drawing: Drawing) -> None:
+        assert self.project is not None
+        dag, roles, target = drawing
+        self.project = replace(self.project, dag=dag, roles=roles, plan=replace(self.project.plan, target=target))
+
     def change_causes(self, effect: str, causes: list[str]) -> None:
         """Draw the arrows into ``effect``; raises :class:`GraphError` for a cycle and keeps what was drawn."""
         assert self.project is not None
-        kept = [e for e in self.project.dag.edges if e[1] != effect or e[0] in causes]
-        new = [(c, effect) for c in causes if (c, effect) not in kept]
-        self.project = replace(self.project, dag=replace(self.project.dag, edges=(*kept, *new)))
+        dag = self.project.dag.without((c, effect) for c in self.project.dag.parents(effect) if c not in causes)
+        for cause in causes:
+            dag = dag.drawn(cause, effect)
+        self.redraw(dag)
 
     def change_role(self, role: str, columns: list[str]) -> None:
-        """Give ``columns`` the role; they lose the one they had."""
+        """Give ``columns`` the role; they lose the one they had. The target follows a new outcome."""
         assert self.project is not None
-        given = {r: tuple(c for c in cols if c not in columns) for r, cols in self.project.roles.items()}
+        roles, target = self.project.roles, self.project.plan.target
+        given = {r: tuple(c for c in cols if c not in columns) for r, cols in roles.items()}
         order = self.project.schema.clique(columns)
-        self.project = replace(self.project, roles=Roles(**{**given, role: order}))
+        follows = role == "outcome" and len(order) == 1 and (target is None or target in roles.outcome)
+        self.redraw(roles=Roles(**{**given, role: order}), target=order[0] if follows else target)
+
+    def give_role(self, column: str, role: str | None) -> None:
+        """Give one column a role, or none; there is one outcome, so another one loses that role."""
+        assert self.project is not None
+        roles = self.project.roles
+        if role is None:
+            self.redraw(roles=Roles(**{r: tuple(c for c in cols if c != column) for r, cols in roles.items()}))
+        else:
+            self.change_role(role, [column] if role == "outcome" else [*getattr(roles, role), column])
 
     def change_plan(self, **changes: Any) -> None:
         """A changed plan; raises :class:`EspalierError` for a value that cannot be."""

@@ -7,7 +7,7 @@ import re
 import streamlit as st
 
 from core.project import Project
-from pages.parts import session
+from pages.parts import restore, session
 from pages.parts.words import name, plain
 
 PAGES = {
@@ -25,11 +25,13 @@ def start(title: str, lead: str) -> session.Session:
     state.collect()
     st.title(title, anchor=False)
     st.markdown(lead)
+    restore.offer(state)
     return state
 
 
 def sidebar(state: session.Session) -> None:
     """What is open, and the project file to take home at any time. Called last, when the page has taken changes."""
+    restore.keep(state)
     with st.sidebar:
         if state.project is None:
             st.caption("No project is open.")

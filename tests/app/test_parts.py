@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import EspalierError, SchemaError
 from core.schema import Column, Schema
-from pages.parts import graph_picture, job, words
+from pages.parts import job, words
 from pages.parts.job import Job
 from pages.parts.schema_rows import Draft, column_of, join, numbers, row_of, split
 
@@ -200,11 +200,3 @@ def test_a_failed_job_gives_its_place_back() -> None:
         failed.wait(10)
         assert failed.state == "failed"
         assert "Alice" not in failed.reason
-
-
-def test_arrows_that_skip_a_layer_bend_around_it() -> None:
-    edges = [("a", "b"), ("b", "c"), ("a", "c")]
-    layers, paths = graph_picture._layered(["a", "b", "c"], edges)
-    assert [p[0] for p in paths] == ["a", "b", "a"]
-    assert len(paths[2]) == 3
-    assert len(layers[1]) == 2

@@ -1,0 +1,450 @@
+// The drawing board. The graph belongs to Python: what is done here is sent as a list of actions, shown at once, and
+// shown again as Python answers. An action stays in the list until Python has taken it, so that none is lost.
+const boards = new WeakMap();
+
+export default function (api) {
+  let board = boards.get(api.parentElement);
+  if (!board) boards.set(api.parentElement, (board = make(api.parentElement)));
+  board.take(api);
+  return () => { board.end(); boards.delete(api.parentElement); };
+}
+
+const NEAR = 6;          // pixels that a click may wander
+const READABLE = 0.68;   // no smaller than this: rather a part of the drawing than names that cannot be read
+const BENDS = Array.from({ length: 28 }, (_, k) => 0.08 + 0.03 * k);
+const name = (arrow) => arrow[0] + " → " + arrow[1];
+const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+const id = (arrow) => JSON.stringify(arrow);
+
+function make(parent) {
+  const $ = (query) => parent.querySelector(query);
+  const root = $(".board"), host = $(".canvas"), say = $(".say"), flag = $(".flag"), list = $(".arrows");
+  const self = String(Date.now()) + Math.random();
+  let api, data, net, nodes, edges, timer, watch, waiting = [], sent = 0, seen = {}, ink = {};
+  let mode = "draw", press = null, over = null, spoken = null, flash = [], told = "", lifted = null;
+
+  // --- to and from Python -------------------------------------------------------------------------------------
+  function act(action) {
+    sent += 1;
+    waiting.push({ n: sent, ...action });
+    api.setStateValue("acts", { board: self, list: waiting });
+  }
+
+  // On a narrow screen boxes are laid out in more and shorter lines.
+  function measure() {
+    const wide = host.clientWidth < 700 ? Math.max(Math.round(host.clientWidth / 100) * 140, 420) : 1000;
+    if (host.clientWidth && wide !== data.wide && !waiting.length) act({ do: "width", wide });
+  }
+
+  function take(now) {
+    api = now;
+    const before = data;
+    data = JSON.parse(JSON.stringify(api.data));
+    if (data.board === self) waiting = waiting.filter((a) => a.n > data.taken);
+    if (before && waiting.length) { // Python has not seen all of it yet: what is on the screen is newer
+      data = { ...before, said: data.said, undo: data.undo, redo: data.redo, board: data.board, taken: data.taken };
+    }
+    if (!globalThis.vis) { clearTimeout(timer); timer = setTimeout(() => take(api), 50); return; }
+    colours();
+    if (!net) start();
+    buttons();
+    words();
+    if (!waiting.length) show(!before || before.view !== data.view || before.fits !== data.fits);
+    if (data.said && data.said.n !== spoken) { spoken = data.said.n; tell(data.said.text, data.said.bad); }
+    measure();
+    root.dataset.taken = data.board === self ? data.taken : 0;
+  }
+
+  function tell(text, bad) {
+    told = text;
+    say.textContent = text;
+    say.classList.toggle("bad", Boolean(bad));
+  }
+
+  function colours() {
+    const style = getComputedStyle(host), read = (v, other) => style.getPropertyValue(v).trim() || other;
+    ink = { text: read("--st-text-color", "#444"), paper: read("--st-background-color", "#fff"),
+      main: read("--st-primary-color", "#2f6f4f"), bad: read("--st-red-text-color", "#c0392b"),
+      font: read("--st-font", "sans-serif") };
+  }
+
+  // --- the drawing --------------------------------------------------------------------------------------------
+  function start() {
+    nodes = new globalThis.vis.DataSet();
+    edges = new globalThis.vis.DataSet();
+    net = new globalThis.vis.Network(host, { nodes, edges }, {
+      physics: false, layout: { improvedLayout: false },
+      interaction: { dragNodes: false, dragView: true, zoomView: false, selectable: false, hover: false,
+        keyboard: false } });
+    net.on("afterDrawing", overlay);
+    host.querySelectorAll("[tabindex]").forEach((e) => e.setAttribute("tabindex", "-1"));
+    watch = new ResizeObserver(() => { if (host.clientWidth) { net.redraw(); fit(); measure(); } });
+    watch.observe(root);
+    host.addEventListener("pointerdown", down, true);
+    host.addEventListener("pointermove", move, true);
+    host.addEventListener("pointerup", up, true);
+    host.addEventListener("pointercancel", cancel, true);
+    host.addEventListener("pointerleave", () => { if (!press) hover(null); });
+    host.addEventListener("keydown", key);
+    host.addEventListener("where", (e) => { // where a box is on the canvas, for whoever drives the page by program
+      e.detail.at = nodes.get(e.detail.column) ? net.canvasToDOM(net.getPosition(e.detail.column)) : null;
+    });
+  }
+
+  function box(n) {
+    const chosen = data.selected.columns.includes(n.id);
+    return { id: n.id, label: n.label, shape: "box", margin: 9, widthConstraint: { maximum: 190 },
+      borderWidth: chosen ? 4 : n.heavy ? 3 : 1, shapeProperties: { borderDashes: n.dashed ? [5, 4] : false },
+      color: { background: n.color, border: chosen ? ink.main : n.heavy || n.dashed ? ink.text : n.color },
+      font: { color: "#15201a", face: ink.font, size: 17, multi: false } };
+  }
+
+  function line(e) {
+    const chosen = same(data.selected.arrow, [e.from, e.to]);
+    const color = chosen ? ink.main : e.lit ? ink.bad : ink.text;
+    const head = chosen ? 0.55 : e.lit ? 0.7 : 0.9;
+    return { id: id([e.from, e.to]), from: e.from, to: e.to, arrows: { to: { enabled: true, scaleFactor: head } },
+      dashes: e.contested ? [9, 6] : false, width: chosen ? 5 : e.lit ? 3.5 : 2, hoverWidth: 0, selectionWidth: 0,
+      color: { color, opacity: chosen || e.lit ? 1 : 0.65, inherit: false }, smooth: { enabled: false },
+      label: e.label || undefined,
+      font: { size: 13, color: ink.text, face: ink.font, strokeWidth: 4, strokeColor: ink.paper, align: "horizontal" } };
+  }
+
+  function replace(set, wanted, old) {
+    const gone = set.getIds().filter((i) => !wanted.some((w) => w.id === i));
+    if (gone.length) set.remove(gone);
+    const changed = wanted.filter((w) => gone.length || !same(w, old[w.id]) || !set.get(w.id));
+    if (changed.length) set.update(changed);
+  }
+
+  function show(refit) {
+    const boxes = data.nodes.map((n) => {
+      const b = box(n), was = seen.places && seen.places[n.id];
+      return was && same(was, [n.x, n.y]) && nodes.get(n.id) ? b : { ...b, x: n.x, y: n.y };
+    });
+    const lines = data.edges.map(line);
+    edges.remove(edges.getIds().filter((i) => !lines.some((l) => l.id === i)));
+    replace(nodes, boxes, {});
+    replace(edges, lines, seen.lines || {});
+    seen = { places: Object.fromEntries(data.nodes.map((n) => [n.id, [n.x, n.y]])),
+      lines: Object.fromEntries(lines.map((l) => [l.id, l])) };
+    if (refit) fit();
+    route();
+  }
+
+  function extent() {
+    const all = nodes.getIds().map((n) => net.getBoundingBox(n));
+    if (!all.length) return null;
+    return { left: Math.min(...all.map((b) => b.left)), right: Math.max(...all.map((b) => b.right)),
+      top: Math.min(...all.map((b) => b.top)), bottom: Math.max(...all.map((b) => b.bottom)) };
+  }
+
+  function fit() {
+    const all = extent();
+    if (!all || !host.clientWidth) return;
+    const wide = all.right - all.left + 40, high = all.bottom - all.top + 40;
+    const scale = Math.max(Math.min(1, host.clientWidth / wide), READABLE);
+    const tall = Math.round(Math.min(Math.max(high * scale, 300), 760));
+    if (Math.abs(host.clientHeight - tall) > 2) { host.style.height = tall + "px"; net.redraw(); }
+    const shrink = Math.max(Math.min(scale, tall / high), READABLE);
+    const fits = wide * shrink <= host.clientWidth + 2;
+    const x = fits ? (all.left + all.right) / 2 : all.left - 20 + host.clientWidth / shrink / 2;
+    const middle = high * shrink <= tall + 2 ? (all.top + all.bottom) / 2 : all.top - 20 + tall / shrink / 2;
+    net.moveTo({ position: { x, y: middle }, scale: shrink, animation: false });
+  }
+
+  function zoom(factor) {
+    net.moveTo({ scale: Math.min(Math.max(net.getScale() * factor, 0.2), 2.5), animation: false });
+  }
+
+  // An arrow that would pass behind a box is bent around it; one that cannot be is named.
+  function route() {
+    const boxes = nodes.getIds().map((n) => [n, net.getBoundingBox(n)]);
+    const hits = (a, b, points) => boxes.find(([n, r]) => n !== a && n !== b && points.some(([x, y]) =>
+      x > r.left - 3 && x < r.right + 3 && y > r.top - 3 && y < r.bottom + 3));
+    const update = [], behind = [];
+    for (const e of data.edges) {
+      const i = id([e.from, e.to]);
+      if (!edges.get(i)) continue;
+      const from = net.getPosition(e.from), to = net.getPosition(e.to);
+      let smooth = { enabled: false };
+      const hidden = hits(e.from, e.to, curve(from, to, null, 0));
+      if (hidden) {
+        const free = BENDS.flatMap((r) => [["curvedCW", r], ["curvedCCW", r]])
+          .find(([type, r]) => !hits(e.from, e.to, curve(from, to, type, r)));
+        if (free) smooth = { enabled: true, type: free[0], roundness: free[1] };
+        else behind.push(name([e.from, e.to]) + " (behind " + hidden[0] + ")");
+      }
+      const now = edges.get(i).smooth;
+      if (!same(now, smooth)) { update.push({ id: i, smooth }); seen.lines[i] = { ...seen.lines[i], smooth }; }
+    }
+    if (update.length) edges.update(update);
+    flag.textContent = behind.length
+      ? "Passing behind a box, so easily misread: " + behind.slice(0, 4).join("; ") +
+        (behind.length > 4 ? " and " + (behind.length - 4) + " more" : "") + ". Move a box, or arrange by layers."
+      : "";
+  }
+
+  // Points of an arrow as vis-network draws it: straight, or a quadratic curve around the via point of `roundness`.
+  function curve(from, to, type, roundness) {
+    const steps = Math.max(16, Math.ceil(Math.hypot(to.x - from.x, to.y - from.y) / 14)), points = [];
+    const half = 0.5 * roundness + 0.5, turn = type === "curvedCCW" ? 0.5 - 0.5 * roundness : half;
+    const radius = Math.hypot(to.x - from.x, to.y - from.y);
+    const angle = Math.atan2(from.y - to.y, to.x - from.x) + turn * Math.PI;
+    const via = type ? { x: from.x + half * radius * Math.sin(angle), y: from.y + half * radius * Math.cos(angle) }
+      : { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
+    for (let k = 1; k < steps; k++) {
+      const t = k / steps, s = 1 - t;
+      points.push([s * s * from.x + 2 * s * t * via.x + t * t * to.x, s * s * from.y + 2 * s * t * via.y + t * t * to.y]);
+    }
+    return points;
+  }
+
+  // --- what is being done -------------------------------------------------------------------------------------
+  const spot = (e) => { const r = host.getBoundingClientRect(); return { x: e.clientX - r.left, y: e.clientY - r.top }; };
+
+  function down(e) {
+    if (e.button !== 0 || press) return;
+    const at = spot(e), column = net.getNodeAt(at);
+    press = { at, now: at, column, moved: false, pointer: e.pointerId, move: mode === "move" || e.shiftKey };
+    if (column === undefined) return;
+    e.stopPropagation();
+    e.preventDefault();
+    host.focus({ preventScroll: true });
+    try { host.setPointerCapture(e.pointerId); } catch { /* a pointer that is gone already */ }
+    const place = net.getPosition(column), canvas = net.DOMtoCanvas(at);
+    press.off = { x: place.x - canvas.x, y: place.y - canvas.y };
+  }
+
+  function move(e) {
+    const at = spot(e);
+    if (!press) { hover(at); return; }
+    if (e.pointerId !== press.pointer) return;
+    press.now = at;
+    press.moved = press.moved || Math.hypot(at.x - press.at.x, at.y - press.at.y) > NEAR;
+    if (press.column === undefined || !press.moved) return;
+    e.stopPropagation();
+    if (press.move) {
+      const c = net.DOMtoCanvas(at);
+      net.moveNode(press.column, Math.round(c.x + press.off.x), Math.round(c.y + press.off.y));
+      return;
+    }
+    const target = net.getNodeAt(at);
+    if (target !== press.target) {
+      press.target = target;
+      const bad = target !== undefined && target !== press.column && refusal(press.column, target);
+      press.bad = Boolean(bad);
+      tell(bad || (target !== undefined && target !== press.column ? "Let go to draw " + name([press.column, target])
+        : "From " + press.column + " to …"), bad);
+    }
+    requestAnimationFrame(() => net && net.redraw());
+  }
+
+  function up(e) {
+    const p = press;
+    if (!p || e.pointerId !== p.pointer) return;
+    press = null;
+    const at = spot(e);
+    if (p.column === undefined) {
+      if (!p.moved) pick(net.getNodeAt(at), net.getEdgeAt(at), e);
+      return;
+    }
+    e.stopPropagation();
+    if (!p.moved) pick(p.column, undefined, e);
+    else if (p.move) keep();
+    else {
+      const target = net.getNodeAt(at);
+      if (target !== undefined && target !== p.column) draw(p.column, target);
+      else tell("No arrow was drawn: let go on the box of the effect.");
+    }
+    net.redraw();
+  }
+
+  function cancel() { press = null; if (net) { net.redraw(); } }
+
+  function pick(column, edge, e) {
+    if (column !== undefined) {
+      const others = data.selected.columns.filter((c) => c !== column);
+      const columns = e.shiftKey || e.ctrlKey || e.metaKey ? [...others.slice(-1), column] : [column];
+      select({ columns, arrow: null });
+    } else if (edge !== undefined) select({ columns: [], arrow: JSON.parse(edge) });
+    else if (data.selected.columns.length || data.selected.arrow) select({ columns: [], arrow: null });
+  }
+
+  function select(selected) {
+    if (same(selected, data.selected)) return;
+    data.selected = selected;
+    act({ do: "select", ...selected });
+    const boxes = data.nodes.map(box), lines = data.edges.map(line);
+    nodes.update(boxes);
+    edges.update(lines.map(({ smooth, ...rest }) => rest));
+    for (const l of lines) seen.lines[l.id] = { ...l, smooth: (seen.lines[l.id] || l).smooth };
+    buttons();
+    const arrow = selected.arrow;
+    tell(arrow ? "Selected: " + name(arrow) + ". " + (consequence(arrow) || "")
+      : selected.columns.length ? "Selected: " + selected.columns.join(" and ") : "Nothing is selected.");
+  }
+
+  function keep() {
+    const at = Object.fromEntries(Object.entries(net.getPositions()).map(([n, p]) => [n, [p.x, p.y]]));
+    act({ do: "move", at });
+    route();
+    tell("Moved; the places are kept in the project.");
+  }
+
+  function consequence(arrow) {
+    const found = data.edges.find((e) => e.from === arrow[0] && e.to === arrow[1]);
+    return found ? found.without : "";
+  }
+
+  function hover(at) {
+    const column = at ? net.getNodeAt(at) : undefined;
+    const edge = at && column === undefined ? net.getEdgeAt(at) : undefined;
+    host.style.cursor = column !== undefined ? (mode === "move" ? "move" : "crosshair") : edge ? "pointer" : "default";
+    if (edge === over) return;
+    over = edge;
+    if (edge === undefined) { say.textContent = told; say.classList.remove("bad"); return; }
+    const arrow = JSON.parse(edge);
+    say.textContent = name(arrow) + ". " + (consequence(arrow) || "");
+    say.classList.remove("bad");
+  }
+
+  // The path that the arrow would close, as Python will see it too.
+  function refusal(cause, effect) {
+    if (data.arrows.some((a) => a[0] === cause && a[1] === effect)) return name([cause, effect]) + " is drawn already.";
+    const came = new Map([[effect, null]]), queue = [effect];
+    for (const n of queue) {
+      if (n === cause) {
+        const walk = [];
+        for (let m = n; m !== null; m = came.get(m)) walk.unshift(m);
+        flash = walk.slice(1).map((m, k) => [walk[k], m]);
+        return "Refused: " + name([cause, effect]) + " would close the cycle " + [cause, ...walk].join(" → ") + ".";
+      }
+      for (const [a, b] of data.arrows) if (a === n && !came.has(b)) { came.set(b, n); queue.push(b); }
+    }
+    return null;
+  }
+
+  function draw(cause, effect) {
+    flash = [];
+    const bad = refusal(cause, effect);
+    if (bad) { tell(bad + " Nothing was drawn.", true); setTimeout(() => { flash = []; if (net) net.redraw(); }, 4000); return; }
+    const e = { from: cause, to: effect };
+    data.arrows.push([cause, effect]);
+    data.edges.push(e);
+    const l = line(e);
+    edges.update(l);
+    seen.lines[l.id] = l;
+    route();
+    act({ do: "draw", arrow: [cause, effect] });
+    tell(name([cause, effect]) + " is drawn.");
+  }
+
+  function erase() {
+    const { arrow, columns } = data.selected;
+    if (arrow) {
+      edges.remove(id(arrow));
+      data.edges = data.edges.filter((e) => !same([e.from, e.to], arrow));
+      data.arrows = data.arrows.filter((a) => !same(a, arrow));
+      data.selected = { columns: [], arrow: null };
+      act({ do: "erase", arrows: [arrow] });
+      tell(name(arrow) + " is erased. Undo brings it back.");
+    } else if (columns.length) {
+      const gone = data.arrows.filter((a) => columns.includes(a[0]) || columns.includes(a[1]));
+      if (gone.length) act({ do: "erase", arrows: gone });
+      tell(gone.length ? "The arrows of " + columns.join(" and ") + " are erased: " + gone.map(name).join(", ") +
+        ". Undo brings them back." : "Columns stay: " + columns.join(" and ") + " has no arrow to erase.");
+    } else tell("Select an arrow first: click it.");
+    buttons();
+  }
+
+  function key(e) {
+    const ctrl = e.ctrlKey || e.metaKey, k = e.key.toLowerCase();
+    const what = k === "delete" || k === "backspace" ? "erase" : ctrl && k === "z" ? (e.shiftKey ? "redo" : "undo")
+      : ctrl && k === "y" ? "redo" : null;
+    if (k === "escape") { cancel(); select({ columns: [], arrow: null }); }
+    if (!what) return;
+    e.preventDefault();
+    e.stopPropagation();
+    $(`[data-do=${what}]`).click();
+  }
+
+  function overlay(ctx) {
+    ctx.save();
+    ctx.lineCap = "round";
+    if (flash.length) {
+      ctx.strokeStyle = ink.bad;
+      ctx.lineWidth = 7;
+      ctx.globalAlpha = 0.55;
+      for (const [a, b] of flash) if (nodes.get(a) && nodes.get(b)) stroke(ctx, net.getPosition(a), net.getPosition(b));
+      ctx.globalAlpha = 1;
+    }
+    if (press && press.moved && !press.move && press.column !== undefined) {
+      ctx.strokeStyle = press.bad ? ink.bad : ink.main;
+      ctx.lineWidth = 3;
+      ctx.setLineDash(press.bad ? [6, 8] : []);
+      stroke(ctx, net.getPosition(press.column), net.DOMtoCanvas(press.now));
+      if (press.target !== undefined && press.target !== press.column) {
+        const b = net.getBoundingBox(press.target);
+        ctx.strokeRect(b.left - 4, b.top - 4, b.right - b.left + 8, b.bottom - b.top + 8);
+      }
+    }
+    ctx.restore();
+  }
+
+  function stroke(ctx, a, b) { ctx.beginPath(); ctx.moveTo(a.x, a.y); ctx.lineTo(b.x, b.y); ctx.stroke(); }
+
+  // --- buttons and words --------------------------------------------------------------------------------------
+  function buttons() {
+    const { columns, arrow } = data.selected;
+    const one = columns.length === 1 ? columns[0] : null;
+    const role = one !== null ? data.roles[one] || "" : null;
+    parent.querySelectorAll("[data-role]").forEach((b) => {
+      b.disabled = one === null;
+      b.setAttribute("aria-pressed", String(one !== null && role === b.dataset.role));
+    });
+    $(".who").textContent = one !== null ? "Role of " + one + ":" : "Role (select a column first):";
+    $("[data-do=erase]").disabled = !arrow && !columns.length;
+    $("[data-do=erase]").textContent = columns.length ? "Erase its arrows" : "Delete arrow";
+    $("[data-do=undo]").disabled = !data.undo;
+    $("[data-do=redo]").disabled = !data.redo;
+    parent.querySelectorAll("[data-mode]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.mode === mode)));
+  }
+
+  function words() {
+    host.setAttribute("aria-label", data.alt);
+    if (same(lifted, data.arrows)) return;
+    lifted = data.arrows.map((a) => [...a]);
+    list.replaceChildren(...data.arrows.map((a) => {
+      const item = document.createElement("li");
+      item.textContent = a[0] + " causes " + a[1];
+      return item;
+    }));
+    if (!told) tell(data.hint);
+  }
+
+  const does = {
+    erase, fit, in: () => zoom(1.25), out: () => zoom(0.8),
+    undo: () => act({ do: "undo" }), redo: () => act({ do: "redo" }), arrange: () => act({ do: "arrange" }),
+  };
+  root.addEventListener("click", (e) => {
+    const b = e.target.closest("button");
+    if (!b || b.disabled || !data) return;
+    if (b.dataset.mode) {
+      mode = b.dataset.mode;
+      buttons();
+      tell(mode === "move" ? "Drag a box to move it." : data.hint);
+    } else if (b.dataset.do) does[b.dataset.do]();
+    else if (b.dataset.role !== undefined && data.selected.columns.length === 1) {
+      act({ do: "role", column: data.selected.columns[0], role: b.dataset.role || null });
+    }
+  });
+
+  function end() {
+    clearTimeout(timer);
+    if (watch) watch.disconnect();
+    if (net) net.destroy();
+    net = null;
+  }
+  return { take, end };
+}

@@ -1,0 +1,130 @@
+"""How a graph is shown: columns as boxes, roles by colour and in words, layers below one another; and vis-network.
+
+vis-network's script is the one that the pyvis package ships. It travels to the browser once, as a component of its
+own that draws nothing; whatever draws waits for it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from core.graph.layers import Slot, layered
+from core.graph.roles import Roles
+
+COLORS = {
+    "outcome": "#f0c05a",
+    "protected": "#ee9fb0",
+    "admissible": "#93c99a",
+    "inadmissible": "#c3a9e0",
+    None: "#ccd6dd",
+}
+HIGH = 78
+GAP = 34.0
+"""Between two boxes of the drawing board, in its pixels."""
+Places = dict[str, tuple[float, float]]
+
+
+@cache
+def _loader() -> Any:
+    spec = importlib.util.find_spec("pyvis")
+    if spec is None or spec.origin is None:
+        return None
+    script = next(Path(spec.origin).parent.glob("lib/vis-9*/vis-network.min.js"), None)
+    if script is None:
+        return None
+    source = re.sub(r"^//# sourceMappingURL=.*$", "", script.read_text("utf-8"), flags=re.MULTILINE)
+    return st.components.v2.component(
+        "espalier_vis", js=source + "\nexport default function () {}\n", html="<span></span>"
+    )
+
+
+def load_vis() -> bool:
+    """Send vis-network to the browser; False, and said so, where the pyvis package is missing."""
+    loader = _loader()
+    if loader is None:
+        st.caption("The picture needs the pyvis package; the list says the same.")
+        return False
+    loader(key="espalier-vis-loader", height=1)
+    return True
+
+
+def label(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> str:
+    """A column's name, and under it what it is."""
+    words = [w for w in (roles.of(column), "target" if column == target else None) if w]
+    name = column if len(column) <= 40 else column[:39] + "…"
+    return "\n".join([name, *(["(" + ", ".join(words) + ")"] if words else []), *tags])
+
+
+def width(slot: Slot, roles: Roles, target: str | None, bend: float = 46.0) -> float:
+    """Room that a box takes, in the picture's pixels; a bend takes little."""
+    if not isinstance(slot, str):
+        return bend
+    return 34 + 8.4 * min(max(len(part) for part in label(slot, roles, target).split("\n")), 20)
+
+
+def folded(
+    columns: Iterable[Slot], most: float, roles: Roles, target: str | None, gap: float = 0.0
+) -> list[list[Slot]]:
+    """Columns in lines that are at most so wide."""
+    out: list[list[Slot]] = []
+    room = 0.0
+    for column in columns:
+        wide = width(column, roles, target) + gap
+        if not out or room < wide:
+            out.append([])
+            room = most
+        out[-1].append(column)
+        room -= wide
+    return out
+
+
+def arranged(
+    columns: Sequence[str], edges: Sequence[tuple[str, str]], roles: Roles, target: str | None, most: float = 1000.0
+) -> Places:
+    """A place for the middle of every box: linked columns by layers, the others in lines below them.
+
+    No line is much wider than ``most``, so that names stay readable on a small screen: a layer that is wider stands
+    in two lines or more, one half a line lower.
+    """
+    known = set(columns)
+    edges = [e for e in edges if known.issuperset(e)]
+    linked = {n for e in edges for n in e}
+    layers, _ = layered([c for c in columns if c in linked], edges)
+    out: Places = {}
+    y = 0.0
+    for layer in layers:
+        boxes = [slot for slot in layer if isinstance(slot, str)]
+        lines = math.ceil(sum(width(n, roles, target) + GAP for n in boxes) / most) or 1
+        for k in range(lines):  # neighbours in a layer alternate between its lines, so that arrows find a way
+            line = [slot for slot in layer if not isinstance(slot, str) or boxes.index(slot) % lines == k]
+            out |= _line(line, y, roles, target, 26.0)
+            y += 1.15 * HIGH
+        y += 0.45 * HIGH
+    alone = [c for c in columns if c not in linked]
+    if not edges:  # an empty canvas: a block, whose lines leave room for arrows
+        most = min(most, max(560.0, 1.5 * math.sqrt(HIGH * sum(width(n, roles, target) + GAP for n in alone))))
+    for k, line in enumerate(folded(alone, most, roles, target, GAP)):
+        high = 1.0 if edges else 1.45
+        out |= {n: (x + 34 * (k % 2) * (not edges), at) for n, (x, at) in _line(line, y, roles, target, 0.0).items()}
+        y += high * HIGH
+    return out
+
+
+def _line(line: Sequence[Slot], y: float, roles: Roles, target: str | None, bend: float) -> Places:
+    """Boxes beside one another, centred; a bend leaves a gap."""
+    out: Places = {}
+    x = -sum(width(n, roles, target, bend) + GAP * isinstance(n, str) for n in line) / 2
+    for n in line:
+        wide = width(n, roles, target, bend) + GAP * isinstance(n, str)
+        if isinstance(n, str):
+            out[n] = (x + wide / 2, y)
+        x += wide
+    return out

@@ -1,0 +1,112 @@
+"""A real browser on a real server, and somebody who sits in front of it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    if CHROMIUM is None:
+        if os.environ.get("CI"):
+            pytest.fail("no Chromium was found, and CI must run the browser tests: apt-get install -y chromium")
+        pytest.skip("no Chromium was found on the PATH; install it to run the browser tests")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true", f"--server.port={port}"]
+    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        _await(f"http://127.0.0.1:{port}/_stcore/health", server)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+def _await(url: str, server: subprocess.Popen[bytes]) -> None:
+    for _ in range(120):
+        if server.poll() is not None:
+            pytest.fail("the app ended before it answered")
+        try:
+            with urllib.request.urlopen(url, timeout=1):
+                return
+        except OSError:
+            time.sleep(0.25)
+    pytest.fail("the app did not answer within 30 s")
+
+
+class Person:
+    """Somebody at the screen, whose clicks are counted."""
+
+    def __init__(self, page: Any) -> None:
+        self.page, self.clicks = page, 0
+        self.outside: list[str] = []
+        self.errors: list[str] = []
+        page.on("request", self._request)
+        page.on("pageerror", lambda e: self.errors.append(str(e)))
+
+    def _request(self, request: Any) -> None:
+        if request.url.startswith(("http", "ws")) and "//127.0.0.1:" not in request.url:
+            self.outside.append(request.url)
+
+    def press(self, label: str) -> None:
+        self.clicks += 1
+        self.page.get_by_role("button", name=label).first.click()
+
+    def sees(self, text: str) -> None:
+        self.page.get_by_text(text).first.wait_for(timeout=30_000)
+
+    def visit(self, page: str) -> None:
+        link = self.page.locator("[data-testid=stSidebarNavLink]").filter(has_text=page)
+        if not link.is_visible():
+            self.page.locator("[data-testid=stExpandSidebarButton]").first.click()
+        link.click()
+        self.page.get_by_role("heading", name=page, exact=True).wait_for(timeout=20_000)
+
+    def paints(self, what: str = ".picture") -> None:
+        """The graph's canvas has ink on it."""
+        self.page.wait_for_function(
+            """what => [...document.querySelectorAll('*')].some(e => e.shadowRoot &&
+                 [...e.shadowRoot.querySelectorAll(what + ' canvas')].some(c => c.width && c.height &&
+                 c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v)))""",
+            arg=what,
+            timeout=20_000,
+        )
+
+    def fine(self) -> None:
+        """Nothing broke, and nothing was fetched from another machine."""
+        assert self.page.locator("[data-testid=stException]").count() == 0
+        assert self.errors == []
+        assert self.outside == []
+
+
+@pytest.fixture
+def person(address: str, tmp_path: Path) -> Iterator[Person]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        context = driver.chromium.launch_persistent_context(
+            tmp_path, executable_path=CHROMIUM, args=FLAGS, viewport={"width": 1280, "height": 1400}, has_touch=True
+        )
+        page = context.pages[0] if context.pages else context.new_page()
+        page.set_default_timeout(30_000)
+        someone = Person(page)
+        page.goto(address)
+        yield someone
+        context.close()

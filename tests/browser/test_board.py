@@ -1,0 +1,218 @@
+"""The drawing board in a real browser: by mouse, by touch and by keyboard, over page changes and a reload."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.project import Project
+
+pytestmark = [pytest.mark.browser]
+
+_WHERE = """column => {
+  for (const e of document.querySelectorAll('*')) {
+    const canvas = e.shadowRoot && e.shadowRoot.querySelector('.board .canvas');
+    if (!canvas) continue;
+    const detail = { column };
+    canvas.dispatchEvent(new CustomEvent('where', { detail }));
+    const frame = canvas.getBoundingClientRect();
+    return detail.at ? [frame.left + detail.at.x, frame.top + detail.at.y] : null;
+  }
+  return null;
+}"""
+
+
+class Board:
+    """The drawing board, as a hand uses it."""
+
+    def __init__(self, person: Any) -> None:
+        self.person, self.page = person, person.page
+
+    def at(self, column: str) -> tuple[float, float]:
+        """Where a box is on the screen, once it is there and at rest."""
+        still, last = 0, None
+        for _ in range(300):
+            spot = self.page.evaluate(_WHERE, column)
+            still = still + 1 if spot is not None and spot == last else 0
+            if spot is not None and still == 5:
+                return spot[0], spot[1]
+            last = spot
+            self.page.wait_for_timeout(60)
+        raise AssertionError(f"{column} is not on the board")
+
+    def drag(self, start: str, end: str | tuple[float, float]) -> None:
+        mouse = self.page.mouse
+        x, y = self.at(start)
+        u, v = self.at(end) if isinstance(end, str) else (x + end[0], y + end[1])
+        mouse.move(x, y)
+        mouse.down()
+        mouse.move((x + u) / 2, (y + v) / 2, steps=6)
+        mouse.move(u, v, steps=6)
+        mouse.up()
+
+    def click(self, column: str) -> None:
+        self.page.mouse.click(*self.at(column))
+
+    def click_arrow(self, cause: str, effect: str) -> None:
+        (x, y), (u, v) = self.at(cause), self.at(effect)
+        self.page.mouse.click((x + u) / 2, (y + v) / 2)
+
+    def says(self, text: str) -> None:
+        self.page.locator(".board .say").filter(has_text=text).wait_for()
+
+    def press(self, label: str) -> None:
+        self.page.locator(".board").get_by_role("button", name=label, exact=True).click()
+
+    def project(self, until: Any) -> Project:
+        """The project as the page hands it over, once it is as expected."""
+        for _ in range(60):
+            with self.page.expect_download() as taken:
+                self.page.get_by_text("Download project file").first.click()
+            found = Project.loads(Path(taken.value.path()).read_bytes())
+            if until(found):
+                return found
+            time.sleep(0.25)
+        raise AssertionError(f"the project never became what was expected: {found.dag.to_json()}, {found.roles}")
+
+
+def wide(person: Any, width: int) -> None:
+    person.page.set_viewport_size({"width": width, "height": 1400})
+
+
+def empty_readmission(tmp_path: Path, samples: Path) -> Path:
+    """The sample's project without what was drawn."""
+    data = json.loads((samples / "readmission.json").read_text("utf-8"))
+    data["dag"], data["roles"] = {"edges": []}, {}
+    data["plan"]["target"] = None
+    path = tmp_path / "empty.json"
+    path.write_text(json.dumps(data), "utf-8")
+    return path
+
+
+def open_project(person: Any, path: Path) -> Board:
+    person.page.locator("input[type=file]").nth(1).set_input_files(path)
+    person.press("Open the project")
+    person.press("Next: Structure")
+    person.paints(".canvas")
+    return Board(person)
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, width) -> None:
+    wide(person, width)
+    board = open_project(person, empty_readmission(tmp_path, samples))
+
+    board.drag("age", "diabetes")
+    board.says("age → diabetes is drawn")
+    board.drag("diabetes", "readmitted")
+    board.says("diabetes → readmitted is drawn")
+    board.drag("readmitted", "age")
+    board.says("would close the cycle readmitted → age → diabetes → readmitted")
+    board.click("readmitted")
+    board.press("Outcome")
+    board.says("readmitted is outcome now. It is the target too.")
+    board.click("sex")
+    board.press("Protected")
+    board.says("sex is protected now")
+    found = board.project(lambda p: p.roles.protected == ("sex",))
+    assert found.dag.edges == (("age", "diabetes"), ("diabetes", "readmitted"))
+    assert (found.roles.outcome, found.plan.target) == (("readmitted",), "readmitted")
+
+    board.drag("sex", "readmitted")
+    person.page.get_by_text("sex → readmitted", exact=True).first.wait_for()
+    board.press("Undo")
+    board.says("Undone")
+    board.press("Redo")
+    board.says("Done again")
+    board.press("Undo")
+    found = board.project(lambda p: len(p.dag.edges) == 2)
+    assert found.roles.protected == ("sex",)
+
+    board.press("Arrange by layers")
+    board.says("Arranged")
+    board.click_arrow("age", "diabetes")
+    board.says("Selected: age → diabetes")
+    person.page.get_by_text("Contested", exact=True).click()
+    person.page.get_by_label("Source").fill("Smith 2019")
+    person.page.get_by_label("Source").press("Enter")
+    found = board.project(lambda p: p.dag.annotation("age", "diabetes").source == "Smith 2019")
+    assert found.dag.contested == (("age", "diabetes"),)
+
+    board.press("Move boxes")
+    before = board.at("age")
+    board.drag("age", (60, 40))
+    board.says("Moved")
+    there = board.at("age")
+    assert there == (pytest.approx(before[0] + 60, abs=4), pytest.approx(before[1] + 40, abs=4))
+    kept = board.project(lambda p: p.dag.positions["age"] != found.dag.positions["age"])
+
+    person.visit("Plan")
+    person.visit("Structure")
+    person.paints(".canvas")
+    assert board.project(lambda p: True) == kept
+
+    person.page.reload()
+    person.sees("An unsaved draft from before the reload")
+    person.press("Restore the draft")
+    person.visit("Structure")
+    person.paints(".canvas")
+    assert board.project(lambda p: True) == kept
+    person.fine()
+
+
+def test_touch_draws_and_the_keyboard_does_the_same(person, tmp_path, samples) -> None:
+    board = open_project(person, empty_readmission(tmp_path, samples))
+    touch = person.page.context.new_cdp_session(person.page)
+
+    def finger(kind: str, *spots: tuple[float, float]) -> None:
+        points = [{"x": x, "y": y} for x, y in spots]
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    (x, y), (u, v) = board.at("age"), board.at("heart_failure")
+    finger("touchStart", (x, y))
+    for k in range(1, 7):
+        finger("touchMove", (x + (u - x) * k / 6, y + (v - y) * k / 6))
+    finger("touchEnd")
+    board.says("age → heart_failure is drawn")
+
+    person.page.get_by_role("tab", name="Causes").click()
+    effect = person.page.get_by_role("combobox", name="Effect")
+    effect.focus()
+    effect.fill("readmitted")
+    effect.press("Enter")
+    causes = person.page.get_by_role("combobox", name="Causes of it")
+    person.page.get_by_text("Selected: readmitted").or_(person.page.get_by_text("Role of readmitted")).first.wait_for()
+    causes.focus()
+    causes.fill("heart_failure")
+    causes.press("Enter")
+    found = board.project(lambda p: len(p.dag.edges) == 2)
+    assert found.dag.edges == (("age", "heart_failure"), ("heart_failure", "readmitted"))
+    listed = person.page.locator(".board .arrows li")
+    assert listed.all_text_contents() == ["age causes heart_failure", "heart_failure causes readmitted"]
+    person.page.locator(".board .canvas").focus()
+    person.page.keyboard.press("Control+z")
+    board.project(lambda p: p.dag.edges == (("age", "heart_failure"),))
+    person.fine()
+
+
+def test_a_draft_is_seen_by_no_other_tab_and_can_be_forgotten(person, address, tmp_path, samples) -> None:
+    board = open_project(person, empty_readmission(tmp_path, samples))
+    board.drag("age", "diabetes")
+    board.project(lambda p: len(p.dag.edges) == 1)
+    other = person.page.context.new_page()
+    other.goto(address)
+    other.get_by_role("button", name="Open readmission").wait_for()
+    other.wait_for_timeout(1500)
+    assert other.get_by_text("before the reload").count() == 0
+    person.page.reload()
+    person.sees("An unsaved draft from before the reload")
+    person.press("Forget it")
+    person.page.get_by_text("before the reload").first.wait_for(state="detached")
+    person.page.reload()
+    person.sees("There is no project yet")
+    person.page.wait_for_timeout(1500)
+    assert person.page.get_by_text("before the reload").count() == 0
