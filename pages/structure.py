@@ -20,34 +20,35 @@ structure_fields.view(state)
 
 left, right = st.columns([3, 2], gap="medium")
 with left:
-    picked, causes, roles, table, two, theirs = st.tabs(
-        ["Selected", "Causes", "Roles", "All arrows", "Two columns", "Compare"],
-        key=f"structure-{state.opened}",
+    picked, causes, roles, two = st.tabs(
+        ["Selected", "Causes", "Roles", "Two columns"], key=f"structure-{state.opened}"
     )
-with causes:
-    structure_fields.causes(state)
 with picked:
     structure_fields.annotation(state)
+with causes:
+    structure_fields.causes(state)
 with roles:
     structure_fields.roles(state)
-with table:
-    arrow_table.show(state)
 with two:
     structure_fields.pair(state)
-with theirs:
-    merging.show(state)
 with right:
     st.subheader("What this implies", anchor=False)
     implying.show(state, dag, found)
 
-if project.dag.edges:
-    with st.expander(f"The {len(project.dag.edges)} arrows as text"):
-        for column in project.schema.names:
-            if parents := project.dag.parents(column):
-                st.markdown(f"{name(column)} ← {names(parents, 40)}")
-        for key, note in project.dag.notes.items():
-            if isinstance(note, str):
-                st.markdown(f"{name(key)}: {plain(note)}")
+many = f"{len(project.dag.edges)} arrow{'s' * (len(project.dag.edges) != 1)}"
+with st.expander(f"All arrows as a table to edit ({many})"):
+    arrow_table.show(state)
+with st.expander(f"All arrows as text ({many})"):
+    for column in project.schema.names:
+        if parents := project.dag.parents(column):
+            st.markdown(f"{name(column)} ← {names(parents, 40)}")
+    for key, note in project.dag.notes.items():
+        if isinstance(note, str):
+            st.markdown(f"{name(key)}: {plain(note)}")
+    if not project.dag.edges:
+        st.caption("None yet. Drag from a cause to its effect on the drawing, or choose an effect under Causes.")
+with st.expander("Compare with another person's drawing, and merge"):
+    merging.show(state)
 if parked := state.parked[0].edges:
     st.caption(
         "Kept aside, as their columns are left out on Data: " + ", ".join(f"{name(a)} → {name(b)}" for a, b in parked)

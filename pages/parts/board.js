@@ -139,14 +139,15 @@ function make(parent) {
       top: Math.min(...all.map((b) => b.top)), bottom: Math.max(...all.map((b) => b.bottom)) };
   }
 
-  function fit() {
+  // The whole drawing, or (unless `whole`) as much of it as stays readable, from its upper left.
+  function fit(whole) {
     const all = extent();
     if (!all || !host.clientWidth) return;
     const wide = all.right - all.left + 40, high = all.bottom - all.top + 40;
     const scale = Math.max(Math.min(1, host.clientWidth / wide), READABLE);
     const tall = Math.round(Math.min(Math.max(high * scale, 300), 760));
     if (Math.abs(host.clientHeight - tall) > 2) { host.style.height = tall + "px"; net.redraw(); }
-    const shrink = Math.max(Math.min(scale, tall / high), READABLE);
+    const shrink = Math.max(Math.min(1, host.clientWidth / wide, tall / high), whole ? 0.1 : READABLE);
     const fits = wide * shrink <= host.clientWidth + 2;
     const x = fits ? (all.left + all.right) / 2 : all.left - 20 + host.clientWidth / shrink / 2;
     const middle = high * shrink <= tall + 2 ? (all.top + all.bottom) / 2 : all.top - 20 + tall / shrink / 2;
@@ -424,7 +425,7 @@ function make(parent) {
   }
 
   const does = {
-    erase, fit, in: () => zoom(1.25), out: () => zoom(0.8),
+    erase, fit: () => fit(true), in: () => zoom(1.25), out: () => zoom(0.8),
     undo: () => act({ do: "undo" }), redo: () => act({ do: "redo" }), arrange: () => act({ do: "arrange" }),
   };
   root.addEventListener("click", (e) => {

@@ -226,9 +226,15 @@ def marks(state: Session) -> list[str]:
     return chosen
 
 
+def steps(state: Session) -> int:
+    """How many arrows away a neighbourhood reaches."""
+    many: int = state.drafts.get("steps", 1)
+    return many
+
+
 def view_of(state: Session) -> str:
     """What the places of the boxes belong to."""
-    return f"around {centre(state)} {state.drafts.get('steps', 1)}" if view(state) == "around" else "all"
+    return f"around {centre(state)} {steps(state)}" if view(state) == "around" else "all"
 
 
 def centre(state: Session) -> str:
@@ -251,7 +257,7 @@ def shown(state: Session) -> list[str]:
         linked = {n for e in project.dag.edges for n in e}
         extra = {*selected(state)[0], state.drafts.get("effect"), project.plan.target}
         return [n for n in project.schema.names if n in linked or n in extra or project.roles.of(n)]
-    near = neighbourhood(project.dag, centre(state), state.drafts.get("steps", 1))
+    near = neighbourhood(project.dag, centre(state), steps(state))
     near = list(dict.fromkeys([*near, *selected(state)[0]]))[:MOST_BOXES]
     return [n for n in project.schema.names if n in near]
 

@@ -109,8 +109,9 @@ def tree(
     roles: Roles,
     target: str | None,
     key: str,
+    gate: Sequence[str] = (),
 ) -> None:
-    """Measured pairs as lines; ``fence``: pairs that were refused, dashed and thin."""
+    """Measured pairs as lines; ``fence``: refused pairs, dashed and thin; ``gate``: what paths pass through."""
     if not _fits(columns):
         return
     around: dict[str, list[str]] = {c: [] for c in columns}
@@ -138,7 +139,7 @@ def tree(
     lines += [{"from": a, "to": b, "arrow": False, "fence": True} for a, b in fence]
     alt = f"Graph of the released model: {len(edges)} measured pairs, {len(fence)} refused ones dashed; listed as text"
     if load_vis():
-        _draw(places, lines, roles, target, alt, key)
+        _draw(places, lines, roles, target, alt, key, gate)
 
 
 def _walk(root: str, around: dict[str, list[str]]) -> dict[str, int]:
@@ -183,6 +184,7 @@ def _draw(
     target: str | None,
     alt: str,
     key: str,
+    gate: Sequence[str] = (),
 ) -> None:
     nodes: list[dict[str, Any]] = []
     for column, (x, y) in places.items():
@@ -197,7 +199,7 @@ def _draw(
                 "y": float(y),
                 "color": COLORS[role],
                 "strong": column == target,
-                "label": label(column, roles, target),
+                "label": label(column, roles, target, ["gate"] * (column in gate)),
             }
         )
     wide = max(x for x, _ in places.values()) - min(x for x, _ in places.values()) + 200

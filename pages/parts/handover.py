@@ -83,7 +83,8 @@ def _picture(release: Release) -> None:
     project, edges = release.project, release.edges
     columns = project.schema.names
     refused = refused_pairs(release)
-    graph_picture.tree(columns, edges, refused, project.roles, project.plan.target, "release-tree")
+    gate = project.roles.admissible if project.plan.fenced else ()
+    graph_picture.tree(columns, edges, refused, project.roles, project.plan.target, "release-tree", gate)
     if release.measured.features:
         st.markdown(
             f"Measured together with {name(project.plan.target or '')}: {names(release.measured.features, 40)}."

@@ -13,6 +13,7 @@ from core.graph.implied import Change, Implied, change, implied
 from core.graph.paths import Path, is_causal
 from core.graph.roles import Roles
 from core.project import Project
+from pages.parts.fields import field, taken
 from pages.parts.session import Session
 from pages.parts.words import name, names, plain
 
@@ -130,10 +131,11 @@ def contested(state: Session) -> None:
     assert project is not None
     if not project.dag.contested:
         return
-    state.drafts["settled_only"] = st.toggle(
+    box = field(state, "settled_only", bool(state.drafts.get("settled_only")))
+    st.toggle(
         f"Leave the {len(project.dag.contested)} contested arrow(s) out of these sets",
-        bool(state.drafts.get("settled_only")),
-        key=f"settled-{state.opened}",
+        box.default,
+        key=box.key,
         on_change=_take_switch,
         args=(state,),
         help="The drawing keeps them, dashed; only the sets and marks are worked out without them.",
@@ -145,7 +147,7 @@ def contested(state: Session) -> None:
 
 
 def _take_switch(state: Session) -> None:
-    state.drafts["settled_only"] = st.session_state[f"settled-{state.opened}"]
+    state.drafts["settled_only"] = taken(state, "settled_only")
 
 
 def difference(found: Change, dag: Dag) -> str:

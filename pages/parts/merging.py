@@ -14,6 +14,7 @@ from core.graph.merge import Difference, differences, inside, merge
 from core.graph.roles import Roles
 from core.project import FORMAT, Project
 from pages.parts import drawing, graph_picture
+from pages.parts.fields import field, taken
 from pages.parts.session import Session
 from pages.parts.words import name, names, plain
 
@@ -79,11 +80,11 @@ def _settle(state: Session) -> None:
         st.button("Put theirs away", on_click=_away, args=(state,))
         return
     st.markdown(f"**{len(found)} difference{'s' * (len(found) > 1)} to settle**")
-    for k, difference in enumerate(found):
-        key = f"settle-{state.opened}-{k}-{difference.of!r}"
-        st.session_state[key] = settled.get(difference)
+    for difference in found:
+        box = field(state, f"settle-{difference.kind}-{difference.of!r}", settled.get(difference), title)
         st.segmented_control(
-            _words(difference), list(SIDES), key=key, on_change=_choose, args=(state, difference, key),
+            _words(difference), list(SIDES), default=box.default, key=box.key,
+            on_change=_choose, args=(state, difference),
             format_func=lambda side, d=difference: f"{SIDES[side]}: {_has(d, side)}",
         )  # fmt: skip
     open_ = [d for d in found if d not in settled]
@@ -116,8 +117,8 @@ def _has(d: Difference, side: str) -> str:
     return plain(value.words if isinstance(value, Annotation) else " → ".join(value))
 
 
-def _choose(state: Session, difference: Difference, key: str) -> None:
-    side = st.session_state[key]
+def _choose(state: Session, difference: Difference) -> None:
+    side = taken(state, f"settle-{difference.kind}-{difference.of!r}")
     if side is None:
         state.drafts["settled"].pop(difference, None)
     else:

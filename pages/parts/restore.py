@@ -111,11 +111,11 @@ def keep(state: Session) -> None:
 
 def offer(state: Session) -> None:
     """Offer back what the tab had kept from before a reload."""
-    found = state.found
+    found, place = state.found, st.empty()  # a place in any case: what stands below must not move while it is used
     if found is None:
         return
     arrows = f"{len(found.dag.edges)} arrow{'s' * (len(found.dag.edges) != 1)}"
-    with st.container(border=True):
+    with place.container(border=True):
         if found.project is not None:
             st.markdown(
                 f"**An unsaved draft from before the reload:** {name(found.title)}, "

@@ -1,0 +1,51 @@
+"""Fields whose value is changed elsewhere too: on the drawing, by undo, in another field.
+
+Setting a widget's state from Python races with the browser: a rerun that was started before the browser heard of the
+new value brings the old one along, and Streamlit takes it for what the person chose. So a field that was changed
+elsewhere becomes a new widget, with the new value as its default; one that was changed by its own hand stays what it
+is, and keeps the focus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+from pages.parts.session import Session
+
+
+@dataclass
+class Field:
+    """A widget's key and default; ``shown`` is what it shows now, ``basis`` what it chooses from."""
+
+    key: str
+    default: Any
+    shown: Any
+    basis: Any
+
+
+def field(state: Session, name: str, value: Any, basis: Any = None) -> Field:
+    """The field ``name``, to show ``value``: the same widget as before, unless that showed something else."""
+    known: dict[str, Field] = state.drafts.setdefault("fields", {})
+    old = known.get(name)
+    if old is None or not _alike(old.shown, value) or old.basis != basis or old.key not in st.session_state:
+        state.drafts["fields_made"] = made = state.drafts.get("fields_made", 0) + 1
+        known[name] = Field(f"{name}-{state.opened}-{made}", value, value, basis)
+    return known[name]
+
+
+def taken(state: Session, name: str) -> Any:
+    """What the person chose in the field ``name``; for its ``on_change``."""
+    own: Field = state.drafts["fields"][name]
+    value = st.session_state[own.key]
+    own.shown = value
+    return value
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Equal; lists in whatever order."""
+    if isinstance(one, list) and isinstance(other, list):
+        return sorted(one) == sorted(other)
+    return bool(one == other)

@@ -1,0 +1,362 @@
+"""What the drawing board sends, and what the page makes of it: checked, undone, shown, kept over a reload."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.errors import EspalierError
+from core.graph.annotations import Annotation
+from core.graph.dag import Dag
+from core.graph.implied import implied
+from core.graph.roles import Roles
+from core.project import Plan, Project
+from core.schema import Column, Schema
+from pages.parts import arrow_table, board, boxes, drawing, implying, merging, restore
+from pages.parts.session import KEY, Session
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = ("a", "b", "c", "y", "z")
+
+
+def fresh(names: tuple[str, ...] = NAMES, edges: tuple[tuple[str, str], ...] = (), **columns: Any) -> Session:
+    state = Session()
+    schema = Schema(tuple(Column(n, "categorical", categories=("0", "1"), **columns) for n in names))
+    state.open(Project("t", schema, Plan("prism", 1.0, 1e-9, fair=False), Dag(edges)))
+    return state
+
+
+def send(state: Session, *actions: dict[str, Any], board: str = "one", start: int = 1) -> Session:
+    listed = [{"n": start + k, **action} for k, action in enumerate(actions)]
+    drawing.take(state, {"board": board, "list": listed})
+    return state
+
+
+def edges(state: Session) -> tuple[tuple[str, str], ...]:
+    assert state.project is not None
+    return state.project.dag.edges
+
+
+def test_arrows_are_taken_once_however_often_they_are_sent() -> None:
+    state = send(fresh(), {"do": "draw", "arrow": ["a", "y"]}, {"do": "erase", "arrows": [["a", "y"]]})
+    send(state, {"do": "draw", "arrow": ["a", "y"]}, {"do": "erase", "arrows": [["a", "y"]]}, {"do": "undo"})
+    assert edges(state) == (("a", "y"),), "the first two were taken before, the undo was not"
+    send(state, {"do": "draw", "arrow": ["b", "y"]}, board="two")
+    assert edges(state) == (("a", "y"), ("b", "y")), "another board counts from the beginning"
+
+
+def test_a_forged_cycle_is_refused_and_named() -> None:
+    state = send(fresh(edges=(("a", "b"), ("b", "c"))), {"do": "draw", "arrow": ["c", "a"]})
+    assert edges(state) == (("a", "b"), ("b", "c"))
+    assert state.drafts["said"]["bad"]
+    assert "c → a → b → c" in state.drafts["said"]["text"]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"do": "draw", "arrow": ["a", "nobody"]},
+        {"do": "draw", "arrow": "ab"},
+        {"do": "draw", "arrow": ["a", "a"]},
+        {"do": "draw", "arrow": ["a", ["y"]]},
+        {"do": "role", "column": "a", "role": "king"},
+        {"do": "role", "column": None, "role": "outcome"},
+        {"do": "move", "at": {"a": [1, "x"]}},
+        {"do": "move", "at": {"a": [1e12, 0]}},
+        {"do": "move", "at": {"a": [True, 0]}},
+        {"do": "move", "at": [1, 2]},
+        {"do": "select", "columns": ["nobody"]},
+        {"do": "width", "wide": 3},
+        {"do": "explode"},
+        {"do": 3},
+        {},
+    ],
+)
+def test_nonsense_changes_nothing_and_is_said(action: dict[str, Any]) -> None:
+    state = fresh(edges=(("a", "b"),))
+    before = state.project
+    send(state, action)
+    assert state.project == before
+    assert state.drafts["said"]["bad"]
+
+
+@pytest.mark.parametrize("sent", [None, 3, [], {"list": 3}, {"list": [3, None, {"n": "1"}]}])
+def test_what_is_no_list_of_actions_is_ignored(sent: Any) -> None:
+    state = fresh()
+    before = state.project
+    drawing.take(state, sent)
+    assert state.project == before
+
+
+def test_there_is_one_outcome_and_the_target_follows_it() -> None:
+    state = send(fresh(), {"do": "role", "column": "y", "role": "outcome"})
+    assert state.project is not None
+    assert (state.project.roles.outcome, state.project.plan.target) == (("y",), "y")
+    send(
+        state,
+        {"do": "role", "column": "z", "role": "outcome"},
+        {"do": "role", "column": "a", "role": "protected"},
+        start=2,
+    )
+    assert (state.project.roles.outcome, state.project.plan.target) == (("z",), "z")
+    send(state, {"do": "role", "column": "a", "role": None}, start=4)
+    assert state.project.roles.protected == ()
+
+
+def test_undo_and_redo_go_through_all_kinds_of_changes() -> None:
+    state = fresh()
+    steps = [state.drawing]
+    for k, action in enumerate(
+        (
+            {"do": "draw", "arrow": ["a", "y"]},
+            {"do": "role", "column": "y", "role": "outcome"},
+            {"do": "move", "at": {"a": [5, 6]}},
+            {"do": "arrange"},
+            {"do": "erase", "arrows": [["a", "y"]]},
+        )
+    ):
+        send(state, action, start=k + 1)
+        steps.append(state.drawing)
+    for step in reversed(steps[:-1]):
+        assert state.undo()
+        assert state.drawing == step
+    assert not state.undo()
+    for step in steps[1:]:
+        assert state.redo()
+        assert state.drawing == step
+    assert not state.redo()
+    state.undo()
+    state.redraw(state.project.dag.drawn("b", "c") if state.project else None)
+    assert not state.redo(), "a new change leaves nothing to do again"
+
+
+def test_places_are_kept_and_new_columns_come_below() -> None:
+    state = send(fresh(edges=(("a", "y"),)), {"do": "move", "at": {n: [k * 100, 0] for k, n in enumerate("abcy")}})
+    assert state.project is not None
+    at = drawing.places(state, list(NAMES))
+    assert [at[n] for n in "abcy"] == [(k * 100, 0) for k in range(4)]
+    assert at["z"][1] > 50
+
+
+def test_looking_changes_nothing() -> None:
+    state = fresh(edges=(("a", "y"),))
+    before = state.project
+    board.data(state, implied(before.dag, None, before.roles) if before else None)  # type: ignore[arg-type]
+    assert state.project == before
+    assert not state.past
+
+
+def test_boxes_do_not_lie_on_one_another() -> None:
+    names = [f"a rather long name {i}" for i in range(60)]
+    arrows = [(names[i], names[j]) for i in range(20) for j in range(i + 1, 20) if (i * j) % 7 == 1]
+    for drawn, most in ((arrows, 1000), (arrows, 420), ([], 1000), ([], 420)):
+        at = boxes.arranged(names, drawn, Roles(), None, most)
+        assert set(at) == set(names)
+        spots = sorted(at.items(), key=lambda kv: (kv[1][1], kv[1][0]))
+        for (one, (x, y)), (two, (u, v)) in pairwise(spots):
+            room = (boxes.width(one, Roles(), None) + boxes.width(two, Roles(), None)) / 2
+            assert v - y > 50 or u - x >= room
+        assert all(at[a][1] < at[b][1] for a, b in drawn), "effects below their causes"
+        wide = max(x for x, _ in at.values()) - min(x for x, _ in at.values())
+        assert drawn or wide <= most
+
+
+def test_many_columns_are_shown_around_the_selected_one() -> None:
+    names = tuple(f"v{i:03d}" for i in range(200))
+    state = fresh(names, tuple((f"v{i:03d}", f"v{i + 1:03d}") for i in range(199)))
+    send(state, {"do": "select", "columns": ["v100"], "arrow": None})
+    assert drawing.shown(state) == ["v099", "v100", "v101"]
+    state.drafts["steps"] = 2
+    assert drawing.shown(state) == ["v098", "v099", "v100", "v101", "v102"]
+    sent = board.data(state, implying.now(state)[1])
+    assert len(sent["nodes"]) == 5
+    assert len(sent["arrows"]) == 199, "a cycle is refused over what is not shown too"
+    before = state.project
+    send(state, {"do": "arrange"}, start=2)
+    assert state.project == before, "a neighbourhood's places are not those of the drawing"
+    hub = fresh(names, tuple((n, "v000") for n in names[1:]))
+    send(hub, {"do": "select", "columns": ["v000"], "arrow": None})
+    assert len(drawing.shown(hub)) == drawing.MOST_BOXES
+
+
+def test_the_board_is_told_in_plain_json() -> None:
+    state = fresh(edges=(("a", "y"), ("b", "y")))
+    state.redraw(roles=Roles(("y",), ("a",), ("b",)), target="y")
+    assert state.project is not None
+    said = Annotation(belief="contested", may_break=True)
+    state.redraw(state.project.dag.annotated(("a", "y"), said))
+    sent = board.data(state, implying.now(state)[1])
+    assert json.loads(json.dumps(sent, allow_nan=False)) == sent
+    arrow = next(e for e in sent["edges"] if e["from"] == "a")
+    assert arrow["contested"]
+    assert arrow["lit"]
+    assert "may break" in arrow["label"]
+    assert "no path from protected to outcome would be open" in arrow["without"]
+    labels = {n["id"]: n["label"] for n in sent["nodes"]}
+    assert labels["a"].split("\n") == ["a", "(protected)", "behind the fence", "Pa(Y)"]
+    assert labels["b"].split("\n") == ["b", "(admissible)", "gate", "Pa(Y)"]
+
+
+def test_the_switch_leaves_contested_arrows_out_of_the_sets() -> None:
+    state = fresh(edges=(("a", "y"), ("b", "y")))
+    state.redraw(target="y")
+    assert state.project is not None
+    state.redraw(state.project.dag.annotated(("a", "y"), Annotation(belief="contested")))
+    assert implying.now(state)[1].parents == ("a", "b")
+    state.drafts["settled_only"] = True
+    assert implying.now(state)[1].parents == ("b",)
+
+
+def test_the_table_edits_adds_and_deletes_arrows() -> None:
+    dag = Dag((("a", "y"), ("b", "y")), annotations={("z",): Annotation("kept")})
+    rows = arrow_table.rows_of(dag)
+    change = {
+        "edited_rows": {0: {"belief": "contested", "note": "n"}},
+        "deleted_rows": [1],
+        "added_rows": [{"cause": "c", "effect": "y"}, {"cause": "z"}],
+    }
+    made, half = arrow_table.drawn(dag, arrow_table.edited(rows, change))
+    assert made.edges == (("a", "y"), ("c", "y"))
+    assert made.annotation("a", "y") == Annotation("n", "contested")
+    assert made.annotation("z") == Annotation("kept")
+    assert [row["cause"] for row in half] == ["z"]
+    with pytest.raises(EspalierError, match="cycle"):
+        arrow_table.drawn(dag, arrow_table.edited(rows, {"added_rows": [{"cause": "y", "effect": "a"}]}))
+
+
+def test_a_draft_comes_back_whole() -> None:
+    state = fresh(edges=(("a", "y"),))
+    state.rows = 500
+    found = restore.read(restore.kept(state))
+    assert (found.project, found.rows) == (state.project, 500)
+    again = Session()
+    again.found = found
+    restore.bring_back(again)
+    assert again.project == state.project
+    assert again.text is None
+
+
+def test_a_draft_with_guesses_keeps_the_drawing_only() -> None:
+    state = fresh(edges=(("a", "y"),), guessed=("categories",))
+    text = restore.kept(state)
+    assert text is not None
+    assert "categories" not in text
+    found = restore.read(text)
+    assert found.project is None
+    again = fresh(("a", "y", "new"), guessed=("categories",))
+    again.found = found
+    restore.bring_back(again)
+    assert edges(again) == (("a", "y"),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "x",
+        "{}",
+        "[]",
+        '{"title": 1, "project": null, "rows": 1, "sample": ""}',
+        '{"title": "t", "project": "{}", "rows": null, "sample": ""}',
+        "[" * 100_000,
+    ],
+    ids=range(8),
+)
+def test_a_broken_draft_is_no_traceback(text: Any) -> None:
+    with pytest.raises(EspalierError):
+        restore.read(text)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": "espalier-project/1"}', b'{"nodes": []}'])
+def test_another_persons_broken_file_is_no_traceback(data: bytes) -> None:
+    with pytest.raises(EspalierError):
+        merging.read(data)
+
+
+def test_another_persons_project_or_drawing_is_read() -> None:
+    project = Project.load(ROOT / "sample_data" / "hiring.json")
+    assert merging.read(project.dumps().encode()) == project.dag
+    assert merging.read(json.dumps(project.dag.to_json()).encode()) == project.dag
+
+
+@pytest.fixture
+def page() -> AppTest:
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    app.button(key="sample-readmission").click().run()
+    app.switch_page("pages/structure.py").run()
+    assert not app.exception
+    return app
+
+
+def shown(app: AppTest) -> str:
+    kinds = ("markdown", "error", "warning", "info", "caption")
+    return "\n".join(str(e.value) for kind in kinds for e in app.get(kind)).replace("\\", "")
+
+
+def test_annotating_in_the_fields_reaches_the_plan_page(page: AppTest) -> None:
+    state: Session = page.session_state[KEY]
+    select = next(s for s in page.selectbox if s.label == "Arrow or column")
+    select.set_value(("readmitted", "billing_code")).run()
+    assert drawing.selected(state)[1] == ("readmitted", "billing_code")
+    assert "billing_code would leave the Markov blanket" in shown(page)
+    next(c for c in page.checkbox if c.label == "May break elsewhere").check().run()
+    next(t for t in page.text_area if t.label == "Note").set_value("billed afterwards").run()
+    assert state.project is not None
+    assert state.project.dag.annotation("readmitted", "billing_code") == Annotation("billed afterwards", may_break=True)
+    state.change_plan(regime="graphical")
+    page.switch_page("pages/plan.py").run()
+    assert "may break elsewhere: readmitted → billing_code" in shown(page)
+
+
+def test_two_columns_and_what_stands_between_them(page: AppTest) -> None:
+    state: Session = page.session_state[KEY]
+    drawing.select(state, ("heart_failure", "kidney_disease"))
+    page.run()
+    text = shown(page)
+    assert "**Confounders**, causes of both: `age`, `diabetes`" in text
+    assert "`readmitted`" in text.split("**Colliders**")[1]
+
+
+def test_two_drawings_are_settled_and_merged(page: AppTest) -> None:
+    state: Session = page.session_state[KEY]
+    assert state.project is not None
+    mine = state.project.dag
+    theirs = replace(mine, edges=(*(e for e in mine.edges if e != ("sex", "smoking")), ("smoking", "sex")))
+    theirs = theirs.drawn("smoking", "readmitted")
+    project = replace(state.project, dag=theirs)
+    uploader = next(u for u in page.file_uploader if u.label.startswith("Another person"))
+    uploader.upload("theirs.json", project.dumps().encode(), "application/json").run()
+    assert not page.exception
+    assert "2 differences to settle" in shown(page)
+    assert next(b for b in page.button if b.label.startswith("Merge")).disabled
+    next(b for b in page.button if b.label == "Theirs for the rest").click().run()
+    next(b for b in page.button if b.label.startswith("Merge")).click().run()
+    assert set(state.project.dag.edges) == set(theirs.edges)
+    state.undo()
+    assert state.project.dag == mine
+
+
+def test_a_draft_is_offered_on_any_page_and_opens_with_its_sample() -> None:
+    state = Session()
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    app.button(key="sample-hiring").click().run()
+    old: Session = app.session_state[KEY]
+    old.redraw(old.project.dag.without(old.project.dag.edges[:1]) if old.project else None)
+    new = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    state = new.session_state[KEY]
+    state.found = restore.read(restore.kept(old))
+    new.switch_page("pages/plan.py").run()
+    assert "An unsaved draft" in shown(new)
+    new.button(key="restore-draft").click().run()
+    assert not new.exception
+    assert state.project == old.project
+    assert state.text is not None
+    assert state.rows == 6000
+    assert "An unsaved draft" not in shown(new)
