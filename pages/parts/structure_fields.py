@@ -123,8 +123,10 @@ def roles(state: Session) -> None:
     columns = list(state.project.schema.names)
     for role, meaning in words.ROLES.items():
         given = list(getattr(state.project.roles, role))
-        most = max(1, len(given)) if role == "outcome" else None
-        box = field(state, f"role-{role}", given, (columns, most))
+        if role == "outcome" and len(given) < 2:
+            _outcome(state, columns, given[0] if given else None, meaning)
+            continue
+        box = field(state, f"role-{role}", given, columns)
         st.multiselect(
             role.capitalize(),
             columns,
@@ -134,9 +136,23 @@ def roles(state: Session) -> None:
             key=box.key,
             on_change=_take_role,
             args=(state, role),
-            max_selections=most,
             placeholder=meaning,
         )
+
+
+def _outcome(state: Session, columns: list[str], given: str | None, meaning: str) -> None:
+    """There is one outcome, unless the project file says otherwise."""
+    box = field(state, "role-outcome", given, columns)
+    st.selectbox(
+        "Outcome",
+        columns,
+        None if box.default is None else columns.index(box.default),
+        help=meaning,
+        key=box.key,
+        on_change=_take_role,
+        args=(state, "outcome"),
+        placeholder=meaning,
+    )
 
 
 def annotation(state: Session) -> None:
@@ -292,7 +308,8 @@ def _take_causes(state: Session, effect: str, name: str) -> None:
 
 def _take_role(state: Session, role: str) -> None:
     """A role as chosen; a column that had another role moves."""
-    state.change_role(role, taken(state, f"role-{role}"))
+    chosen = taken(state, f"role-{role}")
+    state.change_role(role, chosen if isinstance(chosen, list) else [] if chosen is None else [chosen])
 
 
 def _take_target(state: Session) -> None:

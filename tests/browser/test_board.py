@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.project import Project
+from pages.parts import restore
 
 pytestmark = [pytest.mark.browser]
 
@@ -32,30 +32,30 @@ class Board:
     def __init__(self, person: Any) -> None:
         self.person, self.page = person, person.page
 
-    def at(self, column: str) -> tuple[float, float]:
-        """Where a box is on the screen, once it is there and at rest."""
-        still, last = 0, None
+    def at(self, column: str, quick: bool = False) -> tuple[float, float]:
+        """Where a box is on the screen, once it is there and (unless ``quick``) at rest."""
+        still, last = 5 * quick, None
         for _ in range(300):
             spot = self.page.evaluate(_WHERE, column)
-            still = still + 1 if spot is not None and spot == last else 0
-            if spot is not None and still == 5:
+            if spot is not None and still >= 5:
                 return spot[0], spot[1]
+            still = still + 1 if spot is not None and spot == last else 5 * quick
             last = spot
             self.page.wait_for_timeout(60)
         raise AssertionError(f"{column} is not on the board")
 
-    def drag(self, start: str, end: str | tuple[float, float]) -> None:
+    def drag(self, start: str, end: str | tuple[float, float], quick: bool = False) -> None:
         mouse = self.page.mouse
-        x, y = self.at(start)
-        u, v = self.at(end) if isinstance(end, str) else (x + end[0], y + end[1])
+        x, y = self.at(start, quick)
+        u, v = self.at(end, quick) if isinstance(end, str) else (x + end[0], y + end[1])
         mouse.move(x, y)
         mouse.down()
         mouse.move((x + u) / 2, (y + v) / 2, steps=6)
         mouse.move(u, v, steps=6)
         mouse.up()
 
-    def click(self, column: str) -> None:
-        self.page.mouse.click(*self.at(column))
+    def click(self, column: str, quick: bool = False) -> None:
+        self.page.mouse.click(*self.at(column, quick))
 
     def click_arrow(self, cause: str, effect: str) -> None:
         (x, y), (u, v) = self.at(cause), self.at(effect)
@@ -68,15 +68,15 @@ class Board:
         self.page.locator(".board").get_by_role("button", name=label, exact=True).click()
 
     def project(self, until: Any) -> Project:
-        """The project as the page hands it over, once it is as expected."""
-        for _ in range(60):
-            with self.page.expect_download() as taken:
-                self.page.get_by_text("Download project file").first.click()
-            found = Project.loads(Path(taken.value.path()).read_bytes())
-            if until(found):
-                return found
-            time.sleep(0.25)
-        raise AssertionError(f"the project never became what was expected: {found.dag.to_json()}, {found.roles}")
+        """The project as Python handed it to the tab to keep, once it is as expected."""
+        found = None
+        for _ in range(200):
+            if text := self.page.evaluate("() => sessionStorage.getItem('espalier-draft')"):
+                found = restore.read(text).project
+                if found is not None and until(found):
+                    return found
+            self.page.wait_for_timeout(100)
+        raise AssertionError(f"the project never became what was expected: {found}")
 
 
 def wide(person: Any, width: int) -> None:
@@ -136,7 +136,7 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     board.says("Arranged")
     board.click_arrow("age", "diabetes")
     board.says("Selected: age → diabetes")
-    person.page.get_by_text("Contested", exact=True).click()
+    person.page.get_by_role("radio", name="Contested").first.click()
     person.page.get_by_label("Source").fill("Smith 2019")
     person.page.get_by_label("Source").press("Enter")
     found = board.project(lambda p: p.dag.annotation("age", "diabetes").source == "Smith 2019")
@@ -161,6 +161,22 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     person.visit("Structure")
     person.paints(".canvas")
     assert board.project(lambda p: True) == kept
+    person.fine()
+
+
+def test_readmission_is_rebuilt_from_an_empty_canvas_by_a_quick_hand(person, tmp_path, samples) -> None:
+    wanted = Project.load(samples / "readmission.json")
+    board = open_project(person, empty_readmission(tmp_path, samples))
+    board.at("age")
+    for cause, effect in wanted.dag.edges:
+        board.drag(cause, effect, quick=True)
+    for role, columns in wanted.roles.items():
+        for column in columns:
+            board.click(column, quick=True)
+            board.press(role.capitalize())
+    found = board.project(lambda p: p.roles == wanted.roles)
+    assert set(found.dag.edges) == set(wanted.dag.edges)
+    assert found.plan.target == "readmitted"
     person.fine()
 
 
