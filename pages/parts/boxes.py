@@ -11,9 +11,11 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from core.graph.layers import Slot, layered
@@ -92,22 +94,25 @@ def arranged(
     """A place for the middle of every box: linked columns by layers, the others in lines below them.
 
     No line is much wider than ``most``, so that names stay readable on a small screen: a layer that is wider stands
-    in two lines or more, one half a line lower.
+    in two lines or more. Lines are then shifted sideways so that few arrows pass behind a box.
     """
     known = set(columns)
     edges = [e for e in edges if known.issuperset(e)]
     linked = {n for e in edges for n in e}
     layers, _ = layered([c for c in columns if c in linked], edges)
     out: Places = {}
+    lines: list[list[str]] = []
     y = 0.0
     for layer in layers:
         boxes = [slot for slot in layer if isinstance(slot, str)]
-        lines = math.ceil(sum(width(n, roles, target) + GAP for n in boxes) / most) or 1
-        for k in range(lines):  # neighbours in a layer alternate between its lines, so that arrows find a way
-            line = [slot for slot in layer if not isinstance(slot, str) or boxes.index(slot) % lines == k]
+        count = math.ceil(sum(width(n, roles, target) + GAP for n in boxes) / (1.25 * most)) or 1
+        for k in range(count):  # neighbours in a layer alternate between its lines, so that arrows find a way
+            line = [slot for slot in layer if not isinstance(slot, str) or boxes.index(slot) % count == k]
             out |= _line(line, y, roles, target, 26.0)
-            y += 1.15 * HIGH
-        y += 0.45 * HIGH
+            lines.append([slot for slot in line if isinstance(slot, str)])
+            y += 1.55 * HIGH
+        y += 0.15 * HIGH
+    out = _shifted(out, lines, edges, {n: width(n, roles, target) for n in out})
     alone = [c for c in columns if c not in linked]
     if not edges:  # an empty canvas: a block, whose lines leave room for arrows
         most = min(most, max(560.0, 1.5 * math.sqrt(HIGH * sum(width(n, roles, target) + GAP for n in alone))))
@@ -116,6 +121,43 @@ def arranged(
         out |= {n: (x + 34 * (k % 2) * (not edges), at) for n, (x, at) in _line(line, y, roles, target, 0.0).items()}
         y += high * HIGH
     return out
+
+
+def _shifted(places: Places, lines: list[list[str]], edges: list[tuple[str, str]], wide: dict[str, float]) -> Places:
+    """Each line of boxes, and then each box, moved sideways to where the fewest arrows pass behind a box."""
+    names = list(places)
+    if not edges or len(edges) > 250:
+        return places
+    at = {n: i for i, n in enumerate(names)}
+    xy = np.array([places[n] for n in names])
+    half = np.array([[wide[n] / 2 + 6, 0.5 * HIGH] for n in names])
+    ends = np.array([(at[a], at[b]) for a, b in edges])
+
+    def hidden() -> int:
+        start, way = xy[ends[:, 0], None], (xy[ends[:, 1]] - xy[ends[:, 0]])[:, None]
+        way = np.where(way == 0, 1e-9, way)
+        one, other = (xy - half - start) / way, (xy + half - start) / way
+        enter, leave = np.minimum(one, other).max(2), np.maximum(one, other).min(2)
+        behind = (enter < leave) & (leave > 0) & (enter < 1)
+        behind[np.arange(len(ends))[:, None], ends] = False
+        return int(behind.sum())
+
+    def crowded(line: list[int]) -> bool:
+        order = sorted(line, key=lambda i: xy[i, 0])
+        return any(xy[j, 0] - xy[i, 0] < half[i, 0] + half[j, 0] + 4 for i, j in pairwise(order))
+
+    best = hidden()
+    rows = [[at[n] for n in line] for line in lines]
+    for group, row in [(r, r) for r in rows] * 2 + [([i], r) for r in rows for i in r]:
+        if not best:
+            break
+        kept, was = 0.0, xy[group, 0].copy()
+        for step in (s * side for s in (35, 70, 105, 150, 200) for side in (1, -1)):
+            xy[group, 0] = was + step
+            if (now := hidden()) < best and not crowded(row):
+                best, kept = now, step
+        xy[group, 0] = was + kept
+    return {n: (float(xy[i, 0]), float(xy[i, 1])) for n, i in at.items()}
 
 
 def _line(line: Sequence[Slot], y: float, roles: Roles, target: str | None, bend: float) -> Places:

@@ -133,9 +133,10 @@ def contested(state: Session) -> None:
         return
     box = field(state, "settled_only", bool(state.drafts.get("settled_only")))
     st.toggle(
-        f"Leave the {len(project.dag.contested)} contested arrow(s) out of these sets",
+        "Leave contested arrows out",
         box.default,
         key=box.key,
+        wrap=True,
         on_change=_take_switch,
         args=(state,),
         help="The drawing keeps them, dashed; only the sets and marks are worked out without them.",
@@ -160,5 +161,6 @@ def difference(found: Change, dag: Dag) -> str:
         parts.append("no open path from protected to outcome is left")
     elif found.paths_lost:
         shown = "; ".join(plain(path_words(p, dag.edges)) for p in found.paths_lost[:4])
-        parts.append(f"{len(found.paths_lost)} open path{'s' * (len(found.paths_lost) > 1)} close: {shown}")
+        many = f"{len(found.paths_lost)} open paths close" if len(found.paths_lost) > 1 else "an open path closes"
+        parts.append(f"{many}: {shown}")
     return f"{', '.join(parts)}." if parts else "the sets and the open paths stay the same."
