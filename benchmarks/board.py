@@ -10,6 +10,7 @@ from the click on "Structure" until the drawing is there.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import socket
 import statistics
@@ -170,6 +171,7 @@ def main() -> None:
                 took = open_project(page, base, project(200, 400, rng), Path(folder))
                 print(f"200 columns, 400 arrows, {attempt}: the drawing is there after {took:.2f} s")
             context.close()
+            print(f"load average of the machine meanwhile: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     finally:
         server.terminate()
         server.wait(20)

@@ -21,7 +21,7 @@ function make(parent) {
   const root = $(".board"), host = $(".canvas"), say = $(".say"), flag = $(".flag"), list = $(".arrows");
   const self = String(Date.now()) + Math.random();
   let api, data, net, nodes, edges, timer, watch, waiting = [], sent = 0, seen = {}, ink = {};
-  let mode = "draw", press = null, over = null, spoken = null, flash = [], told = "", lifted = null;
+  let mode = "draw", press = null, over = null, spoken = null, flash = [], told = "", lifted = null, across = 0;
 
   // --- to and from Python -------------------------------------------------------------------------------------
   function act(action) {
@@ -78,7 +78,13 @@ function make(parent) {
         keyboard: false } });
     net.on("afterDrawing", overlay);
     host.querySelectorAll("[tabindex]").forEach((e) => e.setAttribute("tabindex", "-1"));
-    watch = new ResizeObserver(() => { if (host.clientWidth) { net.redraw(); fit(); measure(); } });
+    watch = new ResizeObserver(() => {
+      if (!host.clientWidth || host.clientWidth === across) return; // a longer message is no reason to look elsewhere
+      across = host.clientWidth;
+      net.redraw();
+      fit();
+      measure();
+    });
     watch.observe(root);
     host.addEventListener("pointerdown", down, true);
     host.addEventListener("pointermove", move, true);
