@@ -21,7 +21,7 @@ function make(parent) {
   const root = $(".board"), host = $(".canvas"), say = $(".say"), flag = $(".flag"), list = $(".arrows");
   const self = String(Date.now()) + Math.random();
   let api, data, net, nodes, edges, timer, watch, waiting = [], sent = 0, seen = {}, ink = {};
-  let mode = "draw", press = null, over = null, spoken = null, flash = [], told = "", lifted = null, across = 0;
+  let mode = "draw", press = null, over = null, spoken = null, flash = [], told = "", lifted = null, across = 0, chosen = "";
 
   // --- to and from Python -------------------------------------------------------------------------------------
   function act(action) {
@@ -135,6 +135,8 @@ function make(parent) {
     seen = { places: Object.fromEntries(data.nodes.map((n) => [n.id, [n.x, n.y]])),
       lines: Object.fromEntries(lines.map((l) => [l.id, l])) };
     if (refit) fit();
+    if (chosen !== String(data.selected.columns)) sight();
+    chosen = String(data.selected.columns);
     route();
   }
 
@@ -145,7 +147,7 @@ function make(parent) {
       top: Math.min(...all.map((b) => b.top)), bottom: Math.max(...all.map((b) => b.bottom)) };
   }
 
-  // The whole drawing, or (unless `whole`) as much of it as stays readable, from its upper left.
+  // The whole drawing, or (unless `whole`) as much of it as stays readable, around the column it is about.
   function fit(whole) {
     const all = extent();
     if (!all || !host.clientWidth) return;
@@ -154,10 +156,22 @@ function make(parent) {
     const tall = Math.round(Math.min(Math.max(high * scale, 300), 760));
     if (Math.abs(host.clientHeight - tall) > 2) { host.style.height = tall + "px"; net.redraw(); }
     const shrink = Math.max(Math.min(1, host.clientWidth / wide, tall / high), whole ? 0.1 : READABLE);
-    const fits = wide * shrink <= host.clientWidth + 2;
-    const x = fits ? (all.left + all.right) / 2 : all.left - 20 + host.clientWidth / shrink / 2;
-    const middle = high * shrink <= tall + 2 ? (all.top + all.bottom) / 2 : all.top - 20 + tall / shrink / 2;
-    net.moveTo({ position: { x, y: middle }, scale: shrink, animation: false });
+    const heart = nodes.get(data.centre) ? net.getPosition(data.centre) : { x: all.left, y: all.top };
+    const place = (low, top, room, at) => top - low + 40 <= room + 2 ? (low + top) / 2
+      : Math.min(Math.max(at, low - 20 + room / 2), top + 20 - room / 2);
+    const position = { x: place(all.left, all.right, host.clientWidth / shrink, heart.x),
+      y: place(all.top, all.bottom, tall / shrink, heart.y) };
+    net.moveTo({ position, scale: shrink, animation: false });
+  }
+
+  // What was selected in a field is brought into sight.
+  function sight() {
+    const column = data.selected.columns.at(-1);
+    if (column === undefined || !nodes.get(column)) return;
+    const at = net.canvasToDOM(net.getPosition(column));
+    if (at.x < 20 || at.y < 20 || at.x > host.clientWidth - 20 || at.y > host.clientHeight - 20) {
+      net.moveTo({ position: net.getPosition(column), scale: net.getScale(), animation: false });
+    }
   }
 
   function zoom(factor) {

@@ -113,6 +113,7 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         "arrows": [list(e) for e in dag.edges],
         "roles": {n: role for n in columns if (role := roles.of(n))},
         "selected": {"columns": list(chosen), "arrow": list(arrow) if arrow else None},
+        "centre": drawing.centre(state),
         "undo": bool(state.past),
         "redo": bool(state.future),
         "board": board["id"],

@@ -133,28 +133,31 @@ def _shifted(places: Places, lines: list[list[str]], edges: list[tuple[str, str]
     half = np.array([[wide[n] / 2 + 6, 0.5 * HIGH] for n in names])
     ends = np.array([(at[a], at[b]) for a, b in edges])
 
-    def hidden() -> int:
+    def behind() -> np.ndarray:
+        """Which arrow passes behind which box."""
         start, way = xy[ends[:, 0], None], (xy[ends[:, 1]] - xy[ends[:, 0]])[:, None]
         way = np.where(way == 0, 1e-9, way)
         one, other = (xy - half - start) / way, (xy + half - start) / way
         enter, leave = np.minimum(one, other).max(2), np.maximum(one, other).min(2)
-        behind = (enter < leave) & (leave > 0) & (enter < 1)
-        behind[np.arange(len(ends))[:, None], ends] = False
-        return int(behind.sum())
+        out = (enter < leave) & (leave > 0) & (enter < 1)
+        out[np.arange(len(ends))[:, None], ends] = False
+        return out
 
     def crowded(line: list[int]) -> bool:
         order = sorted(line, key=lambda i: xy[i, 0])
         return any(xy[j, 0] - xy[i, 0] < half[i, 0] + half[j, 0] + 4 for i, j in pairwise(order))
 
-    best = hidden()
+    best = int(behind().sum())
     rows = [[at[n] for n in line] for line in lines]
-    for group, row in [(r, r) for r in rows] * 2 + [([i], r) for r in rows for i in r]:
+    for group, row in [(r, r) for r in rows] + [([i], r) for r in rows for i in r]:
         if not best:
             break
+        if len(group) == 1 and not behind()[:, group].any():
+            continue
         kept, was = 0.0, xy[group, 0].copy()
-        for step in (s * side for s in (35, 70, 105, 150, 200) for side in (1, -1)):
+        for step in (40, -40, 90, -90, 170, -170):
             xy[group, 0] = was + step
-            if (now := hidden()) < best and not crowded(row):
+            if (now := int(behind().sum())) < best and not crowded(row):
                 best, kept = now, step
         xy[group, 0] = was + kept
     return {n: (float(xy[i, 0]), float(xy[i, 1])) for n, i in at.items()}

@@ -103,6 +103,8 @@ def open_project(person: Any, path: Path) -> Board:
 
 @pytest.mark.parametrize("width", [1280, 800])
 def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, width) -> None:
+    from playwright.sync_api import expect
+
     wide(person, width)
     board = open_project(person, empty_readmission(tmp_path, samples))
 
@@ -137,8 +139,11 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     board.click_arrow("age", "diabetes")
     board.says("Selected: age → diabetes")
     person.page.get_by_role("radio", name="Contested").first.click()
-    person.page.get_by_label("Source").fill("Smith 2019")
-    person.page.get_by_label("Source").press("Enter")
+    board.project(lambda p: p.dag.contested == (("age", "diabetes"),))
+    source = person.page.get_by_role("textbox", name="Source")
+    expect(source).to_have_count(1)
+    source.fill("Smith 2019")
+    source.press("Enter")
     found = board.project(lambda p: p.dag.annotation("age", "diabetes").source == "Smith 2019")
     assert found.dag.contested == (("age", "diabetes"),)
 
