@@ -10,6 +10,8 @@ import streamlit as st
 from core.errors import EspalierError, GraphError
 from core.graph.annotations import Annotation
 from core.graph.dag import Dag
+from core.graph.formats import read_graph
+from core.graph.formats.settle import settle
 from core.graph.merge import Difference, differences, inside, merge
 from core.graph.roles import Roles
 from core.project import FORMAT, Project
@@ -25,13 +27,14 @@ def show(state: Session) -> None:
     """Load another person's drawing, settle the differences, merge."""
     assert state.project is not None
     file = st.file_uploader(
-        "Another person's project file", type=["json"], key=f"theirs-file-{state.opened}", max_upload_size=20,
+        "Another person's project file or graph file", key=f"theirs-file-{state.opened}", max_upload_size=2,
         help="Only the drawing in it is read. Both drawings must be about the same columns.",
     )  # fmt: skip
     if file is not None and state.drafts.get("theirs_file") != file.file_id:
         state.drafts["theirs_file"] = file.file_id
         try:
-            state.drafts["theirs"] = (file.name, *inside(read(file.getvalue()), state.project.schema.names))
+            drawn, told = read(file.getvalue(), file.name)
+            state.drafts["theirs"] = (file.name, *inside(drawn, state.project.schema.names), told)
             state.drafts["settled"] = {}
             state.trouble.pop("theirs", None)
         except EspalierError as error:
@@ -47,21 +50,34 @@ def show(state: Session) -> None:
     _settle(state)
 
 
-def read(data: bytes) -> Dag:
-    """The drawing of a project file, or of its ``dag`` part alone; raises :class:`EspalierError`."""
+def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
+    """The drawing of a project file, of its ``dag`` part alone, or of another tool's graph file, and what was done to
+    make a drawing of it; raises :class:`EspalierError`, also where somebody has to be asked first.
+    """
     try:
         parsed = json.loads(data)
     except (ValueError, RecursionError):
-        raise GraphError("this is not a JSON file") from None
+        parsed = None
     if isinstance(parsed, dict) and parsed.get("format") == FORMAT:
-        return Project.from_json(parsed).dag
-    return Dag.from_json(parsed)
+        return Project.from_json(parsed).dag, ()
+    if isinstance(parsed, dict) and "edges" in parsed and "nodes" not in parsed:
+        return Dag.from_json(parsed), ()
+    settled = settle(read_graph(data, title))
+    if settled.dag is None:
+        asked = [q.text for q in settled.open] + list(settled.clashes)
+        raise GraphError(
+            f"this graph has to be settled first ({asked[0]}): bring it into a project of its own, "
+            "and compare with that"
+        )
+    return settled.dag, settled.told
 
 
 def _settle(state: Session) -> None:
     assert state.project is not None
     project = state.project
-    title, theirs, unknown = state.drafts["theirs"]
+    title, theirs, unknown, told = state.drafts["theirs"]
+    for sentence in told:
+        st.caption(plain(sentence))
     if unknown:
         st.warning(f"Not among the columns here, so left aside with their arrows: {names(unknown)}.")
     for place, words, dag in zip(

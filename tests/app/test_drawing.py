@@ -274,16 +274,24 @@ def test_a_broken_draft_is_no_traceback(text: Any) -> None:
         restore.read(text)
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": "espalier-project/1"}', b'{"nodes": []}'])
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": "espalier-project/1"}', b'{"nodes": 3}'])
 def test_another_persons_broken_file_is_no_traceback(data: bytes) -> None:
     with pytest.raises(EspalierError):
         merging.read(data)
 
 
+def test_another_tools_graph_is_compared_if_it_is_all_arrows() -> None:
+    dag, told = merging.read(b"dag { a -> b; b -> c; a <-> c }", "theirs.txt")
+    assert dag.edges == (("a", "b"), ("b", "c"))
+    assert told, "what a drawing cannot hold is said"
+    with pytest.raises(EspalierError, match="settled first"):
+        merging.read(b"dag { a -> b; b -- c }", "theirs.txt")
+
+
 def test_another_persons_project_or_drawing_is_read() -> None:
     project = Project.load(ROOT / "sample_data" / "hiring.json")
-    assert merging.read(project.dumps().encode()) == project.dag
-    assert merging.read(json.dumps(project.dag.to_json()).encode()) == project.dag
+    assert merging.read(project.dumps().encode()) == (project.dag, ())
+    assert merging.read(json.dumps(project.dag.to_json()).encode()) == (project.dag, ())
 
 
 @pytest.fixture
