@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.graph.frame import frame_of
-from pages.parts import arrow_table, board, implying, merging, shell, structure_fields, words
+from pages.parts import arrow_table, board, graph_files, implying, merging, shell, structure_fields, words
 from pages.parts.words import name, names, plain
 
 state = shell.start(
@@ -49,6 +49,7 @@ with st.expander(f"All arrows as text ({many})"):
         st.caption("None yet. Drag from a cause to its effect on the drawing, or choose an effect under Causes.")
 with st.expander("Compare with another person's drawing, and merge"):
     merging.show(state)
+graph_files.show(state)
 if parked := state.parked[0].edges:
     st.caption(
         "Kept aside, as their columns are left out on Data: " + ", ".join(f"{name(a)} → {name(b)}" for a, b in parked)
