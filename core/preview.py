@@ -128,6 +128,9 @@ def _lines(
         if x.pool != "explain":
             what = f"association given the target of {len(x.cliques)} three-way tables (their weights)"
         lines.append(Line(x.pool, what, None, None, x.rho, x.sigma, None))
+    for g in spending.gradients:
+        what = f"gradient of a logistic fit of {g.target}"
+        lines.append(Line(g.pool, what, None, g.values.size, g.rho, g.sigma, None))
     return lines
 
 

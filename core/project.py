@@ -19,6 +19,7 @@ Method = Literal["prism", "privci", "mst", "prefair", "privbayes", "independent"
 Regime = Literal["causal", "graphical", "predictive"]
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
+Selector = Literal["exponential", "logistic"]
 AccountingRule = Literal["zcdp", "basic"]
 MAX_ROWS = 10_000_000
 
@@ -31,7 +32,8 @@ class Plan:
     ``rows_per_person`` are the unit of privacy. ``fair`` None means what the method implies (privci and prefair:
     True, others: False); ``strict`` also keeps inadmissible columns away from the outcome. ``regime`` is read by
     prism only, ``features`` (how many are chosen; None: as many as the budget counts usefully) only in its predictive
-    regime, ``three_way`` (how many tables of two features with the target are chosen, at most 20) by prism only.
+    regime, as is ``selector`` (greedy by the exponential mechanism, or the support of a private logistic fit),
+    ``three_way`` (how many tables of two features with the target are chosen, at most 20) by prism only.
     ``allocation`` may also map marginals ("age × income") to their parts of their pools, the others following ``auto``.
     ``rows`` None means n, or the noisy total under add-remove. ``max_cells`` is the largest table of the model that the
     plan allows.
@@ -54,6 +56,7 @@ class Plan:
     allocation: AllocationRule | Mapping[str, float] = "auto"
     accounting: AccountingRule = "zcdp"
     features: int | None = None
+    selector: Selector = "exponential"
     three_way: int = 0
     rows: int | None = None
     max_cells: int = 10_000_000
@@ -113,7 +116,7 @@ class Plan:
         out = asdict(self)
         if not self.strict:
             del out["strict"]
-        for key in ("max_cells", "three_way", "width", "explain", "compress"):
+        for key in ("max_cells", "selector", "three_way", "width", "explain", "compress"):
             if getattr(self, key) == getattr(Plan, key):
                 del out[key]
         if self.fair is None:
@@ -136,7 +139,7 @@ class Plan:
 
 _WORDS: dict[str, Any] = {
     "method": Method, "regime": Regime, "neighbors": Neighbors,
-    "allocation": AllocationRule, "accounting": AccountingRule,
+    "allocation": AllocationRule, "selector": Selector, "accounting": AccountingRule,
 }  # fmt: skip
 
 

@@ -98,6 +98,9 @@ class Release:
             ] + [
                 {"columns": [], "pool": x.pool, "cells": x.values.size, "rho": x.rho, "sigma": x.sigma}
                 for x in s.scores
+            ] + [
+                {"columns": [], "pool": g.pool, "cells": g.values.size, "rho": g.rho, "sigma": g.sigma}
+                for g in s.gradients
             ],
             "bounds": promised(s, self.model.total, plan).to_json(),
             **self._beyond(),

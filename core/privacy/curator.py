@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from core.errors import BudgetError, SizeError
 from core.privacy.budget import Budget, Unit
-from core.privacy.measurement import Choice, Clique, Measurement, Merged, ScoreMeasurement, fold
+from core.privacy.gradient import UNITS, Weights, gradient_sensitivity
+from core.privacy.measurement import Choice, Clique, GradientMeasurement, Measurement, Merged, ScoreMeasurement, fold
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 
 
@@ -34,6 +35,10 @@ class Counts(Protocol):
 
     def count(self, clique: Clique) -> NDArray[np.int64]:
         """Exact counts, one axis per column of ``clique``."""
+        ...
+
+    def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
+        """Exact gradient of a logistic fit, see `core.privacy.gradient`."""
         ...
 
 
@@ -60,6 +65,12 @@ class Curator(Protocol):
         """Noisy scores of ``cliques``, all together for ``rho``."""
         ...
 
+    def measure_gradient(
+        self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
+    ) -> GradientMeasurement:
+        """The noisy gradient, in rows, of a logistic fit of ``target`` at ``weights``."""
+        ...
+
     def merge(self, merged: Merged) -> Merged:
         """From now on count these categories in groups; returns what is in force, and ``sizes`` follow it."""
         ...
@@ -73,6 +84,7 @@ class Spending:
     measurements: list[Measurement] = field(default_factory=list)
     choices: list[Choice] = field(default_factory=list)
     scores: list[ScoreMeasurement] = field(default_factory=list)
+    gradients: list[GradientMeasurement] = field(default_factory=list)
     debits: list[float] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"select": 0.0, "measure": 0.0})
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
@@ -181,6 +193,25 @@ class PrivateCurator:
         self.spending.seconds["select"] += time.perf_counter() - start
         return made
 
+    def measure_gradient(
+        self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
+    ) -> GradientMeasurement:
+        """The gradient's whole numbers as one vector: discrete Gaussian, Δ from `gradient_sensitivity`."""
+        from core.privacy.noise import add_gaussian, gaussian_scale
+
+        start = time.perf_counter()
+        wanted = _columns(target, columns, weights, self._whole)
+        if not rho > 0:
+            raise BudgetError(f"a measurement needs a positive share of the budget, not ρ = {rho}", requested=rho)
+        sensitivity = gradient_sensitivity(self.unit, len(wanted), self._whole[target])
+        scale = gaussian_scale(sensitivity, rho)
+        self.spending.debit([rho])
+        noisy = add_gaussian(self._table.residual_sums(target, wanted, weights), scale)
+        made = GradientMeasurement(target, wanted, noisy / UNITS, scale / UNITS, sensitivity / UNITS, rho, pool)
+        self.spending.gradients.append(made)
+        self.spending.seconds["select"] += time.perf_counter() - start
+        return made
+
     def merge(self, merged: Merged) -> Merged:
         """Count in groups of categories from now on.
 
@@ -245,7 +276,7 @@ class Rehearsal:
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
         """Uniform counts at the price and scale a release would pay."""
         self.spending.debit(list(rhos.values()))
-        if self.spending.choices:  # what is measured together after a choice may hang on it, also where it was forced
+        if self.spending.choices or self.spending.gradients:  # what follows a choice may hang on it
             self.open_cliques |= {clique for clique in rhos if len(clique) > 1}
         made = []
         for clique, rho in rhos.items():
@@ -279,6 +310,18 @@ class Rehearsal:
         self.spending.scores.append(made)
         return made
 
+    def measure_gradient(
+        self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
+    ) -> GradientMeasurement:
+        """A gradient of 0 at the price and scale a release would pay."""
+        self.spending.debit([rho])
+        wanted = _columns(target, columns, weights, self.sizes)
+        sensitivity = gradient_sensitivity(self.unit, len(wanted), self.sizes[target]) / UNITS
+        values = np.zeros((self.sizes[target] - 1) * sum(self.sizes[name] for name in wanted))
+        made = GradientMeasurement(target, wanted, values, sensitivity / math.sqrt(2 * rho), sensitivity, rho, pool)
+        self.spending.gradients.append(made)
+        return made
+
     def merge(self, merged: Merged) -> Merged:  # noqa: ARG002
         """Nothing is merged: what is rare is not known before a release, and a plan shows tables at their largest."""
         return {}
@@ -286,6 +329,18 @@ class Rehearsal:
     def _public_rows(self) -> int | None:
         """n where it is public; where nobody has given it yet, so many that Δ is at its limit."""
         return self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9
+
+
+def _columns(target: str, columns: Sequence[str], weights: Weights, sizes: Mapping[str, int]) -> tuple[str, ...]:
+    """The columns of a gradient, once each; raises :class:`ValueError` unless all weights have their shape."""
+    wanted = tuple(dict.fromkeys(columns))
+    others = sizes[target] - 1
+    if target in wanted or not wanted or others < 1:
+        raise ValueError("a logistic fit needs a target of two values or more and other columns")
+    for name in (*wanted, target):
+        if weights[name].shape != (1 if name == target else sizes[name], others):
+            raise ValueError(f"the weights of {name!r} do not fit its categories")
+    return wanted
 
 
 def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, int], max_cells: int) -> None:

@@ -62,6 +62,23 @@ class ScoreMeasurement:
     pool: str = ""
 
 
+@dataclass(frozen=True)
+class GradientMeasurement:
+    """A noisy gradient of a logistic fit (see `core.privacy.gradient`).
+
+    ``values`` is one flat vector in rows, a part for each of ``columns``; ``sigma`` the scale in rows of the discrete
+    Gaussian noise on each entry, ``sensitivity`` the L2 sensitivity in rows of the whole vector.
+    """
+
+    target: str
+    columns: tuple[str, ...]
+    values: NDArray[np.float64]
+    sigma: float
+    sensitivity: float
+    rho: float
+    pool: str = ""
+
+
 Merged = Mapping[str, NDArray[np.intp]]
 """Columns whose categories are counted together in groups: for each category, the number of its group."""
 

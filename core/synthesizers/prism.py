@@ -17,7 +17,7 @@ from core.privacy.scores import ConditionalScore, EdgeScore
 from core.project import Project
 from core.selection.cliques import MAX_CELLS, rounds
 from core.selection.expected import by_model, given_target, noisy_total
-from core.selection.features import choose_features, suggested
+from core.selection.features import choose_features, fit_features, suggested
 from core.selection.pairs import choose_pairs, choose_triples
 from core.selection.trees import Growth, choose_tree
 from core.selection.useful import expected_noise, how_many, useful_cells
@@ -52,7 +52,8 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     features, spare = frame.features, SELECTION
     if features is None:
         k = plan.features or suggested(curator, purse, TASK, target, frame.candidates)
-        features, spare = choose_features(curator, purse, SELECTION, target, frame.candidates, k, "selection")
+        choose = fit_features if plan.selector == "logistic" else choose_features
+        features, spare = choose(curator, purse, SELECTION, target, frame.candidates, k, "selection")
     share = TASK + spare if features else 0.0
 
     report(0.2, "Choosing what to count with the target")

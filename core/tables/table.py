@@ -1,10 +1,11 @@
-"""Where the private rows live: encoded columns, and one question only, *count this marginal*."""
+"""Where the private rows live: encoded columns, and the two questions a curator may ask of them: *count this marginal*
+and *the gradient of a logistic fit*."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import TableError
+from core.privacy.gradient import Weights, residual_sums
 from core.privacy.measurement import Clique
 from core.schema import Schema, smallest_unsigned
 from core.tables.read import TextTable
@@ -76,6 +78,10 @@ class Table:
             flat *= size
             flat += self.codes[name]
         return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
+
+    def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
+        """Exact gradient of a logistic fit of ``target``, see `core.privacy.gradient`. Private: for the curator."""
+        return residual_sums(self.codes, target, columns, self.schema.sizes, weights)
 
     def take(self, rows: NDArray[Any]) -> Table:
         """The table of some rows only (a hold-out, a fold)."""

@@ -114,6 +114,10 @@ def lines(release: Release) -> list[Line]:
         Line(x.pool, f"scores of {len(x.cliques)} sets of columns", None, None, x.rho, x.sigma, None)
         for x in release.spending.scores
     ]
+    out += [
+        Line(g.pool, f"gradient of a logistic fit of {g.target}", None, None, g.rho, g.sigma, None)
+        for g in release.spending.gradients
+    ]
     for m in release.spending.measurements:
         cells = math.prod(sizes[c] for c in m.clique)
         out.append(Line(m.pool, "counts of " + " × ".join(m.clique), m.clique, cells, m.rho, m.sigma, None))

@@ -149,6 +149,17 @@ def _more(state: Session) -> None:
                 help="How many columns are measured together with the target.",
                 **_bound(state, "features"),
             )
+            ways = {"exponential": "by association, one after the other", "logistic": "by a private logistic fit"}
+            st.selectbox(
+                "How features are chosen",
+                list(ways),
+                index=list(ways).index(plan.selector),
+                format_func=ways.get,
+                help="By association: each round draws the column most associated with the target. By a fit: the "
+                "columns that a logistic model keeps, so that a column that only repeats others counts less; it needs "
+                "more rows. Neither finds causes.",
+                **_bound(state, "selector"),
+            )
         if plan.method == "prism":
             st.number_input(
                 "Tables of two features with the target, at most",

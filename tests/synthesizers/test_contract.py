@@ -36,6 +36,7 @@ CASES = {
     "prism causal": {"method": "prism", "regime": "causal"},
     "prism graphical fair": {"method": "prism", "regime": "graphical", "fair": True},
     "prism three-way": {"method": "prism", "three_way": 2},
+    "prism logistic": {"method": "prism", "selector": "logistic", "features": 2},
     "prism joint": {"method": "prism", "regime": "graphical"},
     "prism predictive fair": {"method": "prism", "fair": True, "features": 2},
     "independent fair": {"method": "independent", "fair": True},
@@ -90,6 +91,9 @@ def test_every_sigma_is_what_its_rho_buys(made):
             assert m["cells"] == scores
             assert bought["sensitivity"] == pytest.approx(2 * math.sqrt(scores), rel=1e-3)
             assert m["sigma"] == pytest.approx(bought["sensitivity"] / math.sqrt(2 * m["rho"]), rel=1e-12)
+            continue
+        if m["pool"] == "selection" and not m["columns"]:  # the gradient of a logistic fit: 2 √d rows, d = 4 columns
+            assert m["sigma"] == pytest.approx(4 / math.sqrt(2 * m["rho"]), rel=1e-5)
             continue
         if not m["columns"]:  # the weights of three-way tables: scores of sensitivity 4, bought together
             assert [4 * math.sqrt(m["cells"] / (2 * m["rho"]))] * m["cells"] == pytest.approx(
@@ -149,7 +153,7 @@ def test_the_preview_shows_the_same_budget(case, made):
         if clique and (len(clique) == 1 or "y" in clique):
             assert real[clique] >= 0.5 * rho, "what is known beforehand gets what was shown, or more"
     bought = made.spending.measurements, made.spending.choices, made.spending.scores
-    count = sum(map(len, bought))
+    count = sum(map(len, bought)) + len(made.spending.gradients)
     if project(**case).plan.method == "prism":  # its further pairs may end early; their share goes to the task
         assert len(shown.lines) / 2 < count <= len(shown.lines) + 4
     else:
@@ -167,7 +171,8 @@ def test_a_forest_is_announced_exactly_where_there_is_one(case, made):
 def test_noise_grows_with_the_unit(case):
     def per_root_rho(**unit):
         lines = preview(project(**case, **unit), 2000).lines
-        return np.array([line.sigma * math.sqrt(line.rho) for line in lines if line.cells and line.pool != "explain"])
+        counts = [line for line in lines if line.what.startswith("counts")]
+        return np.array([line.sigma * math.sqrt(line.rho) for line in counts])
 
     assert per_root_rho() == pytest.approx(1)
     assert per_root_rho(rows_per_person=3) == pytest.approx(3)
@@ -207,7 +212,8 @@ def test_basic_accounting_is_refused_nothing_and_spends_less(case):
 
 def test_optimal_allocation_gives_larger_tables_more(case):
     made = release(project(**case, allocation="optimal"), table())
-    first = sorted((m.values.size, m.rho) for m in made.spending.measurements[: len(SCHEMA.columns)])
+    counts = [m for m in made.spending.measurements if m.pool != "selection"]
+    first = sorted((m.values.size, m.rho) for m in counts[: len(SCHEMA.columns)])
     assert first[0][0] < first[-1][0]
     for (cells, rho), (more, higher) in itertools.pairwise(first):
         assert cells == more or rho < higher
