@@ -83,6 +83,12 @@ def open_project(page: Any, base: str, made: Project, folder: Path) -> float:
     return took
 
 
+def spent(process: int) -> float:
+    """Seconds of CPU that the server has used, which a busy machine does not change."""
+    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def draw(page: Any, made: Project, rng: np.random.Generator, arrows: int) -> list[float]:
     """Seconds from letting go of the mouse until Python's answer to the arrow is on the board."""
     out: list[float] = []
@@ -161,10 +167,12 @@ def main() -> None:
             opened = open_project(page, base, small, Path(folder))
             print(f"40 columns, 120 arrows: the drawing is there after {opened:.2f} s (first page of the server)")
             page.locator(".board").get_by_role("button", name="Fit").click()
+            before = spent(server.pid)
             times = draw(page, small, rng, opt.arrows)
+            each = (spent(server.pid) - before) / len(times)
             print(
                 f"  an arrow, mouse up until Python's answer is shown: median {statistics.median(times):.2f} s, "
-                f"slowest of {len(times)} {max(times):.2f} s"
+                f"slowest of {len(times)} {max(times):.2f} s; {each:.2f} s of the server's CPU"
             )
             print(f"  dragging a box: {smooth(page, small.schema.names[20]):.0f} ms from picture to picture")
             for attempt in ("first", "again"):

@@ -39,12 +39,9 @@ many = f"{len(project.dag.edges)} arrow{'s' * (len(project.dag.edges) != 1)}"
 with st.expander(f"All arrows as a table to edit ({many})"):
     arrow_table.show(state)
 with st.expander(f"All arrows as text ({many})"):
-    for column in project.schema.names:
-        if parents := project.dag.parents(column):
-            st.markdown(f"{name(column)} ← {names(parents, 40)}")
-    for key, note in project.dag.notes.items():
-        if isinstance(note, str):
-            st.markdown(f"{name(key)}: {plain(note)}")
+    lines = [f"{name(n)} ← {names(parents, 40)}" for n in project.schema.names if (parents := project.dag.parents(n))]
+    lines += [f"{name(key)}: {plain(note)}" for key, note in project.dag.notes.items() if isinstance(note, str)]
+    st.markdown("\n".join(f"- {line}" for line in lines))
     if not project.dag.edges:
         st.caption("None yet. Drag from a cause to its effect on the drawing, or choose an effect under Causes.")
 with st.expander("Compare with another person's drawing, and merge"):

@@ -74,6 +74,10 @@ def without(dag: Dag, arrows: Iterable[Arrow], target: str | None, roles: Roles,
     Erasing opens no path: paths lose arrows, and colliders lose effects. So the paths that are left are among those of
     ``now``.
     """
+    arrows = set(arrows)
+    family = set() if target is None else {target, *dag.children(target)}
+    if now.separated is not False and not any(effect in family for _, effect in arrows):
+        return Change()  # Pa(Y) and Mb(Y) are made of arrows into the target and its effects
     less = dag.without(arrows)
     sets = (less.parents(target), less.blanket(target)) if target is not None else ((), ())
     if now.separated is None:

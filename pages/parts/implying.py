@@ -116,13 +116,14 @@ def _open(found: Implied, dag: Dag, roles: Roles, ends: str) -> None:
 
 
 def _listed(paths: list[Path], dag: Dag) -> None:
-    for path in paths[:8]:
-        kind = "" if is_causal(path, dag.edges) else " (association, no causal path)"
-        st.markdown(f"- {plain(path_words(path, dag.edges))}{kind}")
+    def bullets(some: list[Path]) -> str:
+        kinds = {True: "", False: " (association, no causal path)"}
+        return "\n".join(f"- {plain(path_words(p, dag.edges))}{kinds[is_causal(p, dag.edges)]}" for p in some)
+
+    st.markdown(bullets(paths[:8]))
     if len(paths) > 8:
         with st.expander(f"{len(paths) - 8} more"):
-            for path in paths[8:]:
-                st.markdown(f"- {plain(path_words(path, dag.edges))}")
+            st.markdown(bullets(paths[8:]))
 
 
 def contested(state: Session) -> None:
