@@ -145,11 +145,11 @@ def _largest(project: Project, frame: Frame) -> list[Clique]:
     if plan.method in ("independent", "privbayes"):
         return []
     names = sorted(schema.names, key=lambda n: -schema.sizes[n])
-    others = [n for n in names if plan.method != "prism" or n != plan.target]
+    others = [n for n in names if plan.method != "prism" or n not in plan.weights]
     pairs = ((a, b) for i, a in enumerate(others) for b in others[i + 1 :] if not frame.forbids(a, b))
     largest = max(pairs, key=lambda p: schema.sizes[p[0]] * schema.sizes[p[1]], default=())
     return (
-        [schema.clique((*largest, plan.target))]
+        [schema.clique((*largest, *plan.weights))]
         if plan.method == "prism" and plan.target
         else [largest] * bool(largest)
     )

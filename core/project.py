@@ -34,7 +34,9 @@ class Plan:
     prism only, ``features`` (how many are chosen; None: as many as the budget counts usefully) only in its predictive
     regime, as is ``selector`` (greedy by the exponential mechanism, or the support of a private logistic fit),
     ``three_way`` (how many tables of two features with the target are chosen, at most 20) by prism only.
-    ``allocation`` may also map marginals ("age × income") to their parts of their pools, the others following ``auto``.
+    ``targets`` (prism) are further columns to predict with their weights, the target's own weight being 1 unless given:
+    the budget of the task is divided by weight. ``allocation`` may also map marginals ("age × income") to their parts
+    of their pools, the others following ``auto``.
     ``rows`` None means n, or the noisy total under add-remove. ``max_cells`` is the largest table of the model that the
     plan allows.
     Read by the tree methods (privci, prefair, mst) only: ``width`` is the largest clique minus one, 1 being the tree;
@@ -56,6 +58,7 @@ class Plan:
     allocation: AllocationRule | Mapping[str, float] = "auto"
     accounting: AccountingRule = "zcdp"
     features: int | None = None
+    targets: Mapping[str, float] = field(default_factory=dict)
     selector: Selector = "exponential"
     three_way: int = 0
     rows: int | None = None
@@ -94,6 +97,7 @@ class Plan:
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= top:
                 raise ProjectError(f"plan: {name} ({value!r}) must be a whole number from 1 to {top:,}", key=name)
+        _weights(self.targets)
         if not isinstance(self.three_way, int) or isinstance(self.three_way, bool) or not 0 <= self.three_way <= 20:
             raise ProjectError(
                 f"plan: three_way ({self.three_way!r}) must be a whole number from 0 to 20", key="three_way"
@@ -107,6 +111,13 @@ class Plan:
             raise ProjectError("plan: compress must be true or false", key="compress")
 
     @property
+    def weights(self) -> dict[str, float]:
+        """Every target with its weight, the first one first; empty without a target."""
+        if self.target is None:
+            return {}
+        return {self.target: self.targets.get(self.target, 1.0), **self.targets}
+
+    @property
     def fenced(self) -> bool:
         """Does the plan carry the roles' separation?"""
         return self.fair if self.fair is not None else self.method in ("privci", "prefair")
@@ -116,6 +127,9 @@ class Plan:
         out = asdict(self)
         if not self.strict:
             del out["strict"]
+        out["targets"] = dict(self.targets)
+        if not self.targets:
+            del out["targets"]
         for key in ("max_cells", "selector", "three_way", "width", "explain", "compress"):
             if getattr(self, key) == getattr(Plan, key):
                 del out[key]
@@ -141,6 +155,18 @@ _WORDS: dict[str, Any] = {
     "method": Method, "regime": Regime, "neighbors": Neighbors,
     "allocation": AllocationRule, "selector": Selector, "accounting": AccountingRule,
 }  # fmt: skip
+
+
+def _weights(given: Any) -> None:
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ProjectError("plan: targets maps column names to weights", key="targets")
+    for name, weight in given.items():
+        _number("targets", weight)
+        if not 0 < weight <= 1000:
+            raise ProjectError(
+                f"plan: the weight of {name!r} in targets is {weight:g}; it must be above 0 and at most 1000",
+                key="targets",
+            )
 
 
 def _shares(given: Mapping[Any, Any]) -> None:
@@ -174,6 +200,11 @@ class Project:
         self.roles.check_columns(self.schema.names)
         if self.plan.target is not None and self.plan.target not in self.schema:
             raise ProjectError(f"plan: the target {self.plan.target!r} is not a column", key="target")
+        for name in self.plan.targets:
+            if name not in self.schema:
+                raise ProjectError(f"plan: the further target {name!r} is not a column", key="targets")
+        if self.plan.targets and self.plan.target is None:
+            raise ProjectError("plan: name the target before further targets", key="target")
 
     def with_plan(self, **changes: Any) -> Project:
         """The same project under a changed plan."""

@@ -52,15 +52,15 @@ for warning in seen.warnings:
 
 st.subheader("The frame", anchor=False)
 if plan.method == "prism":
-    if seen.frame.features is None:
-        st.markdown(
-            f"Measured together with {words.name(plan.target or '')}: the "
-            f"**{seen.features} best** of {len(seen.frame.candidates)} columns, by a private choice at release."
-            if seen.features < len(seen.frame.candidates)
-            else f"all {seen.features} columns; the budget counts all of them usefully."
-        )
-    else:
-        st.markdown(f"Measured together with {words.name(plan.target or '')}: {names(seen.frame.features, 40)}.")
+    for task in seen.frame.tasks:
+        best = min(seen.features, len(task.candidates))
+        if task.features is not None:
+            which = names(task.features, 40)
+        elif best < len(task.candidates):
+            which = f"the **{best} best** of {len(task.candidates)} columns, by a private choice at release"
+        else:
+            which = f"all {best} columns; the budget counts all of them usefully"
+        st.markdown(f"Measured together with {words.name(task.target)}: {which}.")
     if seen.frame.refused:
         st.markdown(f"Refused, because the fence forbids the pair: {names(seen.frame.refused, 40)}.")
 if seen.frame.separations:

@@ -10,12 +10,24 @@ from core.project import Plan, Project
 
 
 @dataclass(frozen=True)
+class Task:
+    """One target of prism: its weight, S (None where it is chosen privately, from ``candidates``), what was refused."""
+
+    target: str
+    weight: float
+    features: tuple[str, ...] | None
+    candidates: tuple[str, ...]
+    refused: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Frame:
     """What a plan implies for the model's graph.
 
     ``features`` is prism's S where the drawing decides it (None where it is chosen privately, empty for other
     methods); ``candidates`` what a private choice may choose from; ``refused`` the columns that S would have held
-    but whose pair with the target the fence forbids; ``warnings`` sentences for the person who plans.
+    but whose pair with the target the fence forbids; ``warnings`` sentences for the person who plans. ``features`` and
+    ``candidates`` are those of the first target; ``tasks`` has one for each (prism only).
     """
 
     separations: tuple[Separation, ...] = ()
@@ -23,6 +35,7 @@ class Frame:
     candidates: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    tasks: tuple[Task, ...] = ()
 
     def forbids(self, a: str, b: str) -> bool:
         """May the pair (a, b) not be measured together?"""
@@ -104,14 +117,30 @@ def _prefair(project: Project) -> tuple[Separation, ...]:
 
 
 def _prism(project: Project, fence: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    plan, schema, target = project.plan, project.schema, project.plan.target
-    if target is None:
+    plan, schema = project.plan, project.schema
+    if plan.target is None:
         raise ProjectError("prism protects what predicts one column: name the target", key="target")
+    if plan.regime != "predictive" and not project.dag.edges:
+        raise ProjectError(
+            f"the {plan.regime} regime needs a graph: draw what causes {plan.target!r} on the Structure page, "
+            "or choose the predictive regime",
+            key="regime",
+        )
+    tasks = tuple(_task(project, name, weight, fence, warnings) for name, weight in plan.weights.items())
+    regime = () if plan.regime == "predictive" else _regime(project, tasks, warnings)
+    refused = schema.clique({name for task in tasks for name in task.refused})
+    first = tasks[0]
+    return Frame((*fence, *regime), first.features, first.candidates, refused, tuple(warnings), tasks)
+
+
+def _task(project: Project, target: str, weight: float, fence: tuple[Separation, ...], warnings: list[str]) -> Task:
+    """What one target's S is, or may be chosen from."""
+    plan, schema = project.plan, project.schema
     if plan.fenced and target not in project.roles.outcome:
         raise ProjectError(
             f"with a fence the target must be an outcome column, and {target!r} is not: "
             "mark it as outcome on the Structure page, or choose another target",
-            key="target",
+            key="target" if target == plan.target else "targets",
         )
     refused = tuple(n for n in schema.names if n != target and any(s.forbids(n, target) for s in fence))
     if plan.regime == "predictive":
@@ -120,23 +149,30 @@ def _prism(project: Project, fence: tuple[Separation, ...], warnings: list[str])
             warnings.append(f"Only {len(candidates)} columns can be features, so all of them are taken.")
         if not candidates:
             warnings.append(f"No column may be linked to {target}: it is released on its own.")
-        return Frame(fence, None, candidates, refused, tuple(warnings))
-
-    if not project.dag.edges:
-        raise ProjectError(
-            f"the {plan.regime} regime needs a graph: draw what causes {target!r} on the Structure page, "
-            "or choose the predictive regime",
-            key="regime",
-        )
+        return Task(target, weight, None, candidates, refused)
     drawn = project.dag.parents(target) if plan.regime == "causal" else project.dag.blanket(target)
-    features = schema.clique(set(drawn) - set(refused))
-    rest = schema.clique(set(schema.names) - set(features) - {target})
-    name = "direct causes" if plan.regime == "causal" else "Markov blanket"
     if not drawn:
-        warnings.append(f"The graph draws no {name} of {target}: it is released on its own, linked to nothing.")
-    regime = (
-        (Separation((target,), rest, features, f"{plan.regime} regime: {target} is linked to its {name} only"),)
-        if rest
-        else ()
-    )
-    return Frame((*fence, *regime), features, (), schema.clique(set(drawn) & set(refused)), tuple(warnings))
+        warnings.append(f"The graph draws no {_KIND[plan.regime]} of {target}: it is released on its own.")
+    features = schema.clique(set(drawn) - set(refused))
+    return Task(target, weight, features, (), schema.clique(set(drawn) & set(refused)))
+
+
+_KIND = {"causal": "direct causes", "graphical": "Markov blanket"}
+
+
+def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> tuple[Separation, ...]:
+    """Each target is linked to its S only, and to the targets whose S it is in (all that is measured with it)."""
+    schema, regime = project.schema, project.plan.regime
+    out = []
+    for task in tasks:
+        back = {other.target for other in tasks if task.target in (other.features or ())}
+        given = schema.clique({*(task.features or ()), *back})
+        if surprise := back - set(task.features or ()):
+            warnings.append(
+                f"{task.target} is itself counted with {', '.join(sorted(surprise))}, another target: a model that "
+                f"predicts {task.target} from this table should leave {', '.join(sorted(surprise))} out."
+            )
+        if rest := schema.clique(set(schema.names) - set(given) - {task.target}):
+            why = f"{regime} regime: {task.target} is linked to its {_KIND[regime]} only"
+            out.append(Separation((task.target,), rest, given, why))
+    return tuple(out)

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.graph.frame import Frame
+from core.graph.frame import Frame, Task
 from core.graph.separations import clique_edges
 from core.privacy.allocation import Purse
 from core.privacy.curator import Curator
 from core.privacy.measurement import Clique, Measurement
 from core.privacy.scores import ConditionalScore, EdgeScore
-from core.project import Project
+from core.project import Plan, Project
 from core.selection.cliques import MAX_CELLS, rounds
 from core.selection.expected import by_model, given_target, noisy_total
 from core.selection.features import choose_features, fit_features, suggested
@@ -43,32 +43,51 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
 
     S is the drawn parents (causal), the drawn blanket (graphical), or chosen privately (predictive); in the first two
     the selection pool goes to the task. Y is linked by the task alone: an edge (child, Y) in the background would
-    bring back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement.
+    bring back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement. Several
+    targets divide the selection and task pools by their weights; tables of more than two columns are the first one's.
     """
     plan, purse = project.plan, Purse.of(project.plan, curator.budget, curator.sizes)
-    target = plan.target or ""
+    whole = sum(task.weight for task in frame.tasks)
 
     report(0.0, "Choosing what to protect")
-    features, spare = frame.features, SELECTION
-    if features is None:
-        k = plan.features or suggested(curator, purse, TASK, target, frame.candidates)
-        choose = fit_features if plan.selector == "logistic" else choose_features
-        features, spare = choose(curator, purse, SELECTION, target, frame.candidates, k, "selection")
-    share = TASK + spare if features else 0.0
+    chosen, shares, spare = [], [], 0.0
+    for task in frame.tasks:
+        part = task.weight / whole
+        features, left = _features(curator, purse, plan, task, part)
+        chosen.append(features)
+        shares.append(TASK * part + left if features else 0.0)
+        spare += 0.0 if features else TASK * part + left
 
     report(0.2, "Choosing what to count with the target")
-    star = [_clique(curator, name, target) for name in features]
+    target, features, share = frame.tasks[0].target, chosen[0], shares[0]
+    star = _star(curator, features, target)
     joint = _joint(curator, purse, share, plan.max_cells, frame, features, target)
+    plain = [name for name in features if name not in plan.weights]
     choice = PAIRS / 2 if plan.three_way and not joint else 0.0
-    triples, weights, unspent = _three_way(curator, purse, share, choice, plan.three_way, frame, features, target)
+    triples, weights, unspent = _three_way(curator, purse, share, choice, plan.three_way, frame, plain, target)
     importance = [*[1.0] * len(star), *weights, *[float(len(features))] * len(joint)]
     ones = curator.measure(purse.split(ONE_WAY, one_ways(curator)), "background")
-    task = curator.measure(purse.split(share, [*star, *triples, *joint], importance), "task")
+    tables = curator.measure(purse.split(share, [*star, *triples, *joint], importance), "task")
+    for task, features, share in zip(frame.tasks[1:], chosen[1:], shares[1:], strict=True):
+        tables += curator.measure(purse.split(share, _star(curator, features, task.target)), "task")
 
     report(0.4, "Choosing the background")
-    pools = PAIRS - choice + unspent, BACKGROUND - ONE_WAY + (TASK + spare - share)
-    last = _background(curator, project, purse, frame, pools, ones, task, report)
-    return Measured((*ones, *task, *last), features)
+    pools = PAIRS - choice + unspent, BACKGROUND - ONE_WAY + spare
+    last = _background(curator, project, purse, frame, pools, ones, tables, report)
+    return Measured((*ones, *tables, *last), tuple(n for n in curator.sizes if any(n in s for s in chosen)))
+
+
+def _features(curator: Curator, purse: Purse, plan: Plan, task: Task, part: float) -> tuple[tuple[str, ...], float]:
+    """S of one target, which has ``part`` of the pools, and what it leaves of its selection pool."""
+    if task.features is not None:
+        return task.features, SELECTION * part
+    k = plan.features or suggested(curator, purse, TASK * part, task.target, task.candidates)
+    choose = fit_features if plan.selector == "logistic" else choose_features
+    return choose(curator, purse, SELECTION * part, task.target, task.candidates, k, "selection")
+
+
+def _star(curator: Curator, features: Sequence[str], target: str) -> list[Clique]:
+    return [_clique(curator, name, target) for name in features]
 
 
 def _joint(
@@ -77,7 +96,8 @@ def _joint(
     """(X_S, Y), if with its weight |S| among the pairs' |S| it would be useful: from public quantities only."""
     whole = _clique(curator, *features, target)
     cells = math.prod(curator.sizes[name] for name in whole)
-    if len(features) < 2 or cells > min(most, useful_cells(curator, purse, share / 2)):
+    others = {task.target for task in frame.tasks[1:]}
+    if len(features) < 2 or others & set(features) or cells > min(most, useful_cells(curator, purse, share / 2)):
         return []
     growth = Growth(tuple(curator.sizes), frame.separations)
     try:
@@ -127,11 +147,12 @@ def _background(
     The tree is chosen by what the star does not explain, the further pairs by how far the model fitted so far errs,
     both less the noise that counting them would bring. How many further pairs is decided from public quantities.
     """
-    (choice, count), sizes, target = pools, curator.sizes, project.plan.target
-    others = [name for name in sizes if name != target and sizes[name] > 1]
-    star = [m.clique for m in task if len(m.clique) == 2]
+    (choice, count), sizes, target = pools, curator.sizes, project.plan.target or ""
+    targets = project.plan.weights
+    others = [name for name in sizes if name not in targets and sizes[name] > 1]
+    star = list(dict.fromkeys(m.clique for m in task if len(m.clique) == 2))
     inner = [tuple(name for name in m.clique if name != target) for m in task if len(m.clique) > 2]
-    joined = _spanning(inner)
+    joined, known = _spanning(inner), [*star, *clique_edges(inner)]
     links = len(others) - 1 - len(joined)
     if links < 1:
         return curator.measure(purse.split(choice + count, [m.clique for m in task] or one_ways(curator)), "background")
@@ -141,10 +162,18 @@ def _background(
     total, each = noisy_total(curator, ones), count / (links + extra)
     noise = expected_noise(curator, purse, each)
 
-    pairs = [m for m in task if len(m.clique) == 2]
-    score = EdgeScore(given_target(pairs, target or "", ones, total), CAUTION * noise)
+    pairs = [m for m in task if len(m.clique) == 2 and target in m.clique]
+    score = EdgeScore(given_target(pairs, target, ones, total), CAUTION * noise)
     tree, unspent = choose_tree(
-        curator, purse, choice * links / (links + extra), frame.separations, score, others, star, joined, "pair choice"
+        curator,
+        purse,
+        choice * links / (links + extra),
+        frame.separations,
+        score,
+        others,
+        known,
+        joined,
+        "pair choice",
     )
     left = choice * extra / (links + extra) + unspent + count
     if not extra or not tree:
@@ -153,7 +182,7 @@ def _background(
     report(0.6, "Counting the background's tree")
     counted = curator.measure(purse.split(each * len(tree), tree), "background")
     score = EdgeScore(by_model(curator, [*ones, *task, *counted]), noise)
-    room_for = min(MAX_CELLS, project.plan.max_cells) // sizes[target or ""]
+    room_for = min(MAX_CELLS, project.plan.max_cells) // math.prod(sizes[name] for name in targets)
     pool = choice * extra / (links + extra)
     further, unspent = choose_pairs(
         curator, purse, pool, frame.separations, score, [*inner, *tree], star, others, extra, WIDTH, room_for,

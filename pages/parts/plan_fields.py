@@ -161,6 +161,7 @@ def _more(state: Session) -> None:
                 **_bound(state, "selector"),
             )
         if plan.method == "prism":
+            _further_targets(state)
             st.number_input(
                 "Tables of two features with the target, at most",
                 0,
@@ -177,6 +178,39 @@ def _more(state: Session) -> None:
             plan.rows,
             placeholder="as many as the table",
             **_bound(state, "rows"),
+        )
+
+
+def _further_targets(state: Session) -> None:
+    """More columns to predict, and how much each counts beside the target's 1."""
+    assert state.project is not None
+    plan = state.project.plan
+    further = [name for name in plan.targets if name != plan.target]
+
+    def take(s: Session, chosen: list[str]) -> None:
+        s.change_plan(targets={name: plan.targets.get(name, 1.0) for name in chosen})
+
+    st.multiselect(
+        "Further targets",
+        [name for name in state.project.schema.names if name != plan.target],
+        further,
+        placeholder="none",
+        disabled=plan.target is None,
+        help="Other columns that the table should be good at predicting. They share the target's part of the budget.",
+        **_bound(state, "targets", take),
+    )
+    for i, name in enumerate(further):
+
+        def weigh(s: Session, weight: float, name: str = name) -> None:
+            assert s.project is not None
+            s.change_plan(targets={**s.project.plan.targets, name: weight})
+
+        st.number_input(
+            f"Weight of {plain(name)} (the target's is {plan.weights[plan.target or '']:g})",
+            0.01,
+            1000.0,
+            float(plan.targets[name]),
+            **_bound(state, f"weight-{i}-{len(further)}", weigh),
         )
 
 

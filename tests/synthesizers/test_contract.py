@@ -9,7 +9,10 @@ from collections import Counter
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from core.errors import EspalierError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.preview import preview
@@ -36,6 +39,8 @@ CASES = {
     "prism causal": {"method": "prism", "regime": "causal"},
     "prism graphical fair": {"method": "prism", "regime": "graphical", "fair": True},
     "prism three-way": {"method": "prism", "three_way": 2},
+    "prism two targets": {"method": "prism", "regime": "causal", "targets": {"x": 0.5}},
+    "prism two targets predictive": {"method": "prism", "targets": {"x": 2.0, "y": 1.0}},
     "prism logistic": {"method": "prism", "selector": "logistic", "features": 2},
     "prism joint": {"method": "prism", "regime": "graphical"},
     "prism predictive fair": {"method": "prism", "fair": True, "features": 2},
@@ -217,6 +222,42 @@ def test_optimal_allocation_gives_larger_tables_more(case):
     assert first[0][0] < first[-1][0]
     for (cells, rho), (more, higher) in itertools.pairwise(first):
         assert cells == more or rho < higher
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    roles=st.lists(st.sampled_from(["outcome", "protected", "admissible", "inadmissible", ""]), min_size=6, max_size=6),
+    regime=st.sampled_from(["causal", "graphical", "predictive"]),
+    target=st.sampled_from(["y", "a", "p"]),
+    more=st.sampled_from([{}, {"x": 1.0}, {"s": 3.0}]),
+    epsilon=st.sampled_from([0.3, 8.0]),
+    three_way=st.sampled_from([0, 3]),
+    fair=st.booleans(),
+)
+def test_prism_never_leaves_its_frame(roles, regime, target, more, epsilon, three_way, fair):
+    """Whatever the roles, the regime, the joint table, three-way tables and several targets: all separations hold."""
+    by_role = {role: tuple(n for n, r in zip(SCHEMA.names, roles, strict=True) if r == role) for role in set(roles)}
+    roles_of = Roles(**{role: by_role.get(role, ()) for role in ("outcome", "protected", "admissible", "inadmissible")})
+    plan = Plan(
+        "prism", epsilon, 1e-6, regime=regime, target=target, targets={k: v for k, v in more.items() if k != target},
+        three_way=three_way, fair=fair,
+    )  # fmt: skip
+    try:
+        made = release(Project("t", SCHEMA, plan, DAG, roles_of), table(600))
+    except EspalierError:
+        return
+    assert all(s.holds(made.edges) for s in made.frame.separations)
+    assert made.spending.rho <= made.budget.rho
+
+
+def test_several_targets_divide_the_task_by_weight():
+    plans = [project(method="prism", targets={"x": weight}, epsilon=2.0) for weight in (1.0, 4.0)]
+    even, more = (release(plan, table()).spending.measurements for plan in plans)
+
+    def task(found, target):
+        return sum(m.rho for m in found if m.pool == "task" and target in m.clique and m.clique != ("x", "y"))
+
+    assert task(more, "x") / task(more, "y") > 2 * task(even, "x") / task(even, "y")
 
 
 def test_prism_reports_its_features_and_what_the_fence_refused():
