@@ -11,5 +11,6 @@ st.navigation(
         st.Page("pages/plan.py", title="Plan", icon=":material/tune:"),
         st.Page("pages/release.py", title="Release", icon=":material/publish:"),
         st.Page("pages/diagnostics.py", title="Diagnostics", icon=":material/monitoring:"),
+        st.Page("pages/ledger.py", title="Ledger", icon=":material/account_balance:"),
     ]
 ).run()

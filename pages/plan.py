@@ -5,7 +5,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.preview import grouped
 from core.privacy.budget import guess_right, round_up
-from pages.parts import by_hand, charts, plan_fields, promises, shell, words
+from pages.parts import by_hand, charts, paying, plan_fields, promises, shell, words
 from pages.parts.words import names, plain
 
 state = shell.start(
@@ -18,8 +18,11 @@ project = state.project or project
 plan = project.plan
 
 st.divider()
+population, trouble = paying.chosen(state)
 try:
-    seen = state.preview(state.rows if plan.neighbors == "replace-one" else None)
+    seen = state.preview(
+        state.rows if plan.neighbors == "replace-one" else None, population.delta if population else None
+    )
 except EspalierError as error:
     plan_fields.conflict(spots, error)
     missing = error.data.get("key") == "rows"
@@ -49,6 +52,19 @@ with st.container(horizontal=True, gap="large"):
 st.caption(f"Unit of privacy: {words.unit(plan.neighbors, plan.rows_per_person)}.")
 for warning in seen.warnings:
     st.warning(plain(warning))
+
+st.subheader("What it would leave", anchor=False)
+if population is not None:
+    if paying.fits(state, population):
+        paying.outlook(population, seen)
+        if plan.delta is None:
+            st.caption(f"The plan gives no δ of its own: it takes the ledger's, {population.delta:g}.")
+elif trouble:
+    st.error(f"{plain(trouble)}.")
+elif state.paid_from is None and not state.sample:
+    st.caption("Which budget of the ledger it is paid from is chosen on the Release page.")
+else:
+    st.caption("This plan is not paid from a budget of the ledger: nothing keeps count of it together with others.")
 
 st.subheader("The frame", anchor=False)
 if plan.method == "prism":

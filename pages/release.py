@@ -6,7 +6,7 @@ from core.errors import EspalierError
 from core.preview import Preview
 from core.privacy.budget import round_up
 from core.tables.table import Table
-from pages.parts import handover, releasing, shell, words
+from pages.parts import handover, paying, releasing, shell, words
 from pages.parts.session import Session
 from pages.parts.words import name, names, plain
 
@@ -26,7 +26,9 @@ def ready(state: Session) -> tuple[Table, Preview] | None:
         return None
     try:
         table = state.table()
-        return table, state.preview(table.rows if state.project.plan.neighbors == "replace-one" else None)
+        population, _ = paying.chosen(state)
+        delta = population.delta if population else None
+        return table, state.preview(table.rows if state.project.plan.neighbors == "replace-one" else None, delta)
     except EspalierError as error:
         st.error("The table holds a value that is not declared." if error.data.get("value") else plain(error))
         key = error.data.get("key")
@@ -48,6 +50,9 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         st.error("The column table on the Data page has entries that cannot be used: mend them before a release.")
         return
     with st.container(border=True):
+        settled, population = paying.choose(state)
+        if not settled or (population is not None and not paying.fits(state, population)):
+            return
         line = st.empty()
         if state.rows is not None and plan.neighbors == "replace-one" and state.rows != table.rows:
             st.warning(
@@ -64,23 +69,28 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         )
         if share:
             left = table.rows - round(share / 100 * table.rows)
-            seen = state.preview(left if plan.neighbors == "replace-one" else None)
+            delta = population.delta if population else None
+            seen = state.preview(left if plan.neighbors == "replace-one" else None, delta)
             st.caption(
                 f"It costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more against the "
                 f"{left:,} rows that are left"
-                + (", and δ = 1/n² is that of the rows left." if plan.delta is None else ".")
+                + (", and δ = 1/n² is that of the rows left." if plan.delta is None and population is None else ".")
             )
         line.markdown(
             f"**{words.METHOD_NAMES[plan.method]}** on {name(state.text.source if state.text else '')} will spend "
             f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
             f"for {words.unit(plan.neighbors, plan.rows_per_person)}."
         )
-        agreed = True
-        if again:
+        agreed, note = True, ""
+        if population is not None:
+            if not paying.outlook(population, seen):
+                return
+            agreed, note = paying.known_table(state), st.text_input("Note for the ledger", key=f"note-{state.opened}")
+        elif again:
             st.warning(
                 f"This table has been released from {'once' if len(again) == 1 else f'{len(again)} times'} in this "
                 "session. What is spent **adds up**: ρ of one "
-                "release and of the next. No ledger outside this session remembers it for you."
+                "release and of the next. Pay from a budget of the ledger, and it is remembered for you."
             )
             agreed = st.checkbox(
                 "I want to spend the budget on this table again", key=f"again-{state.opened}-{len(state.spent)}"
@@ -91,7 +101,13 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
             disabled=not agreed,
             icon=":material/publish:",
             on_click=releasing.start,
-            args=(state, share / 100, seen.spent, seen.budget.delta),
+            args=(
+                state,
+                share / 100,
+                seen.spent,
+                seen.budget.delta,
+                (state.paid_from, paying.who(), note) if population is not None else None,
+            ),
             key=f"release-{state.releases}-{len(state.spent)}",
         )
         st.caption(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from core.preview import Line
+from core.privacy.ledger import Population
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -74,6 +75,40 @@ def budget(lines: Sequence[Line], total: float) -> go.Figure:
     )
     figure.update_xaxes(title="share of the budget ρ (%)")
     figure.update_yaxes(autorange="reversed", title=None)
+    return figure
+
+
+def ledger(people: Population, following: float) -> go.Figure:
+    """One bar: what each entry counts, what the next plan would take, what is then left, in ρ."""
+    import plotly.graph_objects as go
+
+    figure = _figure(150, barmode="stack", showlegend=True)
+    counted = [e for e in people.entries if e.counted > 0]
+    shown = [(f"{e.project}, ε = {e.epsilon:g}", e.counted, e.status) for e in counted[-60:]]
+    if rest := sum(e.counted for e in counted[:-60]):
+        shown.insert(0, (f"{len(counted) - 60} earlier entries", rest, "spent"))
+    parts = {
+        "spent": ([(t, r) for t, r, s in shown if s == "spent"], POOLS[0]),
+        "reserved": ([(t, r) for t, r, s in shown if s == "reserved"], POOLS[1]),
+        "the open plan": ([("the open plan", following)] if following else [], POOLS[2]),
+        "left": ([("left", max(people.after(following), 0.0))], "rgba(135,150,165,.25)"),
+    }
+    for label, (segments, color) in parts.items():
+        if segments:
+            figure.add_trace(
+                go.Bar(
+                    y=["ρ"] * len(segments),
+                    x=[r for _, r in segments],
+                    orientation="h",
+                    name=label,
+                    marker={"color": color, "line": {"width": 0.6, "color": "rgba(255,255,255,.55)"}},
+                    customdata=[short(t, 60) for t, _ in segments],
+                    hovertemplate="%{customdata}<br>ρ = %{x:.4g}<extra>" + label + "</extra>",
+                )
+            )
+    figure.update_layout(legend_traceorder="normal")
+    figure.update_xaxes(title="ρ", range=[0, people.rho])
+    figure.update_yaxes(showticklabels=False, title=None)
     return figure
 
 

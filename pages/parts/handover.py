@@ -9,7 +9,7 @@ import streamlit as st
 from core.preview import Line
 from core.privacy.budget import round_up
 from core.release import Release
-from pages.parts import charts, graph_picture, shell, words
+from pages.parts import charts, graph_picture, paying, shell, words
 from pages.parts.session import Made, Session
 from pages.parts.words import name, names
 
@@ -48,7 +48,7 @@ def show(state: Session, made: Made) -> None:
             "then; its own project file is below."
         )
     files(made)
-    st.caption("Closing or reloading this tab forgets the releases and what was spent: download what you need.")
+    paying.recorded(state)
     shell.way("Diagnostics", "Next: Diagnostics")
     graph, bill, rows = st.tabs(["What was measured", "What was spent", "First rows"])
     with graph:

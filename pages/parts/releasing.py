@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 import threading
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from core.privacy.budget import epsilon_of
+from core.privacy.ledger import Ledger, default_ledger
 from core.project import Project
 from core.tables.table import Table
 from pages.parts.session import Made, Session, Spent
@@ -19,10 +16,11 @@ from pages.parts.session import Made, Session, Spent
 Report = Callable[[float, str], None]
 
 
-def start(state: Session, share: float, rho: float, delta: float) -> None:
+def start(state: Session, share: float, rho: float, delta: float, paid: tuple[str, str, str] | None = None) -> None:
     """Spend the budget of the open project on the open table, ``share`` of its rows kept back for testing.
 
-    ``rho`` and ``delta`` are what was agreed to, for the rows that are left.
+    ``rho`` and ``delta`` are what was agreed to, for the rows that are left. ``paid``: the table's name in the ledger,
+    who releases, and a note; None: not recorded.
     """
     project = state.project
     if project is None or state.text is None or state.job is not None:
@@ -45,12 +43,14 @@ def start(state: Session, share: float, rho: float, delta: float) -> None:
         state.trouble["release"] = f"{reason}. What had been drawn counts as spent, at most the whole ε asked for"
         state.spent.append(Spent(bill.table, rho, delta, plan.neighbors, plan.rows_per_person, complete=False))
 
-    state.start("release", lambda report: _make(project, table, share, number, began, report), done, ended)
+    state.start("release", lambda report: _make(project, table, share, number, began, report, paid), done, ended)
 
 
-def _make(project: Project, table: Table, share: float, number: int, began: threading.Event, report: Report) -> Made:
-    from core.report import render
-
+def _make(
+    project: Project, table: Table, share: float, number: int, began: threading.Event, report: Report,
+    paid: tuple[str, str, str] | None,
+) -> Made:  # fmt: skip
+    account = Ledger(default_ledger()).account(*paid) if paid else None
     holdout = None
     if share:
         from core.diagnostics import split_holdout
@@ -62,24 +62,10 @@ def _make(project: Project, table: Table, share: float, number: int, began: thre
         report(0.95 * fraction, message)
         began.set()  # from here on something may have been drawn
 
-    made = release(project, table, told)
-    report(0.96, "Writing the files")
-    facts = made.to_json()
-    files = {
-        "synthetic.csv": made.csv().encode(),
-        "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
-        "project.json": project.dumps().encode(),
-        "report.html": render(facts).encode(),
-        "model.npz": _model(made),
-    }
-    return Made(number, made, files, table, holdout)
-
-
-def _model(made: Any) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.npz"
-        made.model.save(path)
-        return path.read_bytes()
+    made = release(project, table, told, account)
+    if account is None:
+        report(0.96, "Writing the files")
+    return Made(number, made, made.files, table, holdout)
 
 
 def total(state: Session) -> tuple[float, float, float] | None:

@@ -65,6 +65,8 @@ class Session:
     opened: int = 0
     """Counts opened projects; part of widget keys, so that a newly opened project gets fresh widgets."""
     tables: int = 0
+    paid_from: str | None = None
+    """The open table's name in the ledger; empty: not recorded; None: nobody has chosen yet."""
     parked: tuple[Dag, Roles] = (Dag(), Roles())
     """Arrows and roles of columns that are left out at the moment."""
     past: list[Drawing] = field(default_factory=list)
@@ -86,7 +88,7 @@ class Session:
     _encoded: tuple[Schema, TextTable, Table | EspalierError] | None = None
     _previewed: tuple[Project, int | None, Preview] | None = None
 
-    _KEPT = ("project", "text", "rows", "sample", "tables", "parked", "drafts")
+    _KEPT = ("project", "text", "rows", "sample", "tables", "paid_from", "parked", "drafts")
 
     def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
         """Put a project (and its table) in place of what was open, which can be brought back once."""
@@ -97,7 +99,7 @@ class Session:
         self.parked, self.drafts, self._encoded = (Dag(), Roles()), {}, None
         self.past, self.future = [], []
         self.opened += 1
-        self.tables = self.opened
+        self.tables, self.paid_from = self.opened, None
 
     def go_back(self) -> None:
         """Bring back what was open before."""
@@ -113,7 +115,7 @@ class Session:
         """A table for the project that is open."""
         self.text, self._encoded = text, None
         self.opened += 1
-        self.tables = self.opened
+        self.tables, self.paid_from = self.opened, None
 
     def table(self) -> Table:
         """The private table as the schema sees it; raises :class:`EspalierError`."""
@@ -130,12 +132,18 @@ class Session:
             raise known[2]
         return known[2]
 
-    def preview(self, rows: int | None) -> Preview:
-        """What the plan would do with ``rows`` rows, worked out once; raises :class:`EspalierError`."""
+    def preview(self, rows: int | None, delta: float | None = None) -> Preview:
+        """What the plan would do with ``rows`` rows, worked out once; raises :class:`EspalierError`.
+
+        ``delta`` is the ledger's, which a plan without a δ takes.
+        """
         assert self.project is not None
+        planned = self.project
+        if delta is not None and planned.plan.delta is None:
+            planned = planned.with_plan(delta=delta)
         known = self._previewed
-        if known is None or known[:2] != (self.project, rows):
-            known = self._previewed = (self.project, rows, preview(self.project, rows))
+        if known is None or known[:2] != (planned, rows):
+            known = self._previewed = (planned, rows, preview(planned, rows))
         return known[2]
 
     def change_schema(self, schema: Schema) -> None:

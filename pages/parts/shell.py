@@ -16,6 +16,7 @@ PAGES = {
     "Plan": "pages/plan.py",
     "Release": "pages/release.py",
     "Diagnostics": "pages/diagnostics.py",
+    "Ledger": "pages/ledger.py",
 }
 
 

@@ -76,6 +76,11 @@ def names(columns: Iterable[str], cap: int = 12, nothing: str = "nothing") -> st
     return shown + more if columns else nothing
 
 
+def where(ledger: str) -> str:
+    """A ledger's path or URL, without a password."""
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", ledger)
+
+
 def size(count: int) -> str:
     """Bytes as people say them."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{max(count / 2**20, 0.1):.1f} MiB"

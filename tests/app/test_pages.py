@@ -15,7 +15,7 @@ from core.project import Project
 from pages.parts.session import KEY, Session
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("structure", "plan", "release", "diagnostics", "data")
+PAGES = ("structure", "plan", "release", "diagnostics", "ledger", "data")
 
 
 @pytest.fixture
@@ -86,7 +86,10 @@ def words(app: AppTest) -> str:
 def test_every_page_says_what_to_do_when_nothing_is_open(app: AppTest, page: str) -> None:
     go(app, page)
     labels = [b.label for b in app.button]
-    if page == "data":
+    if page == "ledger":
+        assert "Open this budget" in labels
+        assert "No budget is open yet" in words(app)
+    elif page == "data":
         assert {"Open readmission", "Open hiring", "Open social services"} <= set(labels)
     else:
         assert "Go to Data" in labels
@@ -221,7 +224,10 @@ def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> 
     go(app, "release")
     press(go(app, "plan"), "Use the open table")
     assert state(app).rows == 60
-    finish(press(go(app, "release"), "Spend"))
+    go(app, "release")
+    assert not any(b.label.startswith("Spend") for b in app.button), "it must be said what it is paid from"
+    next(s for s in app.selectbox if s.label.startswith("Paid from")).set_value("Not recorded in a ledger").run()
+    finish(press(app, "Spend"))
     made = state(app).made
     assert made is not None
     assert made.files["synthetic.csv"].decode().startswith('"Name of ward, old",年齢,out*come*')

@@ -1,0 +1,190 @@
+"""Ledger: one budget for all releases from the same people; what was released, to take home again."""
+
+import csv
+import io
+import itertools
+import json
+
+import streamlit as st
+
+from core.errors import EspalierError
+from core.privacy.budget import rho_of, round_up
+from core.privacy.ledger import Entry, Ledger, Population, default_ledger, zipped
+from core.project import Project
+from pages.parts import charts, paying, shell, words
+from pages.parts.session import Session
+from pages.parts.words import name, plain
+
+state = shell.start(
+    "Ledger",
+    "One budget for all that is ever released about the same people. It cannot be overspent. No figure on this page "
+    "is private.",
+)
+
+
+def total(state: Session, p: Population) -> None:
+    """Total, spent, left, and what the next plan would leave."""
+    with st.container(horizontal=True, gap="large"):
+        st.metric("Total ε", f"{p.epsilon:g}", width="content", help=f"At δ = {p.delta:g}, which is ρ = {p.rho:.6g}.")
+        st.metric("Spent ε", round_up(p.epsilon_after(p.spent)), width="content", help="All releases together.")
+        st.metric("Spent ρ", round_up(p.spent), width="content", help="ρ adds up; ε does not.")
+        st.metric("Left ρ", f"{p.left:.4g}", width="content")
+        largest = f"{p.largest():g}" if p.largest() else "none"
+        st.metric("Largest next ε", largest, width="content", help="One more plan of this ε would use up what is left.")
+    following = next_plan(state, p)
+    charts.show(charts.ledger(p, following), f"ledger-{p.name}", "What is spent, and what the next plan would take")
+    st.caption(
+        f"For {words.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Tables: {words.names(p.tables)}. Set by "
+        f"{name(p.opened_by)} on {p.opened_at[:10]}" + (f": {plain(p.note)}" if p.note else "") + "."
+    )
+
+
+def next_plan(state: Session, p: Population) -> float:
+    """Say what the open plan would leave; returns its ρ, 0 if it does not fit or there is none."""
+    if state.project is None:
+        st.caption("Open a project on the Data page to see here what its plan would leave.")
+        return 0.0
+    try:
+        plan = p.fits(state.project).plan
+    except EspalierError as error:
+        st.info(f"The open plan cannot be paid from this budget: {plain(error)}.")
+        return 0.0
+    rho = rho_of(plan.epsilon, p.delta)
+    left = p.outlook(rho)
+    if not left["fits"]:
+        st.warning(f"The open plan (ε = {plan.epsilon:g}) does not fit: it needs ρ = {round_up(rho)}.")
+        return 0.0
+    more = f"one plan of ε up to {left['largest_after']:g} after it" if left["largest_after"] else "nothing more"
+    st.markdown(f"The open plan, ε = {plan.epsilon:g}, would leave **ρ = {left['after']:.4g}**: {more}.")
+    return rho
+
+
+def entries(p: Population) -> None:
+    """Every entry, the last first."""
+    if not p.entries:
+        st.info("Nothing has been released from this budget yet.")
+        shell.way("Release", "Go to Release")
+        return
+    st.dataframe(
+        [
+            {
+                "when (UTC)": e.at.replace("T", " ").rstrip("Z"), "status": e.status, "project": e.project,
+                "method": words.METHOD_NAMES.get(e.plan.get("method", ""), ""), "ε of the plan": e.epsilon,
+                "ρ that counts": e.counted, "ε before": round_up(p.epsilon_after(e.rho_before)),
+                "ε after": round_up(p.epsilon_after(e.rho_after)), "table": e.table, "who": e.who, "note": e.note,
+                "entry": e.id, "hash of the release": e.released,
+            }
+            for e in reversed(p.entries)
+        ],
+        hide_index=True,
+        placeholder="",
+        column_config={"ρ that counts": st.column_config.NumberColumn(format="%.4g")},
+    )  # fmt: skip
+    st.caption(
+        "*reserved*: under way, or it never came to an end; it counts in full. *spent*: drawn. *returned*: it ended "
+        "before anything was drawn, and counts nothing."
+    )
+
+
+def releases(state: Session, ledger: Ledger, p: Population) -> None:
+    """Open a release again and take its files home."""
+    made = {e.id: e for e in reversed(p.entries) if e.released}
+    if not made:
+        st.caption("Releases that are made appear here, to open and download again.")
+        return
+
+    def label(id_: str) -> str:
+        e: Entry = made[id_]
+        return f"{e.at.replace('T', ' ').rstrip('Z')} UTC · {e.project} · ε = {e.epsilon:g} · {e.id}"
+
+    picked = st.selectbox("Release", list(made), index=None, format_func=label, placeholder="Choose one to open it")
+    if picked is None:
+        return
+    try:
+        files = ledger.files(made[picked].released or "")
+        project = Project.loads(files["project.json"])
+    except EspalierError as error:
+        st.error(f"{plain(error)}.")
+        return
+    facts = json.loads(files["release.json"])
+    st.markdown(
+        f"{name(project.name)}: {facts['rows']:,} synthetic rows, {len(project.schema.columns)} columns, by "
+        f"{words.METHOD_NAMES.get(facts['method'], plain(facts['method']))}; ε = {round_up(facts['spent']['epsilon'])} "
+        f"at δ = {round_up(facts['spent']['delta'])}. The files are those that were handed over: their hash is the "
+        "entry's."
+    )
+    rows = list(itertools.islice(csv.DictReader(io.StringIO(files["synthetic.csv"].decode())), 10))
+    st.dataframe(rows, hide_index=True, placeholder="")
+    st.caption("The first of its rows: invented, drawn from the released model.")
+    stem = shell.filename(project.name)
+    with st.container(horizontal=True):
+        st.download_button(
+            "All files (zip)", zipped(files), file_name=f"{stem}-{picked}.zip", mime="application/zip",
+            on_click="ignore", key=f"zip-{picked}", type="primary", icon=":material/download:",
+        )  # fmt: skip
+        for file in files:
+            st.download_button(
+                file, files[file], file_name=f"{stem}-{file}", mime="application/octet-stream", on_click="ignore",
+                key=f"file-{picked}-{file}", icon=":material/download:",
+            )  # fmt: skip
+        st.button(
+            "Open its project",
+            on_click=state.open,
+            args=(project,),
+            key=f"open-{picked}",
+            icon=":material/folder_open:",
+        )
+
+
+def checks(ledger: Ledger) -> None:
+    """Verify, and export."""
+    with st.container(horizontal=True):
+        verify = st.button("Check every hash and sum", icon=":material/fact_check:")
+        st.download_button(
+            "Export as CSV", ledger.csv(), file_name="ledger.csv", mime="text/csv", on_click="ignore",
+            icon=":material/download:",
+        )  # fmt: skip
+        st.download_button(
+            "Export as JSON", json.dumps(ledger.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
+            file_name="ledger.json", mime="application/json", on_click="ignore", icon=":material/download:",
+        )  # fmt: skip
+    if verify:
+        problems = ledger.verify()
+        for problem in problems:
+            st.error(f"{plain(problem)}.")
+        if not problems:
+            count, last = ledger.head()
+            st.success(f"{count} events: every hash, sum and rule holds. The last hash is {name(last)}.")
+    st.caption(f"The ledger is {name(ledger.name)}. It only ever grows; each event holds the hash of the one before.")
+
+
+ledger, trouble = paying.open_ledger()
+known, broken = paying.budgets(ledger)
+if trouble := trouble or broken:
+    st.error(f"{plain(trouble)}.")
+    st.caption(f"The ledger is meant to be {name(ledger.name if ledger else words.where(default_ledger()))}.")
+elif ledger is None or not known:
+    st.info(
+        "No budget is open yet. A budget holds all releases from the same people to one (ε, δ), through crashes and "
+        "for everybody who releases. Open one for your table: from then on the Release page pays from it."
+    )
+    paying.opening_form(state, known)
+else:
+    people = list(dict.fromkeys(p.name for p in known.values()))
+    populations = {p.name: p for p in known.values()}
+    mine = known[state.paid_from].name if state.paid_from in known else people[-1]
+    picked = people[0]
+    if len(people) > 1:
+        picked = st.selectbox("Budget of", people, index=people.index(mine), key=f"budget-{len(people)}-{mine}")
+    population = populations[picked]
+    st.subheader(f"The budget of {name(picked)}", anchor=False)
+    total(state, population)
+    st.subheader("Entries", anchor=False)
+    entries(population)
+    st.subheader("Releases", anchor=False)
+    releases(state, ledger, population)
+    st.subheader("The ledger itself", anchor=False)
+    checks(ledger)
+    with st.expander("Open another table's budget"):
+        paying.opening_form(state, known)
+shell.sidebar(state)

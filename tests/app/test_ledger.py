@@ -1,0 +1,212 @@
+"""The ledger in the app: opening a budget, paying from it, what is left, what may be taken home again."""
+
+from __future__ import annotations
+
+import gc
+import json
+import threading
+import zipfile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+from test_pages import app, finish, go, people, press, sample, state, upload, words  # noqa: F401  app is a fixture
+
+from core.privacy.ledger import Ledger, Population
+from core.project import Project
+from pages.parts import releasing
+from pages.parts.paying import NEW, UNRECORDED
+from pages.parts.session import Session
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
+    return tmp_path / "ledger.db"
+
+
+def field(app: AppTest, kind: str, label: str) -> Any:  # noqa: F811
+    return next(w for w in app.get(kind) if w.label.startswith(label))
+
+
+def pay_from(app: AppTest, budget: str) -> AppTest:  # noqa: F811
+    field(app, "selectbox", "Paid from").set_value(budget).run()
+    assert not app.exception
+    return app
+
+
+def opened(app: AppTest, epsilon: float = 2.0) -> AppTest:  # noqa: F811
+    """The sample, with a budget."""
+    pay_from(go(sample(app, "hiring"), "release"), NEW)
+    field(app, "number_input", "Total ε").set_value(epsilon).run()
+    return press(app, "Open this budget")
+
+
+def budget(where: Path, table: str = "hiring") -> Population:
+    return Ledger(where).population_of(table)
+
+
+def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> None:  # noqa: F811
+    opened(app)
+    assert state(app).paid_from == "hiring"
+    assert (budget(where).epsilon, budget(where).neighbors) == (2.0, "replace-one")
+    assert "After this plan" in words(app)
+    field(app, "text_input", "Note for the ledger").set_value("for the board").run()
+    finish(press(app, "Spend"))
+    (entry,) = budget(where).entries
+    assert (entry.status, entry.note) == ("spent", "for the board")
+    assert "Recorded in the ledger" in words(app)
+    made = state(app).made
+    assert json.loads(made.files["release.json"])["ledger"]["entry"] == entry.id
+
+    go(app, "plan")
+    assert "After this plan" in words(app)
+    go(app, "ledger")
+    assert [m.label for m in app.metric] == ["Total ε", "Spent ε", "Spent ρ", "Left ρ", "Largest next ε"]
+    assert "would leave" in words(app)
+    shown = app.dataframe[0].value
+    assert shown["entry"].tolist() == [entry.id]
+    assert shown["status"].tolist() == ["spent"]
+    press(app, "Check every hash")
+    assert any("3 events" in s.value for s in app.success)
+
+    field(app, "selectbox", "Release").set_value(entry.id).run()
+    assert not app.exception
+    downloads = {d.proto.label for d in app.get("download_button")}
+    assert {"All files (zip)", "synthetic.csv", "report.html", "Export as CSV"} <= downloads
+    kept = Ledger(where).files(entry.released)
+    assert kept == made.files
+    from core.privacy.ledger import zipped
+
+    assert zipfile.ZipFile(BytesIO(zipped(kept))).read("synthetic.csv") == made.files["synthetic.csv"]
+    press(app, "Open its project")
+    assert state(app).project == made.release.project
+
+
+def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:  # noqa: F811
+    opened(app, 1.2)
+    finish(press(app, "Spend"))
+    assert "Not enough is left" in words(app)
+    assert not any(b.label.startswith("Spend") for b in app.button)
+    assert len(budget(where).entries) == 1
+    state(app).change_plan(epsilon=budget(where).largest())
+    go(app, "release")
+    finish(press(app, "Spend"))
+    assert len(budget(where).entries) == 2
+
+
+def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:  # noqa: F811
+    """What the page showed as left was taken meanwhile: refused in words, nothing drawn, nothing kept as spent."""
+    opened(app, 1.2)
+    from core.privacy.budget import Budget
+
+    project = budget(where).fits(Project.load(ROOT / "sample_data" / "hiring.json"))
+    Ledger(where).account("hiring").reserve(project, Budget.of(project.plan, 6000), b"other")
+    finish(press(app, "Spend"))
+    assert "the ledger refuses" in words(app)
+    assert state(app).spent == []
+    assert [e.status for e in budget(where).entries] == ["reserved"]
+
+
+def test_another_unit_is_explained_and_mended(app: AppTest) -> None:  # noqa: F811
+    opened(app)
+    state(app).change_plan(rows_per_person=3, delta=1e-7)
+    go(app, "plan")
+    assert "fixed rows per person" in words(app).replace("\\", "")
+    go(app, "release")
+    assert not any(b.label.startswith("Spend") for b in app.button)
+    press(app, "Plan for the ledger's unit")
+    plan = state(app).project.plan
+    assert (plan.rows_per_person, plan.delta) == (1, None)
+    assert any(b.label.startswith("Spend") for b in app.button)
+
+
+def test_a_sample_needs_no_ledger_and_says_so(app: AppTest, where: Path) -> None:  # noqa: F811
+    finish(press(go(sample(app, "hiring"), "release"), "Spend"))
+    assert "Not recorded in a ledger" in words(app)
+    assert json.loads(state(app).made.files["release.json"])["ledger"] is None
+    assert not where.exists(), "looking makes no ledger"
+
+
+def test_a_table_of_ones_own_is_asked_about_and_known_again(app: AppTest, where: Path) -> None:  # noqa: F811
+    def open_people(rows: int) -> None:
+        press(upload(app, people(rows)), "Guess the columns")
+        press(app, "Tick all")
+        press(app, "Confirm the 3 ticked")
+        go(app, "release")
+
+    open_people(60)
+    assert not any(b.label.startswith("Spend") for b in app.button)
+    assert field(app, "text_input", "Name of the private table").value == "people"
+    field(app, "text_input", "δ").set_value("tiny").run()
+    press(app, "Open this budget")
+    assert "δ must be a number" in words(app)
+    field(app, "text_input", "δ").set_value("1e-9").run()
+    press(app, "Open this budget")
+    finish(press(app, "Spend"))
+    assert len(budget(where, "people").entries) == 1
+
+    go(app, "data")
+    open_people(61)
+    assert state(app).paid_from == "people", "known by its name"
+    assert "has changed since" in words(app)
+    assert next(b for b in app.button if b.label.startswith("Spend")).disabled
+    field(app, "checkbox", "I have read this").check().run()
+    finish(press(app, "Spend"))
+    assert len(budget(where, "people").entries) == 2
+
+
+def test_names_and_notes_are_shown_as_they_are(app: AppTest, where: Path) -> None:  # noqa: F811
+    name = "<b>x</b> [a](http://e.org) `c`"
+    Ledger(where, create=True).open_table(name, epsilon=1.0, delta=1e-9, note="<script>1</script> **b**", who="![i](u)")
+    go(sample(app, "hiring"), "ledger")
+    shown = "\n".join(str(e.value) for e in app.caption)
+    assert "<script>" not in shown.replace("\\<script\\>", "")
+    assert "**b**" not in shown
+    assert not any(e.allow_html for e in app.markdown)
+
+
+def test_a_ledger_in_trouble_is_said_on_every_page(app: AppTest, where: Path) -> None:  # noqa: F811
+    where.write_text("not a database" * 100)
+    sample(app, "hiring")
+    for page in ("plan", "release", "ledger", "data"):
+        go(app, page)
+    go(app, "ledger")
+    assert "another kind of file" in words(app)
+    finish(press(go(app, "release"), "Spend"))
+    assert state(app).made is not None, "a sample is released without a ledger all the same"
+    assert where.read_text().startswith("not a database"), "and the file stays as it was"
+
+
+def test_a_closed_tab_leaves_a_finished_entry(where: Path) -> None:
+    """The session is gone while the work is under way: it comes to its end, and the ledger keeps the release."""
+    from core.tables.read import read_table
+
+    Ledger(where, create=True).open_table("hiring", epsilon=2.0, delta=1e-9)
+    state = Session()
+    state.open(
+        Project.load(ROOT / "sample_data" / "hiring.json"), read_table(ROOT / "sample_data" / "hiring.csv"), 6000
+    )
+    releasing.start(state, 0.0, 0.01, 1e-9, ("hiring", "Ada", ""))
+    (worker,) = [t for t in threading.enumerate() if t.name == "job-release"]
+    del state
+    gc.collect()
+    worker.join(60)
+    (entry,) = budget(where).entries
+    assert entry.status == "spent"
+    assert Ledger(where).files(entry.released)["synthetic.csv"]
+
+
+def test_paying_is_chosen_anew_for_another_table(app: AppTest) -> None:  # noqa: F811
+    opened(app)
+    pay_from(app, UNRECORDED)
+    assert state(app).paid_from == ""
+    pay_from(app, "hiring")
+    sample(go(app, "data"), "services")
+    assert state(app).paid_from is None
+    press(app, "Go back to")
+    assert state(app).paid_from == "hiring"
