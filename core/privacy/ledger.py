@@ -185,11 +185,12 @@ class Population:
         return project.with_plan(delta=self.delta) if plan.delta is None else project
 
     def outlook(self, rho: float) -> dict[str, Any]:
-        """What one more release of ``rho`` would leave, and whether it fits."""
+        """What one more release of ``rho`` would leave, whether it fits, and how many like it fit after it."""
         after = self.after(rho)
         return {
             "population": self.name, "total": self.rho, "spent": self.spent, "left": self.left, "after": after,
             "fits": after >= 0, "largest_after": self.largest(after),
+            "like_it_after": max(int(Fraction(after) / Fraction(rho)), 0),
         }  # fmt: skip
 
     def allows(self, rho: float) -> None:
@@ -426,7 +427,7 @@ class Reservation:
         released, data = digest_of(files), _zip(files)
         note = "" if len(data) <= KEPT_BYTES else f"too large to keep: {len(data) / 2**20:.0f} MiB zipped"
         kept = None if note else (released, data)
-        for wait in (0.5, 2.0, None):
+        for wait in (0.2, 1.0, None):
             try:
                 self._close("spend", rho, note, released, kept)
                 return note

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -87,7 +89,7 @@ class Store:
         """Connect; ``create`` makes the database where there is none. Raises :class:`LedgerUnavailable`."""
         url = _url(where)
         self.path = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
-        self.name = str(self.path) if self.path else url.render_as_string(hide_password=True)
+        self.name = str(self.path) if self.path else _shown(url)
         self.key_file = _key_file(url, self.path)
         with self._plainly("open"):
             if self.path is not None:
@@ -161,7 +163,9 @@ class Store:
             there = sa.inspect(connection).has_table(_meta.name)
             found = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "version")) if there else None
         if found is None and not create:
-            raise LedgerUnavailable(f"{self.name} holds no ledger yet; opening a table's budget makes one")
+            raise LedgerUnavailable(
+                f"{self.name} holds no ledger yet; opening a table's budget makes one", missing=True
+            )
         if found is None:
             with self._writing() as connection:
                 if not sa.inspect(connection).has_table(_meta.name):  # nobody was faster
@@ -187,7 +191,9 @@ class Store:
         try:
             yield
         except (SQLAlchemyError, OSError) as error:
-            raise LedgerUnavailable(f"cannot {act} the ledger {self.name}: {_why(error)}", ledger=self.name) from None
+            gone = self.path is not None and not self.path.exists()
+            why = "it is not there any more; bring it back" if gone else _why(error)
+            raise LedgerUnavailable(f"cannot {act} the ledger {self.name}: {why}", ledger=self.name) from None
 
 
 def _all(connection: sa.Connection) -> list[Row]:
@@ -211,6 +217,11 @@ def _url(where: str | Path) -> sa.URL:
     )
 
 
+def _shown(url: sa.URL) -> str:
+    """The URL as it was given, without its password."""
+    return unquote(url.set(drivername="postgresql").render_as_string(hide_password=True))
+
+
 def _engine(url: sa.URL) -> sa.Engine:
     """An engine that opens a connection per use and keeps none: nothing is shared between threads or forks."""
     if url.get_backend_name() == "postgresql":
@@ -220,7 +231,10 @@ def _engine(url: sa.URL) -> sa.Engine:
             url, poolclass=sa.NullPool, isolation_level="READ COMMITTED",
             connect_args={"connect_timeout": 10, "options": options},
         )  # fmt: skip
-    engine = sa.create_engine(url, poolclass=sa.NullPool, connect_args={"timeout": PATIENCE})
+    file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # a ledger that is gone is not made anew, empty
+    engine = sa.create_engine(
+        url, poolclass=sa.NullPool, creator=lambda: sqlite3.connect(file, timeout=PATIENCE, uri=True)
+    )
 
     @event.listens_for(engine, "connect")
     def _connected(connection: Any, _: Any) -> None:
@@ -244,15 +258,18 @@ def _own(path: Path, create: bool) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     if not path.is_file():
         there = "is not a file" if path.exists() else "is not there"
-        raise LedgerUnavailable(f"the ledger {path} {there}; opening a table's budget makes one")
+        raise LedgerUnavailable(
+            f"the ledger {path} {there}; opening a table's budget makes one", missing=not path.exists()
+        )
     _tighten(path)
 
 
 def _tighten(path: Path) -> None:
     """Take away what others may do with the file, where we may."""
-    if os.name == "posix" and path.stat().st_mode & 0o077:
-        with suppress(PermissionError):
-            path.chmod(0o600)
+    mode = path.stat().st_mode
+    if os.name == "posix" and mode & 0o077:
+        with suppress(OSError):
+            path.chmod(mode & 0o700)
 
 
 def _key_file(url: sa.URL, path: Path | None) -> Path:
@@ -287,4 +304,5 @@ def _why(error: Exception) -> str:
     ):
         if part in said:
             return words
-    return f"{said.strip().splitlines()[0][:160] if said.strip() else type(error).__name__}; is the database running?"
+    first = said.strip().splitlines()[0][:160] if said.strip() else type(error).__name__
+    return f"{first}; see that the database is running"
