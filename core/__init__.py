@@ -25,6 +25,7 @@ _WHERE = {
     "Roles": "graph.roles",
     "Separation": "graph.separations",
     "PrivateCurator": "privacy.curator",
+    "Ledger": "privacy.ledger",
     "preview": "preview",
     "release": "release",
     "evaluate": "diagnostics",

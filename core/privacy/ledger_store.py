@@ -5,6 +5,9 @@ whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in o
 it returns. SQLite keeps a rollback journal and syncs its folder too (``synchronous=EXTRA``): a power cut takes back no
 reservation, and no file that other machines must share memory for is needed. Triggers refuse to change or delete an
 event, and each event names the hash of the one before, once: two writers cannot both follow the same one.
+
+A chain of hashes does not show that its end was cut off. The number of events and the last hash therefore stand in the
+database too, and in a file of this machine's (``.seen``): a ledger that was put back to an earlier copy is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from core.errors import LedgerUnavailable
+from core.errors import LedgerError, LedgerUnavailable
 from core.privacy.fingerprint import KEY_BYTES
 
 VERSION = "1"
@@ -91,6 +94,7 @@ class Store:
         self.path = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
         self.name = str(self.path) if self.path else _shown(url)
         self.key_file = _key_file(url, self.path)
+        self.seen_file = self.key_file.parent / f"{_slug(url, self.path)}.seen"
         with self._plainly("open"):
             if self.path is not None:
                 _own(self.path, create)
@@ -98,22 +102,29 @@ class Store:
             self._check_version(create)
 
     def read(self) -> list[Row]:
-        """All events, oldest first."""
+        """All events, oldest first. Raises :class:`LedgerError` where some that were there are not any more."""
+        before = self._seen()  # in this order: what was seen can only be fewer events than are there now
         with self._plainly("read"), self._engine.connect() as connection:
-            return _all(connection)
+            rows = self._all(connection, before)
+        if len(rows) > before[0]:
+            self._see(len(rows), rows[-1]["hash"])
+        return rows
 
     def append(self, make: Callable[[Sequence[Row]], Row | None], kept: tuple[str, bytes] | None = None) -> None:
         """Append what ``make(events)`` returns, while nobody else can write; nothing is written if it raises.
 
         ``make`` may return None: there is nothing to append. ``kept`` is a release to keep with it: hash and zip.
         """
+        before = self._seen()
         with self._plainly("write"), self._writing() as connection:
-            row = make(_all(connection))
+            row = make(self._all(connection, before))
             if row is None:
                 return
             connection.execute(_events.insert().values(row))
+            connection.execute(_meta.update().where(_meta.c.key == "head").values(value=_head(row["seq"], row["hash"])))
             if kept is not None and not connection.scalar(sa.select(_kept.c.hash).where(_kept.c.hash == kept[0])):
                 connection.execute(_kept.insert().values(hash=kept[0], zip=kept[1]))
+        self._see(row["seq"], row["hash"])
 
     def kept(self, hash_: str) -> bytes | None:
         """The zip of a release that was kept, or None."""
@@ -158,6 +169,41 @@ class Store:
         files = [p for p in (self.path, self.key_file) if p is not None and p.exists()]
         return [p for p in files if p.stat().st_mode & 0o077]
 
+    def _all(self, connection: sa.Connection, before: tuple[int, str]) -> list[Row]:
+        """All events; their end must be where the database, and this machine, say that it was."""
+        rows: list[Row] = [
+            dict(row) for row in connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()
+        ]
+        head = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "head"))
+        count, hash_ = before
+        if head != (_head(rows[-1]["seq"], rows[-1]["hash"]) if rows else _head(0, "")):
+            raise LedgerError(f"the ledger {self.name} was tampered with: its last events are missing or changed")
+        if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
+            raise LedgerError(
+                f"the ledger {self.name} was tampered with, or put back to an earlier copy: it had {count} events when "
+                f"this machine last saw it. Nothing is released on it. Bring back the later one; or, once somebody has "
+                f"accounted for what is missing, delete {self.seen_file}"
+            )
+        return rows
+
+    def _seen(self) -> tuple[int, str]:
+        """How many events this machine has seen, and the hash of the last."""
+        try:
+            count, hash_ = self.seen_file.read_text("ascii").split()
+            return int(count), hash_
+        except (OSError, ValueError):
+            return 0, ""
+
+    def _see(self, count: int, hash_: str) -> None:
+        """Remember it, in one write; a folder that may only be read remembers nothing."""
+        with suppress(OSError):
+            self.seen_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            file = os.open(self.seen_file, os.O_CREAT | os.O_WRONLY, 0o600)
+            try:
+                os.write(file, f"{_head(count, hash_)}\n".encode())
+            finally:
+                os.close(file)
+
     def _check_version(self, create: bool) -> None:
         with self._engine.connect() as connection:
             there = sa.inspect(connection).has_table(_meta.name)
@@ -173,6 +219,7 @@ class Store:
                     for statement in _ONLY_GROWS[self._engine.dialect.name]:
                         connection.exec_driver_sql(statement)
                     connection.execute(_meta.insert().values(key="version", value=VERSION))
+                    connection.execute(_meta.insert().values(key="head", value=_head(0, "")))
         elif found != VERSION:
             raise LedgerUnavailable(
                 f"{self.name} has the layout {found}, this Espalier knows {VERSION}; use the Espalier that made it"
@@ -196,8 +243,9 @@ class Store:
             raise LedgerUnavailable(f"cannot {act} the ledger {self.name}: {why}", ledger=self.name) from None
 
 
-def _all(connection: sa.Connection) -> list[Row]:
-    return [dict(row) for row in connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()]
+def _head(count: int, hash_: str) -> str:
+    """A number of events and the last hash, always as long."""
+    return f"{count:020d} {hash_ or '0' * 64}"
 
 
 def _url(where: str | Path) -> sa.URL:
@@ -280,8 +328,15 @@ def _key_file(url: sa.URL, path: Path | None) -> Path:
         return path.parent / f"{path.name}.key"
     from platformdirs import user_data_path
 
-    where = "-".join(str(part) for part in (url.host, url.port, url.database) if part)
-    return user_data_path("espalier", appauthor=False) / f"{where.replace(os.sep, '-')}.key"
+    return user_data_path("espalier", appauthor=False) / f"{_slug(url, path)}.key"
+
+
+def _slug(url: sa.URL, path: Path | None) -> str:
+    """What this ledger is called among files."""
+    if path is not None:
+        return path.name
+    parts = (url.host or url.query.get("host"), url.port, url.database)
+    return "-".join(str(part) for part in parts if part).replace(os.sep, "-").strip("-")
 
 
 def _why(error: Exception) -> str:
