@@ -245,8 +245,10 @@ def release(project: Project, table: Table, report: Report = silent, ledger: Acc
         if trouble and isinstance(error, EspalierError):
             raise type(error)(f"{error}. {trouble}", **error.data) from None
         raise
-    if reservation and (trouble := reservation.spend(made.spending.rho, files)):
-        made = replace(made, ledger_trouble=trouble)
+    if reservation:
+        said = json.loads(files["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
+        if trouble := reservation.spend(said, files):
+            made = replace(made, ledger_trouble=trouble)
     return made
 
 

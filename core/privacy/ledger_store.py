@@ -94,7 +94,8 @@ class Store:
         self.path = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
         self.name = str(self.path) if self.path else _shown(url)
         self.key_file = _key_file(url, self.path)
-        self.seen_file = self.key_file.parent / f"{_slug(url, self.path)}.seen"
+        beside = self.path or self.key_file
+        self.seen_file = beside.parent / f"{_slug(url, self.path)}.seen"
         with self._plainly("open"):
             if self.path is not None:
                 _own(self.path, create)
