@@ -10,7 +10,7 @@ from core.errors import EspalierError
 from core.preview import Preview
 from core.privacy.budget import round_up
 from core.privacy.ledger import Ledger, Population, default_ledger, whoami
-from pages.parts import shell, words
+from pages.parts import session, shell, words
 from pages.parts.session import Session
 from pages.parts.words import name, plain
 
@@ -18,11 +18,14 @@ UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
 
 
 def open_ledger() -> tuple[Ledger | None, str]:
-    """The ledger, and what is the trouble with it; both empty where there is none yet."""
-    try:
-        return Ledger(default_ledger()), ""
-    except EspalierError as error:
-        return None, "" if error.data.get("missing") else str(error)
+    """The ledger, opened once in a session, and what is the trouble with it; both empty where there is none yet."""
+    state, where = session.here(), default_ledger()
+    if state.ledger is None or state.ledger[0] != where:
+        try:
+            state.ledger = (where, Ledger(where))
+        except EspalierError as error:
+            return None, "" if error.data.get("missing") else str(error)
+    return state.ledger[1], ""
 
 
 def budgets(ledger: Ledger | None) -> tuple[dict[str, Population], str]:

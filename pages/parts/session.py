@@ -19,6 +19,7 @@ from core.errors import EspalierError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.preview import Preview, preview
+from core.privacy.ledger import Ledger
 from core.project import Plan, Project
 from core.schema import Schema
 from core.tables.read import TextTable
@@ -65,6 +66,8 @@ class Session:
     opened: int = 0
     """Counts opened projects; part of widget keys, so that a newly opened project gets fresh widgets."""
     tables: int = 0
+    ledger: tuple[str, Ledger] | None = None
+    """Where the ledger is, and the ledger; it holds no connection."""
     paid_from: str | None = None
     """The open table's name in the ledger; empty: not recorded; None: nobody has chosen yet."""
     parked: tuple[Dag, Roles] = (Dag(), Roles())
