@@ -63,7 +63,7 @@ def _effect(state: Session, seen: Preview, pool: str, hand: dict[str, float]) ->
     before: dict[str, float | None] = {}
     if hand:
         rows = state.rows if state.project.plan.neighbors == "replace-one" else None
-        alone = preview(state.project.with_plan(allocation="auto"), rows)
+        alone = preview(state.project.with_plan(allocation="auto", delta=seen.budget.delta), rows)
         before = {label(x.columns or ()): x.sigma for x in _pool(alone, pool)}
     lines = _pool(seen, pool)
     whole = sum(x.rho for x in lines)
