@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -105,7 +106,7 @@ class Store:
     def read(self) -> list[Row]:
         """All events, oldest first. Raises :class:`LedgerError` where some that were there are not any more."""
         before = self._seen()  # in this order: what was seen can only be fewer events than are there now
-        with self._plainly("read"), self._engine.connect() as connection:
+        with self._plainly("read"), self._reading() as connection:
             rows = self._all(connection, before)
         if len(rows) > before[0]:
             self._see(len(rows), rows[-1]["hash"])
@@ -129,13 +130,13 @@ class Store:
 
     def kept(self, hash_: str) -> bytes | None:
         """The zip of a release that was kept, or None."""
-        with self._plainly("read"), self._engine.connect() as connection:
+        with self._plainly("read"), self._reading() as connection:
             found: bytes | None = connection.scalar(sa.select(_kept.c.zip).where(_kept.c.hash == hash_))
             return None if found is None else bytes(found)
 
     def hashes(self) -> set[str]:
         """The hashes of the releases that were kept."""
-        with self._plainly("read"), self._engine.connect() as connection:
+        with self._plainly("read"), self._reading() as connection:
             return set(connection.scalars(sa.select(_kept.c.hash)))
 
     def secret(self) -> bytes:
@@ -196,14 +197,13 @@ class Store:
             return 0, ""
 
     def _see(self, count: int, hash_: str) -> None:
-        """Remember it, in one write; a folder that may only be read remembers nothing."""
+        """Remember it, all or nothing; a folder that may only be read remembers nothing."""
+        new = self.seen_file.with_name(f".{self.seen_file.name}-{os.getpid()}-{threading.get_ident()}")
         with suppress(OSError):
             self.seen_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            file = os.open(self.seen_file, os.O_CREAT | os.O_WRONLY, 0o600)
-            try:
-                os.write(file, f"{_head(count, hash_)}\n".encode())
-            finally:
-                os.close(file)
+            with open(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as file:
+                file.write(f"{_head(count, hash_)}\n")
+            os.replace(new, self.seen_file)
 
     def _check_version(self, create: bool) -> None:
         with self._engine.connect() as connection:
@@ -225,6 +225,14 @@ class Store:
             raise LedgerUnavailable(
                 f"{self.name} has the layout {found}, this Espalier knows {VERSION}; use the Espalier that made it"
             )
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        """All that is read is of one moment, also while others write."""
+        with self._engine.connect() as connection:
+            if self._engine.dialect.name == "postgresql":  # SQLite's transactions are so by themselves
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:

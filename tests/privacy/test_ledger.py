@@ -403,6 +403,18 @@ def test_another_machine_learns_what_it_sees(where, tmp_path):
     assert ledger.verify() == []
 
 
+def test_what_is_read_is_of_one_moment(where):
+    """An event that is added between two questions of a reader is no tampering."""
+    ledger, other = opened(where), Ledger(where)
+    if ledger.store.path is not None:
+        pytest.skip("SQLite lets nobody write while another reads")
+    with ledger.store._reading() as connection:
+        connection.execute(sa.select(ledger_store._events.c.seq)).all()
+        reserve(other)
+        assert len(ledger.store._all(connection, (0, ""))) == 1
+    assert ledger.head()[0] == 2
+
+
 def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
     """Somebody who recomputes every hash cannot exceed the total, end an entry twice, or set a total twice."""
     ledger = opened(tmp_path / "l.db", epsilon=1.0)
