@@ -27,7 +27,7 @@ SELECTION, PAIRS, TASK, BACKGROUND = 0.10, 0.05, 0.65, 0.20
 """Pools, as shares of the budget (§5.4): choosing S, choosing pairs, counting with the target, the rest."""
 
 ONE_WAY = BACKGROUND / 4
-"""What of the background goes to the one-way counts; the rest goes to its pairs."""
+"""What of it goes to the one-way counts, a pool of their own; the rest goes to pairs."""
 
 WIDTH = 3
 """Largest clique of the background, minus one. With exact counts of Adult a tree gives AUC 0.881, width two 0.889,
@@ -66,10 +66,10 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     choice = PAIRS / 2 if plan.three_way and not joint else 0.0
     triples, weights, unspent = _three_way(curator, purse, share, choice, plan.three_way, frame, plain, target)
     importance = [*[1.0] * len(star), *weights, *[float(len(features))] * len(joint)]
-    ones = curator.measure(purse.split(ONE_WAY, one_ways(curator)), "background")
+    ones = curator.measure(purse.split(ONE_WAY, one_ways(curator)), "one-way")
     tables = curator.measure(purse.split(share, [*star, *triples, *joint], importance), "task")
     for task, features, share in zip(frame.tasks[1:], chosen[1:], shares[1:], strict=True):
-        tables += curator.measure(purse.split(share, _star(curator, features, task.target)), "task")
+        tables += curator.measure(purse.split(share, _star(curator, features, task.target)), f"task: {task.target}")
 
     report(0.4, "Choosing the background")
     pools = PAIRS - choice + unspent, BACKGROUND - ONE_WAY + spare

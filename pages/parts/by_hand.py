@@ -29,6 +29,7 @@ def show(state: Session, seen: Preview) -> None:
         if not lines:
             st.info("Nothing to divide: no pool of this plan counts two marginals that are known before the release.")
             return
+        lines.sort(key=lambda line: (not line.pool.startswith("task"), line.pool == "one-way"))
         names = list(dict.fromkeys(label(line.columns or ()) for line in lines))
         key = f"by-hand-{state.opened}"
         chosen = st.selectbox("Marginal", names, key=key, format_func=lambda n: f"{n} (by hand)" if n in hand else n)
