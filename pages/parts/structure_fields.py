@@ -86,7 +86,6 @@ def causes(state: Session) -> None:
         key=box.key,
         on_change=_take_effect,
         args=(state, "effect"),
-        format_func=lambda c: f"{c}  ({len(project.dag.parents(c))} causes)" if project.dag.parents(c) else c,
     )
     refused = state.drafts.get("causes", {}).get(effect)
     drawn = [c for c in (refused[0] if refused else project.dag.parents(effect)) if c in columns]
@@ -170,7 +169,7 @@ def annotation(state: Session) -> None:
         key=box.key,
         on_change=_take_selected,
         args=(state,),
-        format_func=lambda o: " → ".join(o) + (f"  ({dag.annotation(*o).words})" if dag.annotation(*o) else ""),
+        format_func=" → ".join,
         placeholder="Select one on the drawing, or here",
     )
     if of is None:
@@ -291,8 +290,10 @@ def _take_pair(state: Session, which: int, kept: list[str | None]) -> None:
 
 
 def _take_effect(state: Session, name: str) -> None:
-    """Another effect, selected on the drawing too."""
-    drawing.select(state, (taken(state, name),))
+    """Another effect, selected on the drawing too; the one that is shown already selects nothing."""
+    chosen = taken(state, name)
+    if chosen != drawing.centre(state):
+        drawing.select(state, (chosen,))
 
 
 def _take_causes(state: Session, effect: str, name: str) -> None:
