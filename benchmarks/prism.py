@@ -260,7 +260,8 @@ def allocation_rows(seeds: int) -> Iterator[Row]:
     names = [f"X{i}" for i in range(20)]
     sizes = {"Y": 2, **dict.fromkeys(names, 2)}
     p1 = np.array([0.9] * 4 + [0.55] * 16)
-    weights = [1.0, *((2 * p1 - 1) ** 2)]
+    oracle = (2 * p1 - 1) ** 2
+    weights = [float(oracle.mean()), *oracle.tolist()]  # of P(Y), for which the paper names none, the mean
     cliques = [("Y",), *(("Y", n) for n in names)]
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -301,12 +302,13 @@ def _log_odds(counts: list[NDArray[np.float64]], x: NDArray[np.uint8]) -> NDArra
 
 def fold_rows(folds: int) -> Iterator[Row]:
     """prism, mst and privbayes at ε = 1 on Adult (public bins) and COMPAS, stratified folds."""
-    from benchmarks.fair_tables import compas
+    from benchmarks.fair_tables import COMPAS, compas
+    from core.tables.read import read_table
 
-    project, table = compas()
+    recidivism = Table.encode(read_table(COMPAS), compas().schema)
     for name, whole, target in (
         ("folds: adult", adult_public_bins(), "income"),
-        ("folds: compas", table, project.plan.target or ""),
+        ("folds: compas", recidivism, "is_recid"),
     ):
         cut = StratifiedKFold(5, shuffle=True, random_state=0)
         for seed, (train, test) in itertools.islice(
@@ -428,7 +430,7 @@ def main() -> None:
     runs = {
         "scm": lambda: scm_rows(seeds, epsilons, opt.eta_sd),
         "adult": lambda: adult_rows(seeds, epsilons),
-        "allocation": lambda: allocation_rows(12 * seeds),
+        "allocation": lambda: allocation_rows(40 * seeds),
         "folds": lambda: fold_rows(min(seeds, 5)),
     }
     if odd := set(opt.what) - set(runs):
