@@ -24,7 +24,8 @@ def show(figure: go.Figure, key: str, alt: str) -> None:
     st.plotly_chart(figure, key=key, config={"displayModeBar": False, "staticPlot": False}, alt=alt)
 
 
-def _figure(height: int, **layout: Any) -> go.Figure:
+def blank(height: int, **layout: Any) -> go.Figure:
+    """An empty figure: transparent, with room for nothing but what is drawn."""
     import plotly.graph_objects as go
 
     figure = go.Figure()
@@ -53,7 +54,7 @@ def budget(lines: Sequence[Line], total: float) -> go.Figure:
     import plotly.graph_objects as go
 
     pools = list(dict.fromkeys(line.pool for line in lines))
-    figure = _figure(70 + 44 * len(pools), barmode="stack", showlegend=False)
+    figure = blank(70 + 44 * len(pools), barmode="stack", showlegend=False)
     rows: list[tuple[str, float, str, str]] = []
     for pool, color in zip(pools, cycle(POOLS), strict=False):
         inside = [line for line in lines if line.pool == pool]
@@ -125,7 +126,7 @@ def bars(
     """Grouped upright bars with their figures written on them, intervals as whiskers, and a mark for each name."""
     import plotly.graph_objects as go
 
-    figure = _figure(300, barmode="group", showlegend=len(series) > 1)
+    figure = blank(300, barmode="group", showlegend=len(series) > 1)
     for (label, values), color in zip(series.items(), colors, strict=False):
         ends = (whiskers or {}).get(label) or [None] * len(values)
         arms = [(e[1] - v, v - e[0]) if e and v is not None else (0.0, 0.0) for e, v in zip(ends, values, strict=True)]
@@ -134,6 +135,7 @@ def bars(
                 x=[short(n) for n in names],
                 y=list(values),
                 name=label,
+                showlegend=bool(label),
                 marker={"color": color},
                 cliponaxis=False,
                 text=["" if v is None else f"{v:{figures}}" for v in values],
@@ -167,7 +169,7 @@ def lying(
     """Grouped bars that lie, for many or long names; the first name on top."""
     import plotly.graph_objects as go
 
-    figure = _figure(70 + (18 + 12 * len(series)) * max(len(names), 1), barmode="group", showlegend=len(series) > 1)
+    figure = blank(70 + (18 + 12 * len(series)) * max(len(names), 1), barmode="group", showlegend=len(series) > 1)
     labels = [short(n, 44) for n in names]
     for (label, values), color in zip(series.items(), colors, strict=False):
         figure.add_trace(
@@ -192,7 +194,7 @@ def calibration(
     """Predicted probability against how often it came true, a line and a mark of its own for each group."""
     import plotly.graph_objects as go
 
-    figure = _figure(340)
+    figure = blank(340)
     figure.add_trace(
         go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfect", line={"dash": "dot", "color": REAL, "width": 1})
     )

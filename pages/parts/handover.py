@@ -9,7 +9,7 @@ import streamlit as st
 from core.preview import Line
 from core.privacy.budget import round_up
 from core.release import Release
-from pages.parts import charts, graph_picture, paying, shell, words
+from pages.parts import charts, fence, fence_picture, graph_picture, paying, shell, words
 from pages.parts.session import Made, Session
 from pages.parts.words import name, names
 
@@ -81,26 +81,25 @@ def show(state: Session, made: Made) -> None:
 def _picture(release: Release) -> None:
     """The model's graph with its fence."""
     project, edges = release.project, release.edges
-    columns = project.schema.names
-    refused = refused_pairs(release)
-    gate = project.roles.admissible if project.plan.fenced else ()
-    graph_picture.tree(columns, edges, refused, project.roles, project.plan.target, "release-tree", gate)
+    if release.frame.separations and len(project.schema.names) <= fence_picture.MAX_COLUMNS:
+        fence.picture(release)
+    else:
+        refused = fence.refused_pairs(release)
+        gate = project.roles.admissible if project.plan.fenced else ()
+        columns, target = project.schema.names, project.plan.target
+        graph_picture.tree(columns, edges, refused, project.roles, target, "release-tree", gate)
     if release.measured.features:
         st.markdown(
             f"Measured together with {name(project.plan.target or '')}: {names(release.measured.features, 40)}."
-        )
-    if release.frame.separations:
-        st.caption(
-            "Solid lines: pairs measured together. Dashed lines: pairs that the frame refused (some of them); "
-            "every path between the "
-            "two sides passes through the gate. Refusing says nothing about how strong a link is in the real table."
         )
     for s in release.frame.separations:
         state_word = "holds" if s.holds(edges) else "**does not hold**"
         gate = f" Gate: {names(s.given)}." if s.given else ""
         st.markdown(f"- {names(s.left)} | {names(s.right)}: {state_word}.{gate}")
+    fence.given_up(release)
     with st.expander(f"The {len(edges)} measured pairs as text"):
         st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: every column stands alone.")
+    fence.ask(release)
 
 
 def lines(release: Release) -> list[Line]:
@@ -122,14 +121,3 @@ def lines(release: Release) -> list[Line]:
         cells = math.prod(sizes[c] for c in m.clique)
         out.append(Line(m.pool, "counts of " + " × ".join(m.clique), m.clique, cells, m.rho, m.sigma, None))
     return out
-
-
-def refused_pairs(release: Release, most: int = 12) -> list[tuple[str, str]]:
-    """Pairs that the frame forbids, those at the target or an outcome first."""
-    project, frame = release.project, release.frame
-    first = {*project.roles.outcome, project.plan.target}
-    out = []
-    for s in frame.separations:
-        pairs = [(a, b) for a in s.left for b in s.right]
-        out += sorted(pairs, key=lambda p: (p[0] not in first, p[1] not in project.roles.protected))
-    return list(dict.fromkeys(out))[:most]

@@ -377,3 +377,47 @@ def test_no_cache_is_shared_between_sessions() -> None:
         source = file.read_text("utf-8")
         assert "cache_data" not in source, file
         assert "cache_resource" not in source, file
+
+
+def test_the_fence_of_a_release_is_shown_explained_and_asked_about(app: AppTest) -> None:
+    go(sample(app, "hiring"), "plan")
+    state(app).change_plan(explain=0.2, width=2)
+    go(app, "release")
+    finish(press(app, "Spend"))
+    said = words(app)
+    assert "**Protected side**: `gender`" in said
+    assert "**Gate: admissible**: `qualification`, `experience`, `interview_score`" in said
+    assert "**What the fence gave up** (paid for from the budget)" in said
+    assert "`postcode` and `hired` are not measured together" in said
+    app.selectbox(key="ask-a").select("hired").run()
+    assert "Choose two different columns." in words(app)
+    app.selectbox(key="ask-a").select("gender").run()
+    assert "the frame forbids the pair" in words(app)
+
+
+def test_without_paying_nothing_is_said_of_refused_pairs(app: AppTest) -> None:
+    released(app, "hiring")
+    said = words(app)
+    assert "gave up" not in said
+    assert "this plan did not pay for that" in said
+
+
+def test_fairness_is_judged_with_its_floor_and_the_fences_cost(app: AppTest) -> None:
+    released(app, "hiring")
+    go(app, "diagnostics")
+    finish(press(app, "Compare with"))
+    said = words(app)
+    assert "sampling floor" in said
+    assert "What a separation does not promise" in said
+    facts = next(iter(state(app).findings.values()))
+    assert facts["fence_cost"]["method_without"] == "mst"
+    tables = [set(d.value.columns) for d in app.dataframe]
+    assert any("without the fence" in t for t in tables)
+    assert any("sampling floor" in t for t in tables)
+    go(app, "plan")
+    assert any("More of the tree" in e.label for e in app.expander)
+    app.slider(key=f"plan-{state(app).opened}-width").set_value(3).run()
+    app.slider(key=f"plan-{state(app).opened}-explain").set_value(15).run()
+    assert state(app).project.plan.width == 3
+    assert state(app).project.plan.explain == pytest.approx(0.15)
+    assert not app.exception

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import EspalierError, SchemaError
+from core.graph.roles import Roles
 from core.schema import Column, Schema
 from pages.parts import job, words
 from pages.parts.job import Job
@@ -200,3 +201,27 @@ def test_a_failed_job_gives_its_place_back() -> None:
         failed.wait(10)
         assert failed.state == "failed"
         assert "Alice" not in failed.reason
+
+
+def test_the_fence_is_drawn_with_sides_gate_and_scores() -> None:
+    from core.graph.separations import Separation
+    from pages.parts import fence_picture
+
+    columns = ("sex", "postcode", "skill", "hired", "club", "a very long name for a column of a table")
+    edges = [("sex", "postcode"), ("sex", "skill"), ("skill", "hired"), ("skill", "club")]
+    roles = Roles(("hired",), ("sex",), ("skill",), ("postcode",))
+    fence = Separation(("hired",), ("sex",), ("skill",))
+    refused = [(("sex", "hired"), 1234.4), (("postcode", "hired"), None)]
+    figure = fence_picture.draw(columns, edges, fence, roles, refused, ("Protected side", "Gate", "Outcome side"))
+    place = {a.text.split("<")[0]: a.x for a in figure.layout.annotations if a.bgcolor}
+    assert place["sex"] == place["postcode"] == 0
+    assert place["skill"] == 1
+    assert place["hired"] == 2
+    assert len(place) == len(columns)
+    texts = [a.text for a in figure.layout.annotations]
+    assert {"<b>Protected side</b>", "<b>Gate</b>", "<b>Outcome side</b>", "1,234"} <= set(texts)
+    dashed = [t for t in figure.data if t.line.dash == "dash"]
+    assert [t.text for t in dashed] == [
+        "sex – hired: refused by the frame, score 1,234 rows (noisy)", "postcode – hired: refused by the frame",
+    ]  # fmt: skip
+    assert len([t for t in figure.data if t.line.dash is None]) == len(edges)

@@ -1,0 +1,96 @@
+"""Why two columns of a released model are linked, or are not: one pair, one answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from core.graph.separations import Separation
+
+
+@dataclass(frozen=True)
+class Link:
+    """How columns ``a`` and ``b`` are related in the graph of measured cliques.
+
+    ``path`` is a shortest one between them, empty where there is none; of two columns that were measured together it
+    is the pair. ``refused`` is the separation that forbids measuring them together and ``around`` the path from its
+    left to its right that the pair would open; None and empty where nothing forbids it. ``gate`` are the columns of
+    ``path`` that all of a separation's traffic between the two must pass.
+    """
+
+    a: str
+    b: str
+    path: tuple[str, ...]
+    refused: Separation | None = None
+    around: tuple[str, ...] = ()
+    gate: tuple[str, ...] = ()
+
+    @property
+    def together(self) -> bool:
+        """Were they measured together?"""
+        return len(self.path) == 2
+
+    def sentence(self, show: Callable[[str], str] = str) -> str:
+        """The answer in words; ``show`` puts a column's name into them."""
+        a, b = show(self.a), show(self.b)
+        line = " – ".join(map(show, self.path))
+        if self.together:
+            return f"{a} and {b} were measured together: what links them in the real table may show directly."
+        if self.refused is None:
+            start = f"Nothing forbids {a} and {b}, but other pairs were chosen before them"
+            if not self.path:
+                return f"{start}, and no path of measured pairs connects them: the table shows no link between them."
+            through = ", ".join(map(show, self.path[1:-1]))
+            return f"{start}. They are linked only as far as {through} explains it: {line}."
+        gate = ", ".join(map(show, self.refused.given))
+        walk = " – ".join(map(show, self.around))
+        direct = self.around in ((self.a, self.b), (self.b, self.a))
+        why = (
+            f"{a} and {b} are not measured together: the frame forbids the pair"
+            if direct
+            else f"{a} and {b} are not measured together: the pair would open the path {walk}"
+            + (f", around {gate}" if gate else "")
+        )
+        sides = f"{_names(self.refused.left, show)} and {_names(self.refused.right, show)}"
+        rule = f"{sides} may be linked only through {gate}" if gate else f"nothing may link {sides}"
+        if not self.path:
+            return f"{why}; {rule}. No path connects them: the table shows no link between them."
+        if self.gate:
+            return f"{why}; {rule}. What link there is runs through {_names(self.gate, show)}: {line}."
+        return f"{why}; {rule}. What link there is runs along {line}."
+
+
+def link_of(a: str, b: str, edges: Iterable[tuple[str, str]], separations: Sequence[Separation]) -> Link:
+    """How ``a`` and ``b`` are related in the graph of ``edges`` under ``separations``."""
+    edges = list(edges)
+    path = Separation((a,), (b,), ()).path(edges) or ()
+    if len(path) == 2:
+        return Link(a, b, path)
+    for s in separations:
+        around = s.path([*edges, (a, b)])
+        if around is not None and s.holds(edges):
+            return Link(a, b, path, s, around, tuple(n for n in path if n in s.given))
+    return Link(a, b, path)
+
+
+def _names(names: Sequence[str], show: Callable[[str], str]) -> str:
+    return ", ".join(map(show, names))
+
+
+def sides(columns: Iterable[str], edges: Iterable[tuple[str, str]], separation: Separation) -> dict[str, str]:
+    """Where each column stands: "left", "right", "gate", or "free" (linked to neither side except through the gate).
+
+    A column stands on a side if a path that avoids the gate links it to one of the side's columns.
+    """
+    edges = list(edges)
+    out = {}
+    for name in columns:
+        if name in separation.given:
+            out[name] = "gate"
+        elif Separation((name,), separation.left, separation.given).path(edges):
+            out[name] = "left"
+        elif Separation((name,), separation.right, separation.given).path(edges):
+            out[name] = "right"
+        else:
+            out[name] = "free"
+    return out

@@ -1,0 +1,138 @@
+"""The fence: one side, the gate, the other side, and the measured pairs drawn through it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from core.graph.links import sides
+from core.graph.roles import Roles
+from core.graph.separations import Separation
+from core.privacy.measurement import Clique
+from pages.parts import charts
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+MAX_COLUMNS = 60
+ROW = 58
+"""Pixels from one column's box to the next below."""
+INK, REFUSED = "#7b8794", "#d1495b"
+COLORS = {
+    "outcome": "#f0c05a", "protected": "#ee9fb0", "admissible": "#93c99a", "inadmissible": "#c3a9e0", None: "#ccd6dd",
+}  # fmt: skip
+PLACE = {"right": 0.0, "gate": 1.0, "left": 2.0}
+"""Across the picture: the separation's right (protected columns), its gate, its left (the outcome)."""
+FREE = 3
+"""Columns on neither side stand below, so many to a row."""
+
+Place = tuple[float, float]
+
+
+def draw(
+    columns: Sequence[str],
+    edges: Sequence[Clique],
+    separation: Separation,
+    roles: Roles,
+    refused: Sequence[tuple[Clique, float | None]],
+    heads: tuple[str, str, str],
+) -> go.Figure:
+    """``refused`` pairs with their score in rows where it was paid for; ``heads`` name the sides and the gate."""
+    side = sides(columns, edges, separation)
+    where, rows = _places(columns, edges, side)
+    figure = charts.blank(70 + ROW * rows, showlegend=True)
+    top, bottom = 0.7, -rows + 0.35
+    floor = min(y for n, (_, y) in where.items() if side[n] != "free") - 0.55
+    for head, x, ground in zip(heads, (0.0, 1.0, 2.0), (REFUSED, "#3f9a6b", "#c58a2b"), strict=True):
+        figure.add_shape(
+            type="rect", x0=x - 0.42, x1=x + 0.42, y0=floor, y1=top, layer="below",
+            fillcolor=ground, opacity=0.10 if x != 1 else 0.16, line={"width": 0},
+        )  # fmt: skip
+        figure.add_annotation(x=x, y=top + 0.02, text=f"<b>{head}</b>", showarrow=False, yanchor="bottom")
+    for pairs, label, style in (
+        ([(p, None) for p in edges], "measured together", {"color": INK, "width": 2}),
+        (refused, "refused by the frame", {"color": REFUSED, "width": 1, "dash": "dash"}),
+    ):
+        _lines(figure, pairs, where, label, style)
+    for name, (x, y) in where.items():
+        role = roles.of(name)
+        figure.add_annotation(
+            x=x, y=y, showarrow=False, bgcolor=COLORS[role], bordercolor=INK, borderpad=4,
+            font={"color": "#15201a", "size": 13}, hovertext=charts.short(name, 200),
+            text=charts.short(name, 20) + (f"<br><i>{role}</i>" if role else ""),
+        )  # fmt: skip
+    figure.update_xaxes(visible=False, range=[-0.55, 2.55])
+    figure.update_yaxes(visible=False, range=[bottom, top + 0.5])
+    figure.update_layout(legend={"y": -0.02, "yanchor": "top"}, margin={"t": 4})
+    return figure
+
+
+def _lines(
+    figure: go.Figure,
+    pairs: Sequence[tuple[Clique, float | None]],
+    where: Mapping[str, Place],
+    label: str,
+    style: dict[str, Any],
+) -> None:
+    import plotly.graph_objects as go
+
+    first = True
+    for (a, b), score in pairs:
+        if a not in where or b not in where:
+            continue
+        xs, ys = _curve(where[a], where[b])
+        said = charts.short(f"{a} – {b}: {label}", 200) + (
+            "" if score is None else f", score {score:,.0f} rows (noisy)"
+        )
+        figure.add_trace(
+            go.Scatter(
+                x=xs, y=ys, mode="lines", line=style, name=label, legendgroup=label, showlegend=first,
+                text=said, hoverinfo="text",
+            )
+        )  # fmt: skip
+        if score is not None:
+            near = 5 if xs[0] < xs[-1] else 11  # on the protected side of the gate's boxes
+            figure.add_annotation(
+                x=xs[near], y=ys[near], text=f"{score:,.0f}", showarrow=False,
+                font={"color": REFUSED, "size": 12}, yanchor="bottom",
+            )  # fmt: skip
+        first = False
+
+
+def _curve(a: Place, b: Place) -> tuple[list[float], list[float]]:
+    """A line; one that stays in a band bends to the side, so that it passes the boxes between."""
+    (xa, ya), (xb, yb) = a, b
+    bend = 0.0
+    if abs(xa - xb) < 0.3:
+        bend = (-1 if xa < 0.5 else 1) * min(0.12 + 0.09 * abs(ya - yb), 0.5)
+    steps = [i / 16 for i in range(17)]
+    xs = [xa + (xb - xa) * t + 4 * bend * t * (1 - t) for t in steps]
+    return xs, [ya + (yb - ya) * t for t in steps]
+
+
+def _places(columns: Sequence[str], edges: Sequence[Clique], side: Mapping[str, str]) -> tuple[dict[str, Place], int]:
+    """Where each column stands, and how many rows the picture has; few lines cross."""
+    near: dict[str, list[str]] = {n: [] for n in columns}
+    for a, b in edges:
+        near[a].append(b)
+        near[b].append(a)
+    bands = {s: [n for n in columns if side[n] == s] for s in PLACE}
+    height = {n: float(i) for names in bands.values() for i, n in enumerate(names)}
+    for _ in range(6):
+        for names in bands.values():
+            weight = {}
+            for n in names:
+                beside = [height[m] for m in near[n] if m in height]
+                weight[n] = sum(beside) / len(beside) if beside else height[n]
+            names.sort(key=weight.__getitem__)
+            height |= {n: float(i) for i, n in enumerate(names)}
+    tall = max(map(len, bands.values()))
+    where = {}
+    for s, names in bands.items():
+        gap = (tall - len(names)) / 2
+        where |= {n: (PLACE[s], -gap - i) for i, n in enumerate(names)}
+    free = [n for n in columns if side[n] == "free"]
+    for i, n in enumerate(free):
+        row = free[i // FREE * FREE : i // FREE * FREE + FREE]
+        where[n] = (1.0 + (i % FREE - (len(row) - 1) / 2) * 0.9, -tall - 0.4 - i // FREE)
+    return where, tall + (1 + (len(free) - 1) // FREE if free else 0) + bool(free)
