@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from core.errors import EspalierError, ProjectError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
+from core.graph.separations import Separation
 from core.schema import Schema
 
 FORMAT = "espalier-project/1"
@@ -194,8 +195,12 @@ class Project:
     plan: Plan
     dag: Dag = field(default_factory=Dag)
     roles: Roles = field(default_factory=Roles)
+    separations: tuple[Separation, ...] = ()
+    """Further separations that every plan with a fence carries, beside the one that the roles imply."""
 
     def __post_init__(self) -> None:
+        for s in self.separations:
+            s.check_columns(self.schema.names)
         self.dag.check_columns(self.schema.names)
         self.roles.check_columns(self.schema.names)
         if self.plan.target is not None and self.plan.target not in self.schema:
@@ -218,6 +223,7 @@ class Project:
             "schema": self.schema.to_json(),
             "dag": self.dag.to_json(),
             "roles": self.roles.to_json(),
+            **({"separations": [s.to_json() for s in self.separations]} if self.separations else {}),
             "plan": self.plan.to_json(),
         }
 
@@ -232,7 +238,7 @@ class Project:
             raise ProjectError("a project file holds one JSON object")
         if data.get("format") != FORMAT:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
-        known = {"format", "name", "schema", "dag", "roles", "plan"}
+        known = {"format", "name", "schema", "dag", "roles", "separations", "plan"}
         if odd := set(data) - known:
             raise ProjectError(f"unknown key {sorted(odd)[0]!r} in the project file", key=sorted(odd)[0])
         for key in ("schema", "plan"):
@@ -247,6 +253,7 @@ class Project:
             plan=Plan.from_json(data["plan"]),
             dag=Dag.from_json(data.get("dag", {})),
             roles=Roles.from_json(data.get("roles", {})),
+            separations=_separations(data.get("separations", [])),
         )
 
     @classmethod
@@ -276,6 +283,12 @@ class Project:
             raise ProjectError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
         except EspalierError as error:
             raise type(error)(f"{path}: {error}", **error.data) from None
+
+
+def _separations(data: Any) -> tuple[Separation, ...]:
+    if not isinstance(data, list):
+        raise ProjectError("separations must be a list", key="separations")
+    return tuple(Separation.read(item) for item in data)
 
 
 def _no_constant(word: str) -> Any:

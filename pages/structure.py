@@ -4,7 +4,7 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.graph.frame import frame_of
-from pages.parts import arrow_table, board, graph_files, implying, merging, shell, structure_fields, words
+from pages.parts import arrow_table, board, graph_files, implying, merging, separations, shell, structure_fields, words
 from pages.parts.words import name, names, plain
 
 state = shell.start(
@@ -51,8 +51,9 @@ if parked := state.parked[0].edges:
     st.caption(
         "Kept aside, as their columns are left out on Data: " + ", ".join(f"{name(a)} → {name(b)}" for a, b in parked)
     )
+separations.show(state)
 try:
-    frame = frame_of(project)
+    frame = frame_of(state.project or project)
     chosen = words.METHOD_NAMES[project.plan.method]
     if frame.separations:
         st.markdown(f"With the plan as it stands ({chosen}), the released table will keep these **separations**:")

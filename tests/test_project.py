@@ -141,3 +141,26 @@ def test_options_of_the_tree_are_written_only_where_they_are_used():
 def test_options_of_the_tree_that_cannot_be(key, value):
     with pytest.raises(EspalierError, match=key):
         Project.from_json(changed("plan", key, to=value))
+
+
+FURTHER = {"left": ["grade"], "right": ["sex"], "given": [], "why": "section 4"}
+
+
+def test_further_separations_come_back_and_are_written_only_where_there_are_some():
+    assert "separations" not in Project.from_json(GOOD).to_json()
+    project = Project.from_json(changed("separations", to=[FURTHER, {"left": ["age"], "right": ["sex"]}]))
+    assert [s.why for s in project.separations] == ["section 4", ""]
+    assert Project.from_json(project.to_json()) == project
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [({"left": ["nobody"]}, "nobody"), ({"left": []}, "at least one"), ({"right": ["grade"]}, "twice"),
+     ({"given": "sex"}, "list of column names"), ({"why": 3}, "why must be"), ({"gate": []}, "unknown key 'gate'")],
+)  # fmt: skip
+def test_a_separation_that_cannot_be_is_refused(change, says):
+    with pytest.raises(EspalierError, match=says):
+        Project.from_json(changed("separations", to=[{**FURTHER, **change}]))
+    for data in ({}, [3], "x"):
+        with pytest.raises(EspalierError, match="separation"):
+            Project.from_json(changed("separations", to=data))

@@ -47,7 +47,7 @@ def frame_of(project: Project) -> Frame:
     plan = project.plan
     _check_method(plan)
     warnings: list[str] = []
-    fence = _fence(project, warnings) if plan.fenced else ()
+    fence = (*_fence(project, warnings), *_further(project)) if plan.fenced else ()
     if plan.method == "prefair":
         return Frame(separations=(*fence, *_prefair(project)), warnings=tuple(warnings))
     if plan.method != "prism":
@@ -82,6 +82,8 @@ def _check_method(plan: Plan) -> None:
 def _fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
     """outcome ⊥ protected | admissible (PrivCI §I), or with inadmissible beside protected under ``strict``."""
     roles, schema = project.roles, project.schema
+    if project.separations and not roles.outcome and not roles.protected:
+        return ()
     for role, names in (("protected", roles.protected), ("outcome", roles.outcome)):
         if not names:
             raise ProjectError(
@@ -101,6 +103,21 @@ def _fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
             f"fairness: the outcome may depend on {why} columns only through the admissible ones",
         ),
     )  # fmt: skip
+
+
+def _further(project: Project) -> tuple[Separation, ...]:
+    """The separations that the project lists; several at once, overlapping as they may."""
+    if project.separations and project.plan.method == "prism":
+        raise ProjectError(
+            "prism keeps the fence of the roles only, and this project lists further separations: choose privci, which "
+            "keeps them all, or take them off the Structure page",
+            key="roles",
+        )
+    clique = project.schema.clique
+    return tuple(
+        Separation(clique(s.left), clique(s.right), clique(s.given), s.why or "a further separation")
+        for s in project.separations
+    )
 
 
 def _prefair(project: Project) -> tuple[Separation, ...]:

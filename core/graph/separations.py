@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.errors import GraphError
+
 
 @dataclass(frozen=True)
 class Separation:
@@ -49,8 +51,21 @@ class Separation:
         """Is the pair itself a path from left to right?"""
         return (a in self.left and b in self.right) or (b in self.left and a in self.right)
 
+    def check_columns(self, names: Iterable[str]) -> None:
+        """Raise :class:`GraphError` unless this is a requirement on the columns ``names`` that can be met."""
+        known = set(names)
+        for side, columns in (("left", self.left), ("right", self.right), ("given", self.given)):
+            for column in columns:
+                if column not in known:
+                    raise GraphError(f"separation: {side} names {column!r}, which is not a column", column=column)
+        if not self.left or not self.right:
+            raise GraphError("separation: left and right need at least one column each")
+        every = [*self.left, *self.right, *self.given]
+        if twice := next((c for c in every if every.count(c) > 1), None):
+            raise GraphError(f"separation: {twice!r} stands twice; give it one place", column=twice)
+
     def to_json(self) -> dict[str, Any]:
-        """As it stands in ``release.json``."""
+        """As it stands in ``release.json`` and in the project file."""
         return {
             "left": list(self.left),
             "right": list(self.right),
@@ -62,6 +77,21 @@ class Separation:
     def from_json(cls, data: Mapping[str, Any]) -> Separation:
         """Back from ``release.json``."""
         return cls(tuple(data["left"]), tuple(data["right"]), tuple(data["given"]), data.get("why", ""))
+
+    @classmethod
+    def read(cls, data: Any) -> Separation:
+        """From the project file; raises :class:`GraphError`."""
+        if not isinstance(data, Mapping):
+            raise GraphError("each separation must be an object with left, right and given")
+        if odd := set(data) - {"left", "right", "given", "why"}:
+            raise GraphError(f"separation: unknown key {sorted(odd)[0]!r}; known are left, right, given, why")
+        for side in ("left", "right", "given"):
+            names = data.get(side, [])
+            if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+                raise GraphError(f"separation: {side} must be a list of column names")
+        if not isinstance(data.get("why", ""), str):
+            raise GraphError("separation: why must be a text")
+        return cls.from_json({"left": [], "right": [], "given": [], **data})
 
 
 def clique_edges(cliques: Iterable[tuple[str, ...]]) -> tuple[tuple[str, str], ...]:

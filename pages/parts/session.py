@@ -7,7 +7,7 @@ one in the place of the old.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from core.errors import EspalierError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
+from core.graph.separations import Separation
 from core.preview import Preview, preview
 from core.privacy.ledger import Ledger
 from core.project import Plan, Project
@@ -160,6 +161,10 @@ class Session:
             self.past, self.future = [], []  # they speak of other columns
         edges = tuple(dict.fromkeys((*project.dag.edges, *self.parked[0].edges)))
         roles = {role: (*cols, *getattr(self.parked[1], role)) for role, cols in project.roles.items()}
+        further = (*project.separations, *self.drafts.pop("separations", ()))
+        whole = [s for s in further if known((*s.left, *s.right, *s.given))]
+        if len(whole) < len(further):
+            self.drafts["separations"] = [s for s in further if s not in whole]
         target = project.plan.target or self.drafts.get("target")
         if target is not None and target not in inside:
             self.drafts["target"] = target
@@ -172,6 +177,7 @@ class Session:
             schema=schema,
             dag=replace(project.dag, edges=tuple(e for e in edges if known(e))),
             roles=Roles(**{r: tuple(c for c in cols if c in inside) for r, cols in roles.items()}),
+            separations=tuple(whole),
             plan=replace(project.plan, target=target if target in inside else None),
         )
 
@@ -237,6 +243,11 @@ class Session:
             self.redraw(roles=Roles(**{r: tuple(c for c in cols if c != column) for r, cols in roles.items()}))
         else:
             self.change_role(role, [column] if role == "outcome" else [*getattr(roles, role), column])
+
+    def change_separations(self, separations: Sequence[Separation]) -> None:
+        """The further separations; raises :class:`GraphError` for one that cannot be."""
+        assert self.project is not None
+        self.project = replace(self.project, separations=tuple(separations))
 
     def change_plan(self, **changes: Any) -> None:
         """A changed plan; raises :class:`EspalierError` for a value that cannot be."""

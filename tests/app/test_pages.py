@@ -421,3 +421,36 @@ def test_fairness_is_judged_with_its_floor_and_the_fences_cost(app: AppTest) -> 
     assert state(app).project.plan.width == 3
     assert state(app).project.plan.explain == pytest.approx(0.15)
     assert not app.exception
+
+
+def test_further_separations_are_added_refused_removed_and_parked(app: AppTest) -> None:
+    go(sample(app, "hiring"), "structure")
+    key = f"separation-{state(app).opened}"
+
+    def choose(left: list[str], right: list[str], gate: list[str]) -> None:
+        for side, columns in (("left", left), ("right", right), ("given", gate)):
+            app.multiselect(key=f"{key}-{side}").set_value(columns)
+        app.run()
+        press(app, "Add this separation")
+
+    choose(["club"], ["hobby"], ["gender"])
+    assert [(s.left, s.right, s.given) for s in state(app).project.separations] == [
+        (("club",), ("hobby",), ("gender",))
+    ]
+    assert app.multiselect(key=f"{key}-left").value == [], "the fields are empty for the next one"
+    choose(["club"], ["club"], [])
+    assert any("twice" in e.value for e in app.error)
+    assert app.multiselect(key=f"{key}-left").value == ["club"], "what was chosen is not lost"
+    assert len(state(app).project.separations) == 1
+    assert "Further separations (1)" in [e.label for e in app.expander]
+
+    schema = state(app).project.schema
+    state(app).change_schema(type(schema)(tuple(c for c in schema.columns if c.name != "hobby")))
+    assert state(app).project.separations == ()
+    app.run()
+    assert "Kept aside" in words(app)
+    state(app).change_schema(schema)
+    assert len(state(app).project.separations) == 1
+    app.run()
+    press(app, "Remove")
+    assert state(app).project.separations == ()

@@ -23,9 +23,9 @@ DAG = Dag((("a", "y"), ("b", "y"), ("y", "c"), ("z", "c"), ("s", "a")))
 ROLES = Roles(outcome=("y",), protected=("s",), admissible=("a",), inadmissible=("z",))
 
 
-def frame(roles=ROLES, dag=DAG, **plan):
+def frame(roles=ROLES, dag=DAG, separations=(), **plan):
     plan = {"method": "prism", "epsilon": 1.0, "delta": 1e-9, "target": "y", "regime": "causal", **plan}
-    return frame_of(Project("t", SCHEMA, Plan(**plan), dag, roles))
+    return frame_of(Project("t", SCHEMA, Plan(**plan), dag, roles, separations))
 
 
 def test_dag_sets():
@@ -168,3 +168,22 @@ def test_clique_edges_lists_each_pair_once():
 def test_one_role_a_column(roles):
     with pytest.raises(GraphError, match="one role"):
         Roles(**roles)
+
+
+def test_further_separations_join_the_fence_of_every_method_that_keeps_one():
+    more = Separation(("c",), ("s",), ("a",), "section 4")
+    for method in ("privci", "prefair", "independent"):
+        fair = {"fair": True} if method == "independent" else {}
+        found = frame(method=method, separations=(more,), **fair)
+        assert more in found.separations
+        assert set(frame(method=method, **fair).separations) < set(found.separations)
+    assert frame(method="mst", separations=(more,)).separations == ()
+    with pytest.raises(ProjectError, match="choose privci"):
+        frame(fair=True, separations=(more,))
+
+
+def test_further_separations_alone_need_no_roles():
+    more = Separation(("c",), ("s",), ())
+    (only,) = frame(Roles(), method="privci", separations=(more,)).separations
+    assert (only.left, only.right, only.given) == (more.left, more.right, more.given)
+    assert only.why

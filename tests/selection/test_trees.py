@@ -8,18 +8,25 @@ import random
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
+from core.graph.frame import frame_of
+from core.graph.roles import Roles
 from core.graph.separations import Separation
+from core.preview import preview
 from core.privacy.allocation import Purse
 from core.privacy.budget import Budget, Unit
 from core.privacy.curator import PrivateCurator, Rehearsal
 from core.privacy.measurement import Measurement
 from core.privacy.scores import EdgeScore
-from core.project import Plan
+from core.project import Plan, Project
+from core.schema import Column, Schema
 from core.selection.expected import given_target, independent
 from core.selection.trees import Growth, choose_tree
 
 FIVE = tuple("abcde")
+NINE = tuple("abcdefghi")
 TREES = [tuple(sorted(nx.from_prufer_sequence(list(code)).edges)) for code in itertools.product(range(5), repeat=3)]
 
 
@@ -223,3 +230,36 @@ def test_a_rehearsal_of_200_columns_offers_the_largest_pairs_first():
     edges, _ = choose_tree(r, purse, 0.3, [], EdgeScore(independent(ones, 1000.0)))
     assert len(edges) == 199
     assert sizes[edges[0][0]] * sizes[edges[0][1]] == 64
+
+
+@st.composite
+def projects(draw):
+    """Up to seven columns with random roles, any number of columns in each, and up to two further separations."""
+    names = NINE[: draw(st.integers(3, 7))]
+    where = [draw(st.sampled_from(["outcome", "protected", "admissible", "inadmissible", None])) for _ in names]
+    roles = {r: tuple(n for n, at in zip(names, where, strict=True) if at == r) for r in set(where) - {None}}
+    schema = Schema(tuple(Column(n, "categorical", ("0", "1", "2")[: draw(st.integers(1, 3))]) for n in names))
+    further = []
+    for _ in range(draw(st.integers(0, 2))):
+        sides = [draw(st.sampled_from("LRG-")) for _ in names]
+        left, right, given_ = (tuple(n for n, at in zip(names, sides, strict=True) if at == x) for x in "LRG")
+        if left and right:
+            further.append(Separation(left, right, given_))
+    method = draw(st.sampled_from(["privci", "prefair"]))
+    return Project("random", schema, Plan(method, 1.0, 1e-6), roles=Roles(**roles), separations=tuple(further))
+
+
+@settings(max_examples=150, deadline=None)
+@given(projects(), st.randoms(use_true_random=False))
+def test_random_roles_and_separations_never_a_violation_and_a_forest_only_where_announced(project, rng):
+    roles = project.roles
+    assume((roles.outcome and roles.protected) or (project.separations and not roles.outcome and not roles.protected))
+    announced = preview(project, 100).forest
+    separations, sizes = frame_of(project).separations, project.schema.sizes
+    varied = [n for n, size in sizes.items() if size > 1]
+    for _ in range(3):
+        edges, growth = grow(tuple(sizes), separations, rng, varied)
+        assert all(s.holds(edges) for s in separations)
+        assert growth.parts == 1 or not varied or announced
+        if len(separations) == 1 and growth.parts > 1:
+            assert not set(separations[0].given) & set(varied), "one separation with a gate always has a tree"

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from core.errors import EspalierError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
+from core.graph.separations import Separation
 from core.preview import preview
 from core.privacy.budget import epsilon_of
 from core.project import Plan, Project
@@ -33,6 +34,7 @@ SCHEMA = Schema((
 ))  # fmt: skip
 DAG = Dag((("a", "y"), ("s", "a"), ("s", "p"), ("y", "x")))
 ROLES = Roles(outcome=("y",), protected=("s",), admissible=("a",), inadmissible=("p",))
+FURTHER = (Separation(("x",), ("p", "s"), ("a",)), Separation(("y",), ("p",), ("a", "x"), "overlapping"))
 CASES = {
     **{name: {"method": name} for name in METHODS},
     "privbayes learned": {"method": "privbayes", "dag": Dag()},
@@ -47,6 +49,8 @@ CASES = {
     "independent fair": {"method": "independent", "fair": True},
     "privci strict": {"method": "privci", "strict": True},
     "privci thicker": {"method": "privci", "width": 2},
+    "privci with further separations": {"method": "privci", "separations": FURTHER, "width": 2},
+    "independent with further separations": {"method": "independent", "fair": True, "separations": FURTHER},
     "mst thicker": {"method": "mst", "width": 3},
     "privci explained": {"method": "privci", "explain": 0.1},
     "privci compressed": {"method": "privci", "compress": True, "width": 2, "epsilon": 0.2},
@@ -65,8 +69,9 @@ def table(n=2000, seed=0):
     return Table(SCHEMA, {k: v.astype(np.uint8) for k, v in codes.items()}, n)
 
 
-def project(dag=DAG, **plan):
-    return Project("t", SCHEMA, Plan(**{"epsilon": 1.0, "delta": 1e-6, "target": "y", **plan}), dag, ROLES)
+def project(dag=DAG, separations=(), **plan):
+    settings = {"epsilon": 1.0, "delta": 1e-6, "target": "y", **plan}
+    return Project("t", SCHEMA, Plan(**settings), dag, ROLES, separations)
 
 
 @pytest.fixture(params=CASES, scope="module")

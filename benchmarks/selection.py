@@ -1,0 +1,71 @@
+"""The private choice of a tree on a wide table: `python -m benchmarks.selection [--columns 200] [--rows 50000]`.
+
+A random table whose columns follow one another; all pair counts included, at ε = 1. Prints seconds of wall clock and of
+CPU, and the peak memory of the process, once for 10 and once for 50 categories a column, each in a process of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import resource
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from core.privacy.allocation import Purse
+from core.privacy.budget import Budget, Unit
+from core.privacy.curator import PrivateCurator
+from core.privacy.scores import EdgeScore
+from core.project import Plan
+from core.schema import Column, Schema
+from core.selection.expected import independent
+from core.selection.trees import choose_tree
+from core.tables.table import Table
+
+
+def run(columns: int, rows: int, categories: int) -> str:
+    """One line: how long the choice took, and what it needed."""
+    rng = np.random.default_rng(0)
+    names = [f"c{i}" for i in range(columns)]
+    schema = Schema(tuple(Column(n, "categorical", tuple(map(str, range(categories)))) for n in names))
+    codes = {names[0]: rng.integers(0, categories, rows)}
+    for before, name in itertools.pairwise(names):
+        fresh = rng.integers(0, categories, rows)
+        codes[name] = np.where(rng.random(rows) < 0.5, codes[before], fresh)
+    table = Table(schema, codes, rows)
+    plan = Plan("mst", 1.0, 1e-9)
+    budget = Budget.of(plan, rows)
+    curator = PrivateCurator(table, schema.sizes, Unit(), budget, plan.max_cells)
+    purse = Purse.of(plan, budget, schema.sizes)
+    ones = curator.measure(purse.split(1 / 3, [(n,) for n in names]))
+    wall, cpu = time.perf_counter(), time.process_time()
+    edges, _ = choose_tree(curator, purse, 1 / 3, [], EdgeScore(independent(ones, float(rows))))
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    right = sum(abs(int(a[1:]) - int(b[1:])) == 1 for a, b in edges)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return (
+        f"{columns} columns × {rows:,} rows, {categories} categories, {columns * (columns - 1) // 2:,} pairs: "
+        f"{wall:.1f} s ({cpu:.1f} s CPU), {peak:.2f} GB; {right} of {columns - 1} edges right"
+    )
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.selection", description=__doc__)
+    parser.add_argument("--columns", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--categories", type=int, nargs="+", default=[10, 50])
+    opt = parser.parse_args()
+    if len(opt.categories) == 1:
+        print(run(opt.columns, opt.rows, opt.categories[0]), flush=True)
+        return
+    for categories in opt.categories:
+        sizes = ["--columns", str(opt.columns), "--rows", str(opt.rows), "--categories", str(categories)]
+        subprocess.run([sys.executable, "-m", "benchmarks.selection", *sizes], check=True)
+
+
+if __name__ == "__main__":
+    main()
