@@ -141,13 +141,13 @@ def _largest(project: Project, frame: Frame) -> list[Clique]:
     privbayes knows its tables where the graph is drawn. Where it is learned, tables above ``max_cells`` are pairs only,
     and its rehearsal, which takes the largest candidate, meets the largest pair once one of the two is placed.
     """
-    plan, schema = project.plan, project.schema
+    plan, schema, sizes = project.plan, project.schema, project.schema.sizes
     if plan.method in ("independent", "privbayes"):
         return []
-    names = sorted(schema.names, key=lambda n: -schema.sizes[n])
+    names = sorted(schema.names, key=lambda n: -sizes[n])
     others = [n for n in names if plan.method != "prism" or n not in plan.weights]
     pairs = ((a, b) for i, a in enumerate(others) for b in others[i + 1 :] if not frame.forbids(a, b))
-    largest = max(pairs, key=lambda p: schema.sizes[p[0]] * schema.sizes[p[1]], default=())
+    largest = max(pairs, key=lambda p: sizes[p[0]] * sizes[p[1]], default=())
     return (
         [schema.clique((*largest, *plan.weights))]
         if plan.method == "prism" and plan.target

@@ -38,27 +38,27 @@ def further_cliques(
     be worth refining. New ones first, largest tables first: a rehearsal takes the first.
     """
     names = [name for name in sizes if sizes[name] > 1]
+    values = [sizes[name] for name in names]
     near = _neighbours(names, cliques)
     parts: dict[int, list[int]] = {}
-    held = [tuple(names[v] for v in clique) for clique in _inside(near, width + 1)]
-    new = set[Clique]()
+    held = [(math.prod(values[v] for v in q), q) for q in _inside(near, width + 1)]
+    new: dict[tuple[int, ...], int] = {}
     for a, b in _allowed(tuple(sizes), names, near, separations):
         shared = near[a] & near[b]
         if shared.bit_count() >= width:
             continue
         if shared not in parts:
             parts[shared] = _parts(near, shared)
+        if parts[shared][a] == parts[shared][b]:
+            continue
         others = list(_members(shared))
-        cells = math.prod(sizes[names[v]] for v in (a, b, *others))
-        if parts[shared][a] != parts[shared][b] and cells <= max_cells:
+        if math.prod(values[v] for v in others) * values[a] * values[b] <= max_cells:
             for k in range(len(others) + 1):
                 for some in itertools.combinations(others, k):
-                    new.add(tuple(names[v] for v in sorted((a, b, *some))))
-
-    def largest_first(found: Iterable[Clique]) -> list[Clique]:
-        return sorted(found, key=lambda q: (-math.prod(sizes[name] for name in q), [*map(names.index, q)]))
-
-    return largest_first(new) + largest_first(held)
+                    q = tuple(sorted((a, b, *some)))
+                    new[q] = math.prod(values[v] for v in q)
+    order = [*sorted((-cells, q) for q, cells in new.items()), *sorted((-cells, q) for cells, q in held)]
+    return [tuple(names[v] for v in q) for _, q in order]
 
 
 def rounds(columns: int, width: int) -> int:
@@ -88,10 +88,9 @@ def _allowed(
         for b in _members(mask >> a << a):
             growth.link((names[a], names[b]))
     first, second = np.triu_indices(len(names), 1)
-    pairs = [(names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)]
-    may = growth.may_link(pairs)
-    for a, b, fine in zip(first.tolist(), second.tolist(), may.tolist(), strict=True):
-        if fine and not near[a] >> b & 1:
+    fine = growth.may_link([names[v] for v in first.tolist()], [names[v] for v in second.tolist()])
+    for a, b in zip(first[fine].tolist(), second[fine].tolist(), strict=True):
+        if not near[a] >> b & 1:
             yield a, b
 
 

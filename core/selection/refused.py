@@ -21,7 +21,8 @@ def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], e
     for edge in edges:
         growth.link(edge)
     pairs = list(itertools.combinations([name for name in sizes if sizes[name] > 1], 2))
-    return [pair for pair, fine in zip(pairs, growth.may_link(pairs).tolist(), strict=True) if not fine]
+    may = growth.may_link([a for a, _ in pairs], [b for _, b in pairs])
+    return [pair for pair, fine in zip(pairs, may.tolist(), strict=True) if not fine]
 
 
 @dataclass(frozen=True)

@@ -131,10 +131,10 @@ class Growth:
                 self._side[i, merged] |= self._side[i, a] | self._side[i, b]
                 self._block[i, merged] = self._block[i, a]
 
-    def may_link(self, pairs: Sequence[Clique]) -> NDArray[np.bool_]:
-        """Which of ``pairs`` the frame allows beside what is linked so far, loops included."""
-        ends = np.array([[self._index[name] for name in pair] for pair in pairs], dtype=np.intp).reshape(-1, 2)
-        return ~self._clash(ends[:, 0], ends[:, 1])
+    def may_link(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.bool_]:
+        """Which of the pairs (first, second) the frame allows beside what is linked so far, loops included."""
+        a, b = (np.array([self._index[name] for name in ends], dtype=np.intp) for ends in (first, second))
+        return ~self._clash(a, b)
 
     def _settle(self) -> None:
         """Forget separations that no edge between the columns can violate any more, and see if a tree exists.
