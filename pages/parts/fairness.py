@@ -54,7 +54,7 @@ def _dependence(facts: Facts) -> None:
                 "chance alone, on average": facts[f"cmi_{which}_chance"],
                 "less chance": facts[f"cmi_{which}_debiased"],
                 "sampling floor": facts[f"cmi_{which}_floor"],
-                "so": "above the floor: a link is there"
+                "so": "above the floor, as chance alone is in 1 table of 20"
                 if facts[f"cmi_{which}"] > facts[f"cmi_{which}_floor"]
                 else "within what chance alone shows",
             }

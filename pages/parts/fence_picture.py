@@ -91,10 +91,10 @@ def _lines(
             )
         )  # fmt: skip
         if score is not None:
-            near = 5 if xs[0] < xs[-1] else 11  # on the protected side of the gate's boxes
+            near = 4 if xs[0] < xs[-1] else 12  # on the protected side of the gate's boxes
             figure.add_annotation(
                 x=xs[near], y=ys[near], text=f"{score:,.0f}", showarrow=False,
-                font={"color": REFUSED, "size": 12}, yanchor="bottom",
+                font={"size": 12}, yanchor="bottom",
             )  # fmt: skip
         first = False
 

@@ -107,7 +107,9 @@ def show(state: Session) -> Spots:
     with st.expander("More: allocation, accounting, features, synthetic rows"):
         _more(state)
     if plan.method in ("privci", "prefair", "mst"):
-        with st.expander("More of the tree: thicker, explained, rare categories", expanded=plan.width > 1):
+        with st.expander(
+            "More of the tree: thicker, explained, rare categories", expanded=plan.width > 1 or plan.explain > 0
+        ):
             _beyond_the_tree(state)
     return spots
 
