@@ -45,7 +45,7 @@ from core.graph.roles import Roles
 from core.privacy import noise
 from core.privacy.budget import Budget, Unit, epsilon_of
 from core.privacy.curator import Counts, PrivateCurator
-from core.privacy.measurement import Clique, Measurement
+from core.privacy.measurement import Clique, Measurement, ScoreMeasurement, fold
 from core.privacy.scores import EdgeScore, FeatureScore, Score
 from core.project import Neighbors, Plan, Project
 from core.release import release
@@ -72,6 +72,8 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "prism predictive": {"method": "prism", "features": 2},
     "prism predictive, fair": {"method": "prism", "features": 1, "fair": True},
     "privci": {"method": "privci"},
+    "privci thicker, explained": {"method": "privci", "width": 2, "explain": 0.3},
+    "privci, rare categories merged": {"method": "privci", "compress": True},
     "mst": {"method": "mst"},
     "prefair": {"method": "prefair"},
     "privbayes drawn": {"method": "privbayes"},
@@ -119,7 +121,7 @@ class Witness(PrivateCurator):
         """The curator's answer; its likelihood under either table is that of the discrete Gaussian."""
         made = super().measure(rhos, pool)
         for m in made:
-            one, other = (np.sum((m.values - t.count(m.clique)) ** 2) for t in self.pair.tables)
+            one, other = (np.sum((m.values - self._seen(t, m.clique)) ** 2) for t in self.pair.tables)
             self.evidence += float(other - one) / (2 * m.sigma**2)
         return made
 
@@ -127,9 +129,28 @@ class Witness(PrivateCurator):
         """The curator's answer; its likelihood under either table is a softmax of the scores."""
         chosen = super().choose(score, candidates, rho, what, pool)
         scale = self.spending.choices[-1].scale * score.per_row(self.rows)
-        one, other = (log_odds(score, candidates, t, self.rows, scale) for t in self.pair.tables)
+        one, other = (log_softmax(self._values(score, candidates, t) / scale) for t in self.pair.tables)
         self.evidence += float((one - other)[list(candidates).index(chosen)])
         return chosen
+
+    def measure_scores(
+        self, score: EdgeScore, cliques: Sequence[Clique], rho: float, pool: str = ""
+    ) -> ScoreMeasurement:
+        """The curator's answer; its likelihood under either table is that of the discrete Gaussian."""
+        made = super().measure_scores(score, cliques, rho, pool)
+        per_row = score.per_row(self.rows)
+        one, other = (
+            np.sum((made.values - self._values(score, made.cliques, t) / per_row) ** 2) for t in self.pair.tables
+        )
+        self.evidence += float(other - one) / (2 * made.sigma**2)
+        return made
+
+    def _seen(self, table: Counts, clique: Clique) -> NDArray[np.int64]:
+        """What this curator counts of either table by now: categories, or groups of them."""
+        return fold(table.count(clique), clique, self._merged)
+
+    def _values(self, score: Score, cliques: Sequence[Clique], table: Counts) -> NDArray[np.float64]:
+        return np.array([score.value(c, self._seen(table, c), self.rows) for c in cliques], dtype=float)
 
 
 def log_odds(
