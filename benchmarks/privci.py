@@ -188,13 +188,15 @@ def must_hold(rows: Sequence[Row], names: Sequence[str]) -> None:
     worst = max(float(r["CMI_model"]) for r in fenced if r["CMI_model"])
     above = sum(float(r["CMI"]) > float(r["CMI_floor"]) for r in fenced)
     most = int(binom.ppf(0.99, len(fenced), 0.05))
-    holds = sum(r["holds"] == "1" for r in fenced)
+    holds = sum(float(r["holds"]) == 1 for r in fenced)
     print(f"\nseparations hold in {holds} of {len(fenced)} fenced runs; largest model CMI {worst:.1e} nats")
     print(
         f"synthetic CMI above its 95 % sampling floor in {above} of {len(fenced)} "
         f"({100 * above / len(fenced):.1f} %; chance alone stays at {most} or fewer 99 times in 100)"
     )
     for name in names:
+        if not len(values(rows, name, "MST", "TV", 1.0)):
+            continue
         gap, closed, won = (
             float(np.mean(values(rows, name, a, "TV", 1.0) - values(rows, name, b, "TV", 1.0)))
             for a, b in (("PrivCI", "MST"), ("PrivCI", "PrivCI thicker"), ("PrivCI thicker", "MST"))
