@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.bounds import Counted, Promise, promise
@@ -22,6 +22,10 @@ from core.privacy.curator import Rehearsal, Spending
 from core.privacy.measurement import Clique
 from core.project import Plan, Project
 from core.synthesizers import METHODS
+from core.synthesizers.thicker import fits
+
+TREES = ("privci", "prefair", "mst")
+"""The methods that grow one tree, and read ``width``, ``explain`` and ``compress``."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,9 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
     measured = METHODS[plan.method](curator, project, frame)
     size = check_size(sizes, (*measured.cliques, *_largest(project, frame)), max_cells=plan.max_cells)
+    if plan.method in TREES:  # a thicker one is fitted several times on the way
+        varied = sum(values > 1 for values in sizes.values())
+        size = replace(size, seconds=size.seconds * (1 + fits(varied, plan.width)))
     forest = _parts([name for name, size in sizes.items() if size > 1], measured.cliques) > 1
     bounds = promised(curator.spending, rows, plan) if rows else None
     lines = tuple(_lines(project, curator.spending, curator.open_cliques, rows, bounds))
@@ -184,7 +191,11 @@ def _warnings(
         out.append(
             "Inside this frame no single tree links all columns: the model falls into separate parts (a forest)."
         )
-    if plan.explain and not any(line.pool == "explain" for line in lines):
+    if plan.method not in TREES and (plan.width > 1 or plan.explain or plan.compress):
+        out.append(
+            "Width, explaining and merging rare categories are for the tree methods (PrivCI, PreFair, MST) only."
+        )
+    elif plan.explain and not any(line.pool == "explain" for line in lines):
         out.append(
             "This plan refuses no pair in a tree, so the share for explaining buys nothing: it goes to the counts."
         )

@@ -171,3 +171,70 @@ def test_a_damaged_release_folder_is_named(folder, tmp_path):
     (tmp_path / "model.npz").write_bytes(b"PK junk")
     with pytest.raises(ProjectError, match="damaged"):
         load_release(tmp_path)
+
+
+def fenced(**plan):
+    """y follows s and a; b has 40 categories of which most are rare."""
+    rng = np.random.default_rng(5)
+    n = 4000
+    s, a = rng.integers(0, 2, n), rng.integers(0, 3, n)
+    y = (rng.random(n) < 0.2 + 0.5 * s + 0.1 * a).astype(int)
+    b = np.where(rng.random(n) < 0.97, rng.integers(0, 4, n), rng.integers(0, 40, n))
+    columns = {"s": 2, "a": 3, "y": 2, "<b>": 40}
+    schema = Schema(tuple(Column(k, "categorical", tuple(f"{k}{i}" for i in range(v))) for k, v in columns.items()))
+    roles = Roles(outcome=("y",), protected=("s",), admissible=("a",))
+    project = Project("t", schema, Plan("privci", 4.0, 1e-6, **plan), roles=roles)
+    codes = dict(zip(columns, (s, a, y, b), strict=True))
+    return project, Table(schema, {k: v.astype(np.uint8) for k, v in codes.items()}, n)
+
+
+def test_scores_of_refused_pairs_are_shown_only_where_they_were_paid_for():
+    silent = release(*fenced()).to_json()
+    assert "explained" not in silent
+    assert "gave up" not in render(silent)
+    made = release(*fenced(explain=0.3))
+    facts = json.loads(json.dumps(made.to_json(), allow_nan=False))
+    bought = facts["explained"]
+    (pair,) = [x for x in bought["refused"] if x["columns"] == ["s", "y"]]
+    counts = fenced()[1].count(("s", "y"))
+    truth = np.abs(counts - np.outer(counts.sum(1), counts.sum(0)) / 4000).sum()
+    assert pair["score"] == pytest.approx(truth, abs=6 * bought["sigma"] + 200)
+    assert ["s", "y"] in bought["q"]["would_join"]
+    assert bought["q"]["given_up"] == pytest.approx(bought["q"]["free"] - bought["q"]["tree"])
+    assert {tuple(x["columns"]) for x in bought["tree"]} == {tuple(e) for e in facts["edges"]}
+    page = render(facts)
+    assert "What the frame gave up" in page
+    assert "s – y" in page
+    everything = sum(x["rho"] for x in [*facts["measurements"], *facts["choices"]])
+    assert everything == pytest.approx(facts["spent"]["rho"], rel=1e-12)
+    assert bought["rho"] == pytest.approx(0.3 * made.budget.rho)
+    assert "scores of refused pairs" in " ".join(line.what for line in preview(fenced(explain=0.3)[0], 4000).lines)
+
+
+def test_a_share_for_explaining_is_not_wasted_where_nothing_is_refused():
+    project, rows = fenced()
+    project = replace(project, plan=replace(project.plan, method="mst", explain=0.3))
+    made = release(project, rows)
+    assert made.spending.rho == pytest.approx(made.budget.rho)
+    assert "explained" not in made.to_json()
+    assert any("refuses no pair" in w for w in preview(project, 4000).warnings)
+
+
+def test_rare_categories_are_merged_said_and_drawn_again():
+    project, rows = fenced(compress=True)
+    made = release(project, rows)
+    facts = made.to_json()
+    assert set(facts["merged"]) == {"<b>"}
+    rare = facts["merged"]["<b>"]
+    assert 25 <= len(rare) <= 36
+    assert "&lt;b&gt; were counted together" in render(facts)
+    assert set(made.table["<b>"]) & set(rare), "they come back in the table"
+    assert made.model.sizes == project.schema.sizes
+    pairs = [m for m in facts["measurements"] if "<b>" in m["columns"] and len(m["columns"]) == 2]
+    assert all(m["cells"] <= 3 * (41 - len(rare)) for m in pairs), "the pair was counted over groups"
+    share = made.model.marginal(("<b>",))
+    place = [i for i, label in enumerate(project.schema["<b>"].labels) if label in rare]
+    assert np.ptp(share[place]) == pytest.approx(0, abs=1e-9)
+    assert made.model.cmi(("y",), ("s",), ("a",)) < 1e-9
+    plain = release(*fenced()).to_json()
+    assert "merged" not in plain

@@ -10,7 +10,7 @@ from core.privacy.curator import Curator
 from core.privacy.measurement import Clique, Measurement
 from core.privacy.scores import EdgeScore
 from core.project import Plan
-from core.selection.cliques import MAX_CELLS, further_cliques
+from core.selection.cliques import MAX_CELLS, further_cliques, rounds
 from core.selection.expected import by_model
 from core.selection.useful import expected_noise
 from core.synthesizers.base import Report, one_ways
@@ -20,6 +20,11 @@ CHOICE = 0.2
 
 BATCHES = 10
 """How many times the model is fitted anew while cliques are chosen, at most."""
+
+
+def fits(columns: int, width: int) -> int:
+    """How often a model is fitted while further cliques are chosen beside a tree over ``columns``."""
+    return min(BATCHES, rounds(columns, width))
 
 
 def measure_further(
@@ -45,7 +50,7 @@ def measure_further(
     each = share / steps
     noise = expected_noise(curator, purse, (1 - CHOICE) * each)
     done, unspent = 0, 0.0
-    for batch in range(BATCHES, 0, -1):
+    for batch in range(min(BATCHES, steps), 0, -1):
         size = -(-(steps - done) // batch)
         report(0.4 + 0.6 * done / steps, "Choosing further pairs and triples")
         score = EdgeScore(by_model(curator, [*found, *made]), noise)

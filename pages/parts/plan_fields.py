@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import EspalierError
+from core.preview import TREES
 from pages.parts import shell, words
 from pages.parts.session import Session
 from pages.parts.words import plain
@@ -106,7 +107,7 @@ def show(state: Session) -> Spots:
         )
     with st.expander("More: allocation, accounting, features, synthetic rows"):
         _more(state)
-    if plan.method in ("privci", "prefair", "mst"):
+    if plan.method in TREES:
         with st.expander(
             "More of the tree: thicker, explained, rare categories", expanded=plan.width > 1 or plan.explain > 0
         ):
