@@ -88,7 +88,7 @@ def _allowed(
         for b in _members(mask >> a << a):
             growth.link((names[a], names[b]))
     first, second = np.triu_indices(len(names), 1)
-    fine = growth.may_link([names[v] for v in first.tolist()], [names[v] for v in second.tolist()])
+    fine = growth.may_link([(names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)])
     for a, b in zip(first[fine].tolist(), second[fine].tolist(), strict=True):
         if not near[a] >> b & 1:
             yield a, b

@@ -21,7 +21,7 @@ def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], e
     for edge in edges:
         growth.link(edge)
     pairs = list(itertools.combinations([name for name in sizes if sizes[name] > 1], 2))
-    may = growth.may_link([a for a, _ in pairs], [b for _, b in pairs])
+    may = growth.may_link(pairs)
     return [pair for pair, fine in zip(pairs, may.tolist(), strict=True) if not fine]
 
 

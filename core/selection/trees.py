@@ -131,9 +131,9 @@ class Growth:
                 self._side[i, merged] |= self._side[i, a] | self._side[i, b]
                 self._block[i, merged] = self._block[i, a]
 
-    def may_link(self, first: Sequence[str], second: Sequence[str]) -> NDArray[np.bool_]:
-        """Which of the pairs (first, second) the frame allows beside what is linked so far, loops included."""
-        a, b = (np.array([self._index[name] for name in ends], dtype=np.intp) for ends in (first, second))
+    def may_link(self, pairs: Sequence[Clique]) -> NDArray[np.bool_]:
+        """Which of ``pairs`` the frame allows beside what is linked so far, loops included."""
+        a, b = (np.array([self._index[pair[end]] for pair in pairs], dtype=np.intp) for end in (0, 1))
         return ~self._clash(a, b)
 
     def _settle(self) -> None:
