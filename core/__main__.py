@@ -7,6 +7,7 @@ budget or the ledger refuses.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from core.privacy.ledger import Account
 
 FORMAT_NAMES = ("dagitty", "dot", "gml", "bif", "csv", "json", "graphml", "bnlearn", "tetrad")
+LONGEST = 800
+"""Characters of a message; names and values may be longer."""
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
 
 
@@ -65,13 +68,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     ledger_commands.add_commands(commands)
 
     opt = parser.parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that has no ρ gets \u03c1
     try:
         _COMMANDS[opt.command](opt)
     except BudgetError as error:
-        print(f"espalier: {error}", file=sys.stderr)
+        print(_line(error), file=sys.stderr)
         return 3
     except EspalierError as error:
-        print(f"espalier: {error}", file=sys.stderr)
+        print(_line(error), file=sys.stderr)
         return 2
     except MemoryError:
         print(
@@ -85,6 +91,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("\nespalier: cancelled; what had been drawn counts as spent", file=sys.stderr)
         return 130
     return 0
+
+
+def _line(error: EspalierError) -> str:
+    """One line for the terminal: what names and cells hold must neither steer it nor flood it."""
+    text = " ".join(str(error).split())
+    shown = "".join(c if c.isprintable() else "�" for c in text)
+    return "espalier: " + (shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 200]} … {shown[-180:]}")
 
 
 def _rows(text: str) -> int:

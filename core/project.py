@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -23,6 +23,8 @@ AllocationRule = Literal["auto", "optimal", "uniform"]
 Selector = Literal["exponential", "logistic"]
 AccountingRule = Literal["zcdp", "basic"]
 MAX_ROWS = 10_000_000
+DEEPEST = 50
+"""Levels of nesting in a project file; a right one has six, and what a drawing tool keeps in the notes."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Plan:
             _number("delta", self.delta)
             if not 1e-300 <= self.delta < 1:
                 raise ProjectError(f"plan: delta ({self.delta:g}) must lie between 0 and 1, both left out", key="delta")
-        if self.fair not in (None, True, False) or not isinstance(self.strict, bool):
+        if not isinstance(self.fair, bool | None) or not isinstance(self.strict, bool):
             raise ProjectError("plan: fair and strict must be true or false", key="fair")
         for name, top in (
             ("rows_per_person", 10_000),
@@ -97,11 +99,11 @@ class Plan:
             if value is None and name in ("rows", "features"):
                 continue
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= top:
-                raise ProjectError(f"plan: {name} ({value!r}) must be a whole number from 1 to {top:,}", key=name)
+                raise ProjectError(f"plan: {name} ({_short(value)}) must be a whole number from 1 to {top:,}", key=name)
         _weights(self.targets)
         if not isinstance(self.three_way, int) or isinstance(self.three_way, bool) or not 0 <= self.three_way <= 20:
             raise ProjectError(
-                f"plan: three_way ({self.three_way!r}) must be a whole number from 0 to 20", key="three_way"
+                f"plan: three_way ({_short(self.three_way)}) must be a whole number from 0 to 20", key="three_way"
             )
         if self.target is not None and not isinstance(self.target, str):
             raise ProjectError("plan: target must be a column name", key="target")
@@ -176,14 +178,23 @@ def _shares(given: Mapping[Any, Any]) -> None:
             raise ProjectError("plan: allocation by hand maps a marginal's name to a number", key="allocation")
         if not 0 < share < 1:
             raise ProjectError(
-                f"plan: the share of {name!r} in allocation is {share:g}; it must lie between 0 and 1, both left out",
+                f"plan: the share of {name!r} in allocation is {_short(share)}; it must lie between 0 and 1, both left out",
                 key="allocation",
             )
 
 
 def _number(name: str, value: Any) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
-        raise ProjectError(f"plan: {name} ({value!r}) must be a number", key=name)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
+        raise ProjectError(f"plan: {name} ({_short(value)}) must be a number", key=name)
+
+
+def _short(value: Any) -> str:
+    """A value for a message; digits beyond what Python will write, and text beyond a line, are left out."""
+    try:
+        shown = repr(value)
+    except ValueError:
+        return "a very long number"
+    return shown if len(shown) <= 80 else shown[:79] + "…"
 
 
 @dataclass(frozen=True)
@@ -272,6 +283,7 @@ class Project:
             raise ProjectError(
                 "the project file is not JSON: it is nested too deeply or holds too long a number"
             ) from None
+        _check_text(data)
         return cls.from_json(data)
 
     @classmethod
@@ -289,6 +301,23 @@ def _separations(data: Any) -> tuple[Separation, ...]:
     if not isinstance(data, list):
         raise ProjectError("separations must be a list", key="separations")
     return tuple(Separation.read(item) for item in data)
+
+
+def _check_text(data: Any) -> None:
+    """Refuse what could be read but not be written again: lists within lists, and halves of characters."""
+    level, depth = [data], 0
+    while level:
+        depth += 1
+        if depth > DEEPEST:
+            raise ProjectError(f"the project file is nested more than {DEEPEST} levels deep")
+        inside = (x.values() if isinstance(x, dict) else x for x in level if isinstance(x, dict | list))
+        level = [value for values in inside for value in values]
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, ValueError):
+        raise ProjectError(
+            "the project file holds half a character (a lone surrogate) or too long a number; it cannot be written"
+        ) from None
 
 
 def _no_constant(word: str) -> Any:

@@ -34,6 +34,8 @@ from core.project import MAX_ROWS, Project
 from core.schema import Schema
 from core.selection.refused import given_up
 from core.synthesizers import METHODS, Measured, Report, silent
+from core.tables.formulas import defuse, restore
+from core.tables.read import DELIMITERS, TextColumn, TextTable, read_table
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -158,13 +160,21 @@ class Release:
         return {k: None if k in hidden else round(v, 2) for k, v in self.seconds.items()}
 
     def csv(self) -> str:
-        """``synthetic.csv``'s text."""
+        """``synthetic.csv``'s text; names and categories that look like formulas are defused (`core.tables.formulas`).
+
+        :func:`load_release` takes the apostrophes off again.
+        """
         out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.table)
-        if len(self.table) == 1:  # a lone empty cell must not become a blank line
-            writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL)
-        writer.writerows(zip(*self.table.values(), strict=True))
+        plain, quoted = (csv.writer(out, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
+        names = [defuse(name) for name in self.table]
+        (quoted if any(mark in name for name in names for mark in DELIMITERS) else plain).writerow(names)
+        cells = []
+        for column in self.project.schema.columns:
+            changed = {c: defuse(c) for c in column.categories if defuse(c) != c}
+            texts = self.table[column.name]
+            cells.append([changed.get(t, t) for t in texts] if changed else texts)
+        # a lone empty cell must not become a blank line
+        (quoted if len(cells) == 1 else plain).writerows(zip(*cells, strict=True))
         return out.getvalue()
 
     @cached_property
@@ -313,8 +323,6 @@ class Released:
 
 def load_release(folder: str | Path) -> Released:
     """Read a release folder back; raises :class:`ProjectError` if it is not one."""
-    from core.tables.read import read_table
-
     folder = Path(folder)
     try:
         facts = json.loads((folder / "release.json").read_text("utf-8"))
@@ -323,7 +331,9 @@ def load_release(folder: str | Path) -> Released:
     except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
         raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
     try:
-        table = Table.encode(read_table(folder / "synthetic.csv"), project.schema)
+        text = read_table(folder / "synthetic.csv")
+        columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in text.columns.items()}
+        table = Table.encode(TextTable(columns, text.rows, text.source), project.schema)
     except TableError as error:
         raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
     return Released(facts, project, model, table)

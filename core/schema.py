@@ -21,7 +21,7 @@ Kind = Literal["categorical", "ordinal", "numeric"]
 MISSING = ""
 """How a missing cell is written, in a table that comes in and in one that goes out."""
 
-_NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
+NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _KEYS = {"name", "kind", "categories", "groups", "edges", "integer", "missing", "unknown", "guessed"}
 _GUESSABLE = {"kind", "categories", "edges", "integer", "missing"}
 
@@ -152,7 +152,7 @@ class Column:
         for i, text in enumerate(texts):
             if text == MISSING:
                 codes[i] = self._missing_code()
-            elif _NUMBER.fullmatch(text):
+            elif NUMBER.fullmatch(text):
                 codes[i] = np.searchsorted(inner, float(text), side="right")
             else:
                 codes[i] = self._unknown_code(text, "is not a number")

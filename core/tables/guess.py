@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from core.errors import SchemaError
-from core.schema import _NUMBER, MISSING, Column, Kind, Schema
+from core.schema import MISSING, NUMBER, Column, Kind, Schema
 from core.tables.read import TextColumn, TextTable
 
 FEW = 20
@@ -28,7 +28,7 @@ def guess_column(name: str, column: TextColumn) -> Column:
     values = [v for v in column.values if v != MISSING]
     missing = len(values) < len(column.values)
     guessed = ("kind", "missing")
-    numeric = bool(values) and all(_NUMBER.fullmatch(v) for v in values)
+    numeric = bool(values) and all(NUMBER.fullmatch(v) for v in values)
     numbers = [float(v) for v in values] if numeric else []
     if numeric and len(values) > FEW and all(math.isfinite(x) for x in numbers):
         whole = all(x.is_integer() for x in numbers)

@@ -13,6 +13,7 @@ import hashlib
 import io
 import json
 import math
+import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,10 @@ from core.schema import MISSING
 DELIMITERS = "\t;|,"
 """In the order in which they are tried; the first of equals wins."""
 MAX_BYTES = 1 << 30
+MAX_CELLS = 200_000_000
+BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
+"""What unpacks to more than so many bytes, and to more than so many times its size, was made to do harm: tables that
+people keep shrink to a fifth or a fiftieth."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -96,14 +101,26 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
 
 
 def _gunzip(data: bytes, shown: str) -> bytes:
+    out = bytearray()
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            out = file.read(MAX_BYTES + 1)
+            while chunk := file.read(1 << 24):
+                out += chunk
+                _check_unpacked(len(out), len(data), shown)
     except (OSError, EOFError, zlib.error):
         raise TableError(f"{shown} is a damaged gzip file") from None
-    if len(out) > MAX_BYTES:
+    return bytes(out)
+
+
+def _check_unpacked(size: int, packed: int, shown: str) -> None:
+    """Refuse a file that unpacks to too much, before it does."""
+    if size > MAX_BYTES:
         raise TableError(f"{shown} unpacks to more than 1 GiB; Espalier reads smaller tables only")
-    return out
+    if size > BOMB_BYTES and size > BOMB_RATIO * packed:
+        raise TableError(
+            f"{shown} unpacks to more than {BOMB_RATIO} times its size, as no table that people keep does; "
+            "give the table as a plain CSV file"
+        )
 
 
 def _csv(data: bytes, shown: str) -> TextTable:
@@ -216,16 +233,24 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(io.BytesIO(data))
+        file = parquet.ParquetFile(io.BytesIO(data))
+        schema, rows = file.schema_arrow, file.metadata.num_rows
     except (pa.ArrowException, OSError, ValueError) as error:
         raise TableError(f"{shown} is a damaged Parquet file: {_first_line(error)}") from None
-    _check_names(table.column_names, shown)
-    for field in table.schema:
+    _check_names(schema.names, shown)
+    if rows * len(schema) > MAX_CELLS:
+        raise TableError(f"{shown} holds {rows:,} rows of {len(schema):,} columns; Espalier reads smaller tables only")
+    for field in schema:
         if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
             raise TableError(
                 f"{shown}: column {field.name!r} holds {field.type} values; give one plain value per cell",
                 column=field.name,
             )
+    kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+    try:  # a long text that many rows share is kept once
+        table = parquet.read_table(io.BytesIO(data), read_dictionary=kept)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise TableError(f"{shown} is a damaged Parquet file: {_first_line(error)}") from None
     return _from_arrow(table, shown)
 
 
@@ -235,7 +260,7 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
     columns = {}
     for name, chunks in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_dictionary(chunks.type):
-            chunks = chunks.cast(chunks.type.value_type)
+            chunks = chunks.unify_dictionaries()
         array = chunks.combine_chunks().dictionary_encode()
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
@@ -265,11 +290,16 @@ def _excel(data: bytes, shown: str) -> TextTable:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # openpyxl warns about styles and validations it leaves out
+            with zipfile.ZipFile(io.BytesIO(data)) as parts:
+                _check_unpacked(sum(part.file_size for part in parts.infolist()), len(data), shown)
             book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-            rows = [list(row) for row in book.worksheets[0].iter_rows(values_only=True)]
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # what the file says of its size is not believed
+            rows = [list(row) for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)]
+    except TableError:
+        raise
     except Exception as error:  # openpyxl raises whatever its zip and XML parsers do
         raise TableError(f"{shown} cannot be read as an Excel workbook: {_first_line(error)}") from None
-    rows = [row for row in rows if any(cell is not None for cell in row)]
     if not rows:
         raise TableError(f"{shown} is empty; its first sheet needs a header row and at least one row")
     header = ["" if cell is None else _text(cell) for cell in rows[0]]
