@@ -43,6 +43,7 @@ from core.privacy import fingerprint
 from core.privacy.budget import Budget, epsilon_of, rho_of, round_up
 from core.privacy.ledger_store import Row, Store
 from core.project import Neighbors, Project
+from core.tables.formulas import defuse
 
 FORMAT = "espalier-ledger/1"
 _FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
@@ -337,7 +338,7 @@ class Ledger:
             p = populations[e.population]
             before, after = (None if r is None else p.epsilon_after(r) for r in (e.rho_before, e.rho_after))
             row = {**e.row(), "epsilon_before": before, "epsilon_after": after}
-            writer.writerow({k: _harmless(v) if isinstance(v, str) else v for k, v in row.items()})
+            writer.writerow({k: defuse(v) if isinstance(v, str) else v for k, v in row.items()})
         return out.getvalue()
 
 
@@ -716,11 +717,6 @@ def _text(what: str, text: str) -> str:
     if any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in text) or len(text) > 2000:
         raise ProjectError(f"{what} must be one line of at most 2,000 letters, without control characters")
     return text
-
-
-def _harmless(text: str) -> str:
-    """A cell that no spreadsheet takes for a formula."""
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
 
 
 @cache
