@@ -2,15 +2,19 @@
 
 import streamlit as st
 
+from pages.parts import doors
+
 st.set_page_config(page_title="Espalier", page_icon="🌿", layout="wide")
 
-st.navigation(
-    [
+pages = [st.Page("pages/shared.py", title="Shared", icon=":material/share:")]
+if doors.enter() == "steward":
+    pages = [
         st.Page("pages/data.py", title="Data", icon=":material/table_view:", default=True),
         st.Page("pages/structure.py", title="Structure", icon=":material/account_tree:"),
         st.Page("pages/plan.py", title="Plan", icon=":material/tune:"),
         st.Page("pages/release.py", title="Release", icon=":material/publish:"),
         st.Page("pages/diagnostics.py", title="Diagnostics", icon=":material/monitoring:"),
         st.Page("pages/ledger.py", title="Ledger", icon=":material/account_balance:"),
+        *(pages if doors.guarded() else []),
     ]
-).run()
+st.navigation(pages).run()

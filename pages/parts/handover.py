@@ -6,12 +6,14 @@ import math
 
 import streamlit as st
 
+from core import shared
+from core.errors import EspalierError
 from core.preview import Line
 from core.privacy.budget import round_up
 from core.release import Release
-from pages.parts import charts, fence, fence_picture, graph_picture, paying, shell, words
+from pages.parts import charts, doors, fence, fence_picture, graph_picture, paying, shell, words
 from pages.parts.session import Made, Session
-from pages.parts.words import name, names
+from pages.parts.words import name, names, plain
 
 
 def files(made: Made) -> None:
@@ -35,6 +37,27 @@ def files(made: Made) -> None:
                 type="primary" if file == "synthetic.csv" else "secondary",
                 icon=":material/download:",
             )
+    if doors.guarded():
+        _sharing(made)
+
+
+def _sharing(made: Made) -> None:
+    """Mark a release for viewers to see, or take it back."""
+    try:
+        there = shared.is_shared(made.files)
+        on = st.toggle(
+            "Shared with viewers",
+            value=there,
+            key=f"share-{made.number}",
+            help="Whoever signs in as a viewer can see this release's figures and take its table, report and "
+            "accounting. Nothing else of this project is shown to them.",
+        )
+        if on and not there:
+            shared.share(made.files)
+        elif there and not on:
+            shared.take_back(shared.identity(made.files))
+    except EspalierError as error:
+        st.error(plain(error))
 
 
 def show(state: Session, made: Made) -> None:

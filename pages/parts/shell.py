@@ -7,7 +7,7 @@ import re
 import streamlit as st
 
 from core.project import Project
-from pages.parts import restore, session
+from pages.parts import doors, restore, session
 from pages.parts.words import name, plain
 
 PAGES = {
@@ -21,7 +21,8 @@ PAGES = {
 
 
 def start(title: str, lead: str) -> session.Session:
-    """Title, one sentence, sidebar; returns the session's state with finished work taken over."""
+    """Title, one sentence, sidebar; returns the session's state with finished work taken over. For stewards only."""
+    doors.need_steward()
     state = session.here()
     state.collect()
     st.title(title, anchor=False)

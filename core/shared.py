@@ -1,0 +1,115 @@
+"""The shelf of shared releases: what the steward marked for others to see and take.
+
+One zip file for each release in a folder of the server's, ``ESPALIER_SHARED`` or one of this user's. It holds the files
+that a release hands over, all of them differentially private or public; no private row can get here, since only files
+of a release are taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from core.errors import ProjectError
+
+FILES = ("synthetic.csv", "report.html", "release.json", "project.json", "model.npz")
+"""What a release hands over."""
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A release on the shelf: its identity and the facts of its ``release.json``."""
+
+    id: str
+    facts: Mapping[str, Any]
+
+
+def shelf() -> Path:
+    """The folder."""
+    if said := os.environ.get("ESPALIER_SHARED"):
+        return Path(said)
+    from platformdirs import user_data_path
+
+    return user_data_path("espalier", appauthor=False) / "shared"
+
+
+def share(files: Mapping[str, bytes]) -> str:
+    """Put a release on the shelf (again, without harm) and return its identity; raises :class:`ProjectError`."""
+    facts = _facts(files["release.json"])
+    if facts.get("private") is not True:
+        raise ProjectError("only a differentially private release can be shared")
+    made = identity(files)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
+        for name in FILES:
+            out.writestr(name, files[name])
+    try:
+        shelf().mkdir(parents=True, exist_ok=True, mode=0o700)
+        with tempfile.NamedTemporaryFile(dir=shelf(), delete=False) as part:
+            part.write(packed.getvalue())
+        Path(part.name).replace(_path(made))
+    except OSError as error:
+        raise ProjectError(f"cannot write to {shelf()}: {error.strerror or error}", path=str(shelf())) from None
+    return made
+
+
+def is_shared(files: Mapping[str, bytes]) -> bool:
+    """Is this release on the shelf?"""
+    return _path(identity(files)).exists()
+
+
+def take_back(made: str) -> None:
+    """Take a release off the shelf. Who has taken it already keeps it."""
+    _path(made).unlink(missing_ok=True)
+
+
+def shared() -> list[Shared]:
+    """All releases on the shelf, the last shared first; what cannot be read is left out."""
+    found = []
+    paths = shelf().glob("*.zip") if shelf().is_dir() else ()
+    for path in sorted(paths, key=lambda p: (-p.stat().st_mtime, p.name)):
+        try:
+            with zipfile.ZipFile(path) as held:
+                found.append(Shared(path.stem, _facts(held.read("release.json"))))
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile, ProjectError):
+            continue
+    return found
+
+
+def files(made: str) -> dict[str, bytes]:
+    """The files of a release on the shelf; raises :class:`ProjectError` if it is not there any more."""
+    try:
+        with zipfile.ZipFile(_path(made)) as held:
+            return {name: held.read(name) for name in FILES}
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        raise ProjectError("this release is not shared any more") from None
+
+
+def _facts(text: bytes) -> dict[str, Any]:
+    facts = json.loads(text)
+    if not isinstance(facts, dict) or not {"project", "method", "spent", "rows", "private"} <= set(facts):
+        raise ProjectError("this is not a release")
+    return facts
+
+
+def identity(made: Mapping[str, bytes]) -> str:
+    """What tells releases apart: a hash of everything handed over."""
+    digest = hashlib.sha256()
+    for name in FILES:
+        digest.update(hashlib.sha256(made[name]).digest())
+    return digest.hexdigest()[:16]
+
+
+def _path(made: str) -> Path:
+    if not re.fullmatch(r"[0-9a-f]{16}", made):
+        raise ProjectError(f"{made!r} is not a shared release")
+    return shelf() / f"{made}.zip"

@@ -1,0 +1,89 @@
+"""Names and notes that try to be HTML, links or scripts, through every page of a real browser and the report."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.test_journey import Person, address, person  # noqa: F401 (fixtures)
+
+pytestmark = [pytest.mark.browser]
+
+HTML = (
+    "<img src=x onerror=\"window.hacked='html'\"><script>window.hacked='script'</script>"
+    '<a href="http://evil.example/d">x</a><b>hostile</b>'
+)
+LINK = "[click](http://evil.example/a) https://evil.example/b <http://evil.example/c>"
+STYLE = "**hostile** _hostile_ # hostile\n# hostile :red[hostile] $hostile$ `hostile` ~~hostile~~"
+LIVE = """() => [...document.querySelectorAll('*')].flatMap(e => [e, ...(e.shadowRoot?.querySelectorAll('*') ?? [])])
+    .filter(e => `${e.getAttribute('href')}${e.getAttribute('xlink:href')}${e.getAttribute('src')}`.includes('evil')
+        || e.matches('img[src=x]')
+        || (e.textContent.trim() === 'hostile' && (e.matches('em,strong,b,del,h1,h2,h3,.katex')
+            || getComputedStyle(e).fontWeight > 500 || /red/.test(e.getAttribute('style')))))
+    .map(e => e.outerHTML.slice(0, 200))"""
+"""What came alive on the page: links, pictures, and styled words that should have stayed as they were written."""
+
+
+def files(folder: Path) -> tuple[Path, Path]:
+    """A table and a project in which everything that people name is hostile."""
+    columns = [HTML, LINK, STYLE]
+    schema = [{"name": n, "kind": "categorical", "categories": [HTML, LINK, STYLE]} for n in columns]
+    project = {
+        "format": "espalier-project/1", "name": f"{STYLE} {HTML} {LINK}", "schema": schema,
+        "dag": {"edges": [[HTML, LINK], [STYLE, LINK]], "notes": {LINK: HTML}},
+        "roles": {"outcome": [LINK], "protected": [HTML], "admissible": [STYLE]},
+        "plan": {"method": "prism", "regime": "causal", "target": LINK, "fair": True, "epsilon": 1.0, "delta": 1e-6},
+    }  # fmt: skip
+    (folder / "hostile.json").write_text(json.dumps(project), "utf-8")
+    with (folder / "hostile.csv").open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([columns, *([columns[i % 3]] * 3 for i in range(90))])
+    return folder / "hostile.csv", folder / "hostile.json"
+
+
+def harmless(page: Any) -> None:
+    assert page.evaluate("() => window.hacked") is None
+    assert page.evaluate(LIVE) == []
+
+
+def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) -> None:  # noqa: F811
+    page = person.page
+    for label, file in zip(("Your table", "Its project file"), files(tmp_path), strict=True):
+        box = page.locator("[data-testid=stFileUploader]").filter(has_text=label)
+        box.locator("input[type=file]").set_input_files(file)
+        box.get_by_text(file.name).first.wait_for()
+    person.press("Open the project with this table")
+    person.sees("3 columns are declared")
+    harmless(page)
+    for name in ("Structure", "Plan"):
+        person.visit(name)
+        page.wait_for_timeout(1500)
+        harmless(page)
+    person.visit("Release")
+    person.press("Spend ε = 1 and release")
+    person.sees(": 90 synthetic rows")
+    harmless(page)
+    for tab in ("What was spent", "First rows"):
+        page.get_by_role("tab", name=tab).click()
+        harmless(page)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Report").click()
+    report = Path(download.value.path()).read_text("utf-8")
+    person.visit("Diagnostics")
+    person.press("Compare with the real rows")
+    person.sees("How to read it")
+    for tab in ("Task", "Fairness", "Columns", "Pairs"):
+        page.get_by_role("tab", name=tab, exact=True).click()
+        page.wait_for_timeout(500)
+        harmless(page)
+    assert page.locator("[data-testid=stException]").count() == 0
+    page.goto("about:blank")
+    page.set_content(report)
+    assert "hostile" in page.content()
+    harmless(page)
+    assert person.outside == []
+    page.set_content('<b>hostile</b><a href="http://evil.example">x</a>')
+    assert len(page.evaluate(LIVE)) == 2, "the check sees what it looks for"
