@@ -72,8 +72,8 @@ def of(cases, name, relation, way=""):
 @pytest.mark.parametrize("relation", audit.RELATIONS)
 @pytest.mark.parametrize("name", ["measure", "choose by EdgeScore"])
 def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, relation):
-    assert not audit.judge(of(audit.mechanisms(False), name, relation), 300, ALPHA).refuted
-    assert audit.judge(of(audit.mechanisms(True), name, relation, "half the noise"), 700, ALPHA).refuted
+    assert not audit.judge(of(audit.mechanisms(False), name, relation), 100, ALPHA).refuted
+    assert audit.judge(of(audit.mechanisms(True), name, relation, "half the noise"), 250, ALPHA).refuted
 
 
 @pytest.mark.parametrize(
@@ -87,4 +87,4 @@ def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, rel
     ],
 )
 def test_broken_copies_are_caught(name, way):
-    assert audit.judge(of(audit.mechanisms(True), name, "replace-one", way), 300, ALPHA).refuted
+    assert audit.judge(of(audit.mechanisms(True), name, "replace-one", way), 100, ALPHA).refuted

@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,18 +23,29 @@ FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "-
 
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
+    port = free_port()
+    with serving(port):
+        yield f"http://127.0.0.1:{port}"
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+@contextmanager
+def serving(port: int, *options: str) -> Iterator[None]:
+    """The app on ``port``, for tests that have a browser."""
     if CHROMIUM is None:
         if os.environ.get("CI"):
             pytest.fail("no Chromium was found, and CI must run the browser tests: apt-get install -y chromium")
         pytest.skip("no Chromium was found on the PATH; install it to run the browser tests")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true", f"--server.port={port}"]
-    server = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    server = subprocess.Popen([*command, *options], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _await(f"http://127.0.0.1:{port}/_stcore/health", server)
-        yield f"http://127.0.0.1:{port}"
+        yield
     finally:
         server.terminate()
         server.wait(20)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.test_journey import Person, address, person  # noqa: F401 (fixtures)
+from tests.browser.conftest import Person
 
 pytestmark = [pytest.mark.browser]
 
@@ -49,7 +49,7 @@ def harmless(page: Any) -> None:
     assert page.evaluate(LIVE) == []
 
 
-def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) -> None:  # noqa: F811
+def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) -> None:
     page = person.page
     for label, file in zip(("Your table", "Its project file"), files(tmp_path), strict=True):
         box = page.locator("[data-testid=stFileUploader]").filter(has_text=label)
