@@ -153,5 +153,6 @@ def test_each_sees_what_the_lists_say(
             page.goto(f"{guarded[0]}/plan")
             page.get_by_text(sees).first.wait_for()
             assert page.get_by_role("heading", name="Plan", exact=True).count() == 0
+            page.goto(guarded[0])
         page.get_by_role("button", name="Sign out").click()
         page.get_by_role("button", name="Sign in").wait_for()
