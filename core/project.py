@@ -178,7 +178,8 @@ def _shares(given: Mapping[Any, Any]) -> None:
             raise ProjectError("plan: allocation by hand maps a marginal's name to a number", key="allocation")
         if not 0 < share < 1:
             raise ProjectError(
-                f"plan: the share of {name!r} in allocation is {_short(share)}; it must lie between 0 and 1, both left out",
+                f"plan: the share of {name!r} in allocation is {_short(share)}; it must lie between 0 and 1, "
+                "both left out",
                 key="allocation",
             )
 
