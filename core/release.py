@@ -167,7 +167,9 @@ class Release:
         out = io.StringIO()
         plain, quoted = (csv.writer(out, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
         names = [defuse(name) for name in self.table]
-        (quoted if any(mark in name for name in names for mark in DELIMITERS) else plain).writerow(names)
+        # where a name holds another delimiter, only quotes tell a reader which one the file is written with
+        odd = any(mark in name for name in names for mark in DELIMITERS if mark != ",")
+        (quoted if odd else plain).writerow(names)
         cells = []
         for column in self.project.schema.columns:
             changed = {c: defuse(c) for c in column.categories if defuse(c) != c}
