@@ -83,7 +83,7 @@ def ledger(people: Population, following: float) -> go.Figure:
     """One bar: what each entry counts, what the next plan would take, what is then left, in ρ."""
     import plotly.graph_objects as go
 
-    figure = _figure(150, barmode="stack", showlegend=True)
+    figure = blank(150, barmode="stack", showlegend=True)
     counted = [e for e in people.entries if e.counted > 0]
     shown = [(f"{e.project}, ε = {e.epsilon:g}", e.counted, e.status) for e in counted[-60:]]
     if rest := sum(e.counted for e in counted[:-60]):
