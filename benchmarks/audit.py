@@ -45,7 +45,8 @@ from core.graph.roles import Roles
 from core.privacy import noise
 from core.privacy.budget import Budget, Unit, epsilon_of
 from core.privacy.curator import PrivateCurator
-from core.privacy.measurement import Clique, Measurement, Merged, ScoreMeasurement
+from core.privacy.gradient import UNITS, Weights
+from core.privacy.measurement import Clique, GradientMeasurement, Measurement, Merged, ScoreMeasurement
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from core.project import Neighbors, Plan, Project
 from core.release import release
@@ -72,6 +73,8 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "prism predictive": {"method": "prism", "features": 2},
     "prism predictive, fair": {"method": "prism", "features": 1, "fair": True},
     "prism three-way": {"method": "prism", "three_way": 1},
+    "prism, S by a logistic fit": {"method": "prism", "features": 2, "selector": "logistic"},
+    "prism, two targets": {"method": "prism", "regime": "causal", "targets": {"c": 1.0}},
     "privci": {"method": "privci"},
     "privci thicker": {"method": "privci", "width": 2},
     "privci explained": {"method": "privci", "explain": 0.1},
@@ -139,6 +142,15 @@ class Witness(PrivateCurator):
         made = super().measure_scores(score, cliques, rho, pool)
         exact = [scores(score, made.cliques, view._count, self.rows) for view in self.views]
         self._add(made.values, [x / score.per_row(self.rows) for x in exact], made.sigma)
+        return made
+
+    def measure_gradient(
+        self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
+    ) -> GradientMeasurement:
+        """The curator's answer."""
+        made = super().measure_gradient(target, columns, weights, rho, pool)
+        exact = [view._table.residual_sums(target, made.columns, weights) / UNITS for view in self.views]
+        self._add(made.values, exact, made.sigma)
         return made
 
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
