@@ -10,7 +10,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -19,6 +19,7 @@ from core.errors import BudgetError, EspalierError
 from core.project import Project
 
 if TYPE_CHECKING:
+    from core.preview import Line
     from core.privacy.ledger import Account
 
 FORMAT_NAMES = ("dagitty", "dot", "gml", "bif", "csv", "json", "graphml", "bnlearn", "tetrad")
@@ -117,18 +118,32 @@ def _plan(opt: argparse.Namespace) -> None:
     if shown.frame.features:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>9}  what")
-    for count, line in grouped(shown.lines):
-        times = f"{count} times: " if count > 1 else ""
-        cells = f"{line.cells:,}" if line.cells else ""
-        error = f"{line.error:.2e}" if line.error is not None else ""
-        print(f"{line.pool:<12} {cells:>9} {line.rho:>11.3e} {line.sigma:>13.2f} {error:>9}  {times}{line.what}")
+    _print_lines(grouped(shown.lines))
     print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
+    if shown.looking:
+        print("\nprivate figures, on people (rows) held out by lot: the same ρ over again, which adds nothing")
+        _print_lines(grouped(shown.looking))
+        for figure in shown.expected:
+            if figure.value is None:
+                print(f"  {figure.name}: cannot be carried: {figure.reason}")
+            elif figure.name in ("one_way_tv", "cmi"):
+                print(f"  {figure.name}: at most about {figure.high:.3f} where the truth is 0")
+            else:
+                print(f"  {figure.name}: about ± {(figure.high or 0) - figure.value:.3f}")
     print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
     for warning in shown.warnings:
         print(f"note: {warning}")
+
+
+def _print_lines(lines: Iterable[tuple[int, Line]]) -> None:
+    for count, line in lines:
+        times = f"{count} times: " if count > 1 else ""
+        cells = f"{line.cells:,}" if line.cells else ""
+        error = f"{line.error:.2e}" if line.error is not None else ""
+        print(f"{line.pool:<12} {cells:>9} {line.rho:>11.3e} {line.sigma:>13.2f} {error:>9}  {times}{line.what}")
 
 
 def _release(opt: argparse.Namespace) -> None:
@@ -149,7 +164,10 @@ def _run_release(project: Project, data: Path, out: Path, quiet: bool, account: 
     left_out = Table.left_out(text, project.schema)
     if left_out and not quiet:
         print(f"left out (not in the schema): {', '.join(left_out)}", file=sys.stderr)
-    table = Table.encode(text, project.schema)
+    if project.plan.person and not quiet:
+        k = project.plan.rows_per_person
+        print(f"at most {k} row{'s' * (k > 1)} of each person in {project.plan.person!r} are kept", file=sys.stderr)
+    table = Table.encode(text, project.schema, project.plan.person)
 
     def progress(fraction: float, message: str) -> None:
         if not quiet and sys.stderr.isatty():

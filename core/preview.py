@@ -9,17 +9,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.bounds import Counted, Promise, promise
+from core.diagnostics.looking import PrivateFigure, rehearse
 from core.graph.advice import advice
 from core.graph.frame import Frame, frame_of
 from core.inference import Size, check_size
 from core.privacy.allocation import MOST_BY_HAND, label
 from core.privacy.budget import Budget, Unit, guess_right
 from core.privacy.curator import Rehearsal, Spending
-from core.privacy.measurement import Clique
+from core.privacy.measurement import Clique, Measurement
+from core.privacy.people import held_rows, public_total
 from core.project import Plan, Project
 from core.synthesizers import METHODS
 
@@ -47,7 +49,11 @@ class Line:
 @dataclass(frozen=True)
 class Preview:
     """A plan, rehearsed. ``features`` is how many columns prism's S holds, ``promise`` what theory says of the error
-    (None where n is not known)."""
+    (None where n is not known).
+
+    ``looking`` is what is paid for on the held-out part, beside ``lines`` and not added to ``spent``; ``expected`` are
+    private figures with intervals as wide as theirs are likely to be (empty where n is not known).
+    """
 
     project: Project
     budget: Budget
@@ -59,6 +65,8 @@ class Preview:
     warnings: tuple[str, ...]
     features: int
     promise: Promise | None
+    looking: tuple[Line, ...] = ()
+    expected: tuple[PrivateFigure, ...] = ()
 
     @property
     def pools(self) -> dict[str, float]:
@@ -76,6 +84,8 @@ class Preview:
             "guess_right": guess_right(b.epsilon, b.delta),
             "pools": self.pools,
             "lines": [vars(line) for line in self.lines],
+            "looking": [vars(line) for line in self.looking],
+            "looking_expected": [f.to_json() for f in self.expected],
             "separations": [s.to_json() for s in self.frame.separations],
             "bounds": self.promise.to_json() if self.promise else None,
             "features": self.frame.features, "refused": self.frame.refused,
@@ -91,17 +101,24 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     """
     plan, sizes = project.plan, project.schema.sizes
     frame = frame_of(project)
+    if plan.neighbors == "replace-one":
+        rows = public_total(plan, rows)
     budget = Budget.of(plan, rows)
+    held = held_rows(plan, rows)
+    rows = None if rows is None else rows - held
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
     measured = METHODS[plan.method](curator, project, frame)
     size = check_size(sizes, (*measured.cliques, *_largest(project, frame)), max_cells=plan.max_cells)
     forest = _parts([name for name, size in sizes.items() if size > 1], measured.cliques) > 1
     bounds = promised(curator.spending, rows, plan) if rows else None
-    lines = tuple(_lines(project, curator.spending, curator.open_cliques, rows, bounds))
+    lines = tuple(_lines(curator.spending, curator.open_cliques, rows, bounds))
     warnings = (*frame.warnings, *advice(project), *_warnings(project, frame, budget, forest, rows, lines))
-    return Preview(
-        project, budget, frame, lines, size, curator.spending.rho, forest, warnings, len(measured.features), bounds
-    )
+    spent, features = curator.spending.rho, len(measured.features)
+    shown = Preview(project, budget, frame, lines, size, spent, forest, warnings, features, bounds)
+    if not plan.looking:
+        return shown
+    made, expected = rehearse(project, replace(budget, rho=spent), held or None)
+    return replace(shown, looking=tuple(_counts(m, m.clique, held or None) for m in made), expected=expected)
 
 
 def promised(spending: Spending, rows: float, plan: Plan) -> Promise:
@@ -110,19 +127,20 @@ def promised(spending: Spending, rows: float, plan: Plan) -> Promise:
     return promise(counted, rows, plan.rows or rows, plan.target if plan.method == "prism" else None)
 
 
-def _lines(
-    project: Project, spending: Spending, open_cliques: set[Clique], rows: int | None, bounds: Promise | None
-) -> list[Line]:
-    sizes = project.schema.sizes
+def _counts(m: Measurement, known: Clique | None, rows: int | None, most: float | None = None) -> Line:
+    chosen = "a pair" if len(m.clique) == 2 else f"{len(m.clique)} columns"
+    what = "counts of " + (" × ".join(known) if known else f"{chosen} chosen at release (largest shown)")
+    error = m.sigma * math.sqrt(2 / math.pi) / rows if rows else None
+    return Line(m.pool, what, known, m.values.size, m.rho, m.sigma, error, most)
+
+
+def _lines(spending: Spending, open_cliques: set[Clique], rows: int | None, bounds: Promise | None) -> list[Line]:
     most = {m.clique: m.tv for m in bounds.marginals} if bounds else {}
     lines = [Line(c.pool, f"private choice of a {c.what}", None, None, c.rho, c.scale, None) for c in spending.choices]
-    for m in spending.measurements:
-        known = m.clique if m.clique not in open_cliques else None
-        chosen = "a pair" if len(m.clique) == 2 else f"{len(m.clique)} columns"
-        what = "counts of " + (" × ".join(m.clique) if known else f"{chosen} chosen at release (largest shown)")
-        error = m.sigma * math.sqrt(2 / math.pi) / rows if rows else None
-        cells = math.prod(sizes[c] for c in m.clique)
-        lines.append(Line(m.pool, what, known, cells, m.rho, m.sigma, error, most.get(m.clique)))
+    lines += [
+        _counts(m, None if m.clique in open_cliques else m.clique, rows, most.get(m.clique))
+        for m in spending.measurements
+    ]
     for x in spending.scores:
         what = f"scores of refused pairs and of the tree ({len(x.cliques)} or so, the tree decides)"
         if x.pool != "explain":
@@ -207,10 +225,18 @@ def _warnings(
             f"Some counts will be mostly noise ({shown}). Coarsen such columns on the Data page, or leave them out."
         )
     out += _hand(plan, lines)
-    if plan.rows_per_person > 1:
+    if plan.person is None and plan.rows_per_person > 1:
         out.append(
             f"That nobody has more than {plan.rows_per_person} rows is a promise this plan makes; it is not checked."
         )
+    if plan.person is not None and plan.neighbors == "replace-one":
+        out.append(
+            f"The table will be filled with invented rows, or cut, to the declared {plan.rows:,} rows before it is "
+            "counted, and how many is private: declare a number close to what is left when each person keeps "
+            f"{plan.rows_per_person}."
+        )
+    if plan.looking and rows is None:
+        out.append("Which private figures the rows held out can carry depends on their number; all of them are listed.")
     return out
 
 

@@ -29,16 +29,18 @@ class Plan:
     """How to release: method, frame options, budget. Reads no data.
 
     ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. ``neighbors`` and
-    ``rows_per_person`` are the unit of privacy. ``fair`` None means what the method implies (privci and prefair:
-    True, others: False); ``strict`` also keeps inadmissible columns away from the outcome. ``regime`` is read by
-    prism only, ``features`` (how many are chosen; None: as many as the budget counts usefully) only in its predictive
-    regime, as is ``selector`` (greedy by the exponential mechanism, or the support of a private logistic fit),
-    ``three_way`` (how many tables of two features with the target are chosen, at most 20) by prism only.
-    ``targets`` (prism) are further columns to predict with their weights, the target's own weight being 1 unless given:
-    the budget of the task is divided by weight. ``allocation`` may also map marginals ("age × income") to their parts
-    of their pools, the others following ``auto``.
-    ``rows`` None means n, or the noisy total under add-remove. ``max_cells`` is the largest table of the model that the
-    plan allows.
+    ``rows_per_person`` are the unit of privacy. ``person`` is the column of the table, not of the schema, that says
+    whose a row is: at most ``rows_per_person`` rows of each are kept; without it that number is a promise.
+    ``fair`` None means what the method implies (privci and prefair: True, others: False); ``strict`` also keeps
+    inadmissible columns away from the outcome. ``regime`` is read by prism only, ``features`` (how many are chosen;
+    None: as many as the budget counts usefully) only in its predictive regime, as is ``selector`` (greedy by the
+    exponential mechanism, or the support of a private logistic fit), ``three_way`` (how many tables of two features
+    with the target are chosen, at most 20) by prism only. ``targets`` (prism) are further columns to predict with their
+    weights, the target's own weight being 1 unless given: the budget of the task is divided by weight. ``allocation``
+    may also map marginals ("age × income") to their parts of their pools, the others following ``auto``. ``rows`` None
+    means n, or the noisy total under add-remove; with a person column under replace-one it must be given, and is the
+    declared total to which the private table is filled up or cut. ``max_cells`` is the largest table of the model that
+    the plan allows. ``looking`` is the share of the people (rows) held out for private figures, 0 for none.
     Read by the tree methods (privci, prefair, mst) only: ``width`` is the largest clique minus one, 1 being the tree;
     ``explain`` the share of the budget that buys the scores of the refused pairs; ``compress`` merges rare categories
     while pairs are counted.
@@ -66,6 +68,8 @@ class Plan:
     width: int = 1
     explain: float = 0.0
     compress: bool = False
+    person: str | None = None
+    looking: float = 0.0
 
     def __post_init__(self) -> None:
         for name, allowed in _WORDS.items():
@@ -109,6 +113,11 @@ class Plan:
             raise ProjectError(f"plan: explain ({self.explain:g}) must be a share from 0 to 0.5", key="explain")
         if not isinstance(self.compress, bool):
             raise ProjectError("plan: compress must be true or false", key="compress")
+        if self.person is not None and (not isinstance(self.person, str) or not self.person):
+            raise ProjectError("plan: person must be the name of a column", key="person")
+        _number("looking", self.looking)
+        if not 0 <= self.looking <= 0.5:
+            raise ProjectError(f"plan: looking ({self.looking:g}) must be a share from 0 to 0.5", key="looking")
 
     @property
     def weights(self) -> dict[str, float]:
@@ -130,7 +139,7 @@ class Plan:
         out["targets"] = dict(self.targets)
         if not self.targets:
             del out["targets"]
-        for key in ("max_cells", "selector", "three_way", "width", "explain", "compress"):
+        for key in ("max_cells", "selector", "three_way", "width", "explain", "compress", "person", "looking"):
             if getattr(self, key) == getattr(Plan, key):
                 del out[key]
         if self.fair is None:
@@ -205,6 +214,11 @@ class Project:
                 raise ProjectError(f"plan: the further target {name!r} is not a column", key="targets")
         if self.plan.targets and self.plan.target is None:
             raise ProjectError("plan: name the target before further targets", key="target")
+        if self.plan.person in self.schema:
+            raise ProjectError(
+                f"plan: the person column {self.plan.person!r} would be released; take it out of the schema",
+                key="person",
+            )
 
     def with_plan(self, **changes: Any) -> Project:
         """The same project under a changed plan."""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.diagnostics.looking import Looking, look
 from core.errors import Cancelled, EspalierError, ProjectError, SchemaError, TableError
 from core.graph.frame import Frame, frame_of
 from core.graph.separations import Separation, clique_edges
@@ -30,7 +31,8 @@ from core.preview import preview, promised
 from core.privacy.budget import Budget, Unit, epsilon_of
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.measurement import Clique
-from core.project import MAX_ROWS, Project
+from core.privacy.people import bounded, held_rows, public_total, split
+from core.project import MAX_ROWS, Plan, Project
 from core.schema import Schema
 from core.selection.refused import given_up
 from core.synthesizers import METHODS, Measured, Report, silent
@@ -42,8 +44,16 @@ if TYPE_CHECKING:
 PROMISES = (
     "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
     "Whoever made this release declares the schema (column names, categories, bin edges) to be public.",
-    "What the plan says about rows per person is a promise; no person column enforces it.",
     "That the table has at least one row is public.",
+)
+PROMISED = "What the plan says about rows per person is a promise; no person column enforces it."
+ENFORCED = (
+    "The protected unit is one person, with all their rows, however many: of each person in the column {person!r} at "
+    "most {k} were kept, chosen by lot before anything was counted. Two spellings of a person count as two people."
+)
+FILLED = (
+    "The table that was counted was filled with invented rows or cut by lot to the declared {rows:,} rows; how many "
+    "rows there really were is private."
 )
 
 
@@ -64,6 +74,7 @@ class Release:
     rows: int
     spending: Spending
     seconds: dict[str, float]
+    looking: Looking | None = None
     reservation: Reservation | None = None
     """What a ledger set aside for it; None: this release is not recorded in a ledger."""
     ledger_trouble: str = ""
@@ -84,7 +95,7 @@ class Release:
             "private": True,
             "spent": {
                 "epsilon": epsilon_of(s.rho, self.budget.delta), "delta": self.budget.delta, "rho": s.rho,
-                "neighbors": plan.neighbors, "rows_per_person": plan.rows_per_person,
+                "neighbors": plan.neighbors, "rows_per_person": plan.rows_per_person, "person": plan.person,
             },
             "asked": {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "rho": self.budget.rho},
             "selected": list(self.measured.features),
@@ -111,6 +122,7 @@ class Release:
                 }
                 for c in s.choices
             ],
+            "looking": None if self.looking is None else self.looking.to_json(),
             "rows": self.rows,
             "fit": {
                 "iterations": self.model.fit.iterations, "gap": self.model.fit.gap,
@@ -118,7 +130,7 @@ class Release:
             },
             "seconds": self._seconds(),
             "warnings": list(self.frame.warnings),
-            "promises": list(PROMISES),
+            "promises": promises(plan),
             "ledger": self.reservation.facts() if self.reservation else None,
         }  # fmt: skip
 
@@ -154,7 +166,8 @@ class Release:
 
     def _seconds(self) -> dict[str, float | None]:
         """Running times. Those that grow with a private number of rows are left out."""
-        hidden = ("select", "measure") if self.project.plan.neighbors == "add-remove" else ()
+        plan = self.project.plan
+        hidden = ("select", "measure", "look") if plan.neighbors == "add-remove" or plan.person else ()
         return {k: None if k in hidden else round(v, 2) for k, v in self.seconds.items()}
 
     def csv(self) -> str:
@@ -204,6 +217,14 @@ def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:
         raise ProjectError(f"cannot write to {folder}: {error.strerror or error}", path=str(folder)) from None
 
 
+def promises(plan: Plan) -> list[str]:
+    """What is promised beside (ε, δ), and what only by whoever made the release."""
+    if plan.person is None:
+        return [*PROMISES, PROMISED]
+    filled = [FILLED.format(rows=plan.rows)] if plan.neighbors == "replace-one" else []
+    return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled]
+
+
 def check_folder(folder: Path) -> None:
     """Raise :class:`ProjectError` unless ``folder`` can be made, or is empty: nothing is ever overwritten."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -228,14 +249,15 @@ def release(project: Project, table: Table, report: Report = silent, ledger: Acc
     if table.schema != project.schema:
         raise TableError("the table was read with another schema than the project's; read it again")
     planned = ledger.check(project) if ledger else project
-    public_rows = table.rows if planned.plan.neighbors == "replace-one" else None
-    preview(planned, public_rows)  # a rehearsal: refuses conflicts and plans that are too large
-    budget = Budget.of(planned.plan, public_rows)
     plan, sizes = planned.plan, planned.schema.sizes
-    curator = PrivateCurator(table, sizes, Unit(plan.neighbors, plan.rows_per_person), budget, plan.max_cells)
+    total = public_total(plan, table.rows)
+    preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
+    budget = Budget.of(plan, total)
+    rest, held = _parts(plan, table, total)
+    curator = PrivateCurator(rest, sizes, Unit(plan.neighbors, plan.rows_per_person), budget, plan.max_cells)
     reservation = ledger.reserve(planned, budget, table.digest) if ledger else None
     try:
-        made = replace(_release(planned, table, curator, report), project=project, reservation=reservation)
+        made = replace(_release(planned, curator, held, total, report), project=project, reservation=reservation)
         files = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
@@ -252,8 +274,10 @@ def release(project: Project, table: Table, report: Report = silent, ledger: Acc
     return made
 
 
-def _release(project: Project, table: Table, curator: PrivateCurator, report: Report) -> Release:
-    """Measure, fit and sample; everything is paid for from ``curator``."""
+def _release(
+    project: Project, curator: PrivateCurator, held: Table | None, total: int | None, report: Report
+) -> Release:
+    """Measure, fit and sample; everything is paid for from ``curator``. ``total`` is how many rows are public."""
     plan, sizes = project.plan, project.schema.sizes
     frame = frame_of(project)
     report(0.0, "Measuring")  # the last moment to cancel for nothing
@@ -261,23 +285,52 @@ def _release(project: Project, table: Table, curator: PrivateCurator, report: Re
     check_size(sizes, measured.cliques, max_cells=plan.max_cells)
     report(0.4, "Fitting the model")
     start = time.perf_counter()
-    total = float(table.rows) if plan.neighbors == "replace-one" else None
     model = estimate(
-        curator.sizes, measured.measurements, total, smoothing=SMOOTHING, report=lambda f, m: report(0.4 + 0.4 * f, m)
-    )
+        curator.sizes, measured.measurements, None if curator.rows is None else float(curator.rows),
+        smoothing=SMOOTHING, report=lambda f, m: report(0.4 + 0.4 * f, m),
+    )  # fmt: skip
     if measured.merged:
         model = refine(model, sizes, measured.merged)
     fitted = time.perf_counter()
     report(0.8, "Drawing synthetic rows")
-    rows = plan.rows or min(max(round(model.total), 1), MAX_ROWS)
+    rows = plan.rows or total or min(max(round(model.total / (1 - plan.looking)), 1), MAX_ROWS)
     rng = np.random.default_rng()
     codes = model.sample(rows, rng)
     text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
     seconds = {
         **curator.spending.seconds, "fit": fitted - start, "sample": time.perf_counter() - fitted,
     }  # fmt: skip
+    looking = None
+    if held is not None:
+        report(0.9, "Looking at the rows held out")
+        start = time.perf_counter()
+        left = replace(
+            curator.budget, rho=curator.spending.rho
+        )  # never more than the release, whose ρ is then the larger one
+        looking = look(project, Table(project.schema, codes, rows), held, left, _public(plan, held))
+        seconds["look"] = time.perf_counter() - start
     report(1.0, "Done")
-    return Release(project, curator.budget, frame, measured, model, codes, text, rows, curator.spending, seconds)
+    budget, spending = curator.budget, curator.spending
+    return Release(project, budget, frame, measured, model, codes, text, rows, spending, seconds, looking)
+
+
+def _parts(plan: Plan, table: Table, total: int | None) -> tuple[Table, Table | None]:
+    """The rows the release is made from and those held out, at most k of a person."""
+    if plan.person is None:
+        table = replace(table, person=None)
+    rest, held, size = table, None, held_rows(plan, total)
+    if plan.looking:
+        rest, held = split(table, plan.looking, size or None)
+    if plan.person is None:
+        return rest, held
+    k = plan.rows_per_person
+    kept = bounded(rest, k, None if total is None else total - size)
+    return kept, None if held is None else bounded(held, k)
+
+
+def _public(plan: Plan, held: Table) -> int | None:
+    """How many rows are held out, where that is public."""
+    return held.rows if plan.neighbors == "replace-one" and plan.person is None else None
 
 
 def refuse_guessed(schema: Schema) -> None:

@@ -52,6 +52,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _bullets(facts["promises"]),
         "<h2>Where the budget went</h2>",
         _pools(facts),
+        _looking(facts.get("looking")),
         "<h2>The frame</h2>",
         _frame(facts),
         _explained(facts),
@@ -83,6 +84,9 @@ def _promise(spent: Mapping[str, Any]) -> str:
     k = spent["rows_per_person"]
     rows = "one row" if k == 1 else f"up to {k} rows"
     change = "changing in place" if spent["neighbors"] == "replace-one" else "coming or going"
+    if spent.get("person"):
+        rows = f"one person with all their rows (column “{escape(spent['person'])}”, at most {k} counted)"
+        change = "being another, or nobody" if spent["neighbors"] == "replace-one" else "being there or not"
     right = guess_right(spent["epsilon"], spent["delta"])
     return (
         f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
@@ -119,6 +123,40 @@ def _pools(facts: Mapping[str, Any]) -> str:
         for p, r in pools.items()
     ]
     return _table("Shares of ρ", ["pool", "ρ#", "share#", ""], rows)
+
+
+_FIGURES = {
+    "accuracy": "Accuracy: share of right guesses of a model trained on the synthetic rows",
+    "auc": "AUC of that model (0.5 is a coin toss, 1 is perfect)",
+    "one_way_tv": "One-way error: total variation of a column, mean over columns (0 is equal)",
+    "cmi": "Conditional mutual information of outcome and protected columns in the real table, in nats (0 is none)",
+}
+
+
+def _looking(section: Mapping[str, Any] | None) -> str:
+    if section is None:
+        return ""
+    rows = []
+    for f in section["figures"]:
+        what = escape(_FIGURES[f["figure"]])
+        if f["value"] is None:
+            rows.append(f'<tr><td>{what}</td><td colspan="3">not shown: {escape(f["reason"])}</td></tr>')
+        else:
+            rows.append(
+                f'<tr><td>{what}</td><td class="n">{f["value"]:.3f}</td>'
+                f'<td class="n">{f["low"]:.3f} to {f["high"]:.3f}</td><td>{escape(f["method"])}</td></tr>'
+            )
+    target = f" Predicted was <strong>{escape(section['target'])}</strong>." if section["target"] else ""
+    who = "of the people with all their rows" if section["by"] == "person" else "of the rows"
+    return (
+        "<h2>What the table is worth: private figures</h2>"
+        f"<p>These figures are differentially private and may be shared. They were worked out from noisy counts of "
+        f"{section['rows']:,} real rows: {100 * section['share']:.3g} % {who}, held out by lot.{target} "
+        f"{escape(section['why'])} An interval holds the population's figure in 95 of 100 cases, for each figure by "
+        "itself; it speaks of the noise and of the rows being a sample.</p>"
+        + _table("Figures on rows held out", ["figure", "value#", "95 % interval#", "how the interval was made"], rows)
+        + _table("Noisy counts they were made from", ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], _counts(section))
+    )
 
 
 def _frame(facts: Mapping[str, Any]) -> str:
@@ -173,16 +211,19 @@ def _explained(facts: Mapping[str, Any]) -> str:
 
 
 def _measurements(facts: Mapping[str, Any]) -> str:
-    rows = [
+    return _table(
+        "Noisy counts; σ is the standard deviation of the noise, in rows per cell",
+        ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], _counts(facts),
+    )  # fmt: skip
+
+
+def _counts(facts: Mapping[str, Any]) -> list[str]:
+    return [
         f"<tr><td>{' × '.join(map(escape, m['columns'])) or 'scores, listed above'}</td><td>{escape(m['pool'])}</td>"
         f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td>'
         f'<td class="n">{m["sigma"]:.4g}</td></tr>'
         for m in facts["measurements"]
     ]
-    return _table(
-        "Noisy counts; σ is the standard deviation of the noise, in rows per cell",
-        ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], rows,
-    )  # fmt: skip
 
 
 def _choices(facts: Mapping[str, Any]) -> str:

@@ -1,8 +1,13 @@
 """Data: open a sample or a table, declare its columns, confirm what was guessed."""
 
+from typing import Any
+
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from core.errors import EspalierError
+from core.project import Plan
 from pages.parts import opening, schema_editor, shell
 from pages.parts.session import Session
 from pages.parts.words import name, plain
@@ -30,12 +35,25 @@ def rows_for_the_curator(state: Session) -> None:
     )
     st.caption(f"The first 8 of {state.text.rows:,} rows, as read.")
     table = state.table()
+    if state.project is not None and table.person is not None:
+        st.markdown(_people(table.person, state.project.plan))
     column = st.selectbox("Count the values of", table.schema.names, key=f"count-{state.opened}")
     counts = table.count((column,))
     st.dataframe(
         {"value": list(table.schema[column].labels), "rows": counts.tolist(), "share": (counts / table.rows).tolist()},
         hide_index=True,
         column_config={"share": st.column_config.ProgressColumn(format="percent")},
+    )
+
+
+def _people(person: NDArray[Any], plan: Plan) -> str:
+    """How many rows people have. Private."""
+    rows = np.bincount(person)
+    kept = np.minimum(rows, plan.rows_per_person).sum()
+    return (
+        f"{len(rows):,} people in {name(plan.person or '')}; the most rows of one: {rows.max():,}. With at most "
+        f"{plan.rows_per_person} of each, {kept:,} of {rows.sum():,} rows are kept. A total declared on the Plan page "
+        "becomes public: take a round number that you would also have named without looking."
     )
 
 

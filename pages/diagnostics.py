@@ -4,13 +4,15 @@ import json
 
 import streamlit as st
 
-from pages.parts import fairness, judging, shell
+from pages.parts import fairness, judging, looking, shell
 from pages.parts.words import name, plain
 
 state = shell.start("Diagnostics", "What is the synthetic table worth? The answer compares it with the real rows.")
 shell.need_project(state)
+if state.made is not None and state.made.release.looking is not None:
+    looking.show(state.made.release.looking, shell.filename(state.made.release.project.name))
 st.warning(
-    "**Not private: for the curator's eyes only.** Every figure on this page was computed on real rows, and "
+    "**Not private: for the curator's eyes only.** Every figure below was computed on real rows, and "
     "none was paid for "
     "from the budget. Do not publish them, and do not choose among releases by them without saying so.",
     icon=":material/visibility:",

@@ -5,7 +5,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.preview import grouped
 from core.privacy.budget import guess_right, round_up
-from pages.parts import by_hand, charts, paying, plan_fields, promises, shell, words
+from pages.parts import by_hand, charts, looking, paying, plan_fields, promises, shell, words
 from pages.parts.words import names, plain
 
 state = shell.start(
@@ -49,7 +49,7 @@ with st.container(horizontal=True, gap="large"):
     )
     st.metric("Memory", words.size(seen.size.bytes), width="content", help=f"The model has {seen.size.cells:,} cells.")
     st.metric("Time to fit", f"{max(seen.size.seconds, 0.1):.1f} s", width="content")
-st.caption(f"Unit of privacy: {words.unit(plan.neighbors, plan.rows_per_person)}.")
+st.caption(f"Unit of privacy: {words.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
 for warning in seen.warnings:
     st.warning(plain(warning))
 
@@ -133,5 +133,6 @@ with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=Tru
 by_hand.show(state, seen)
 if seen.promise and seen.promise.tree is not None:
     promises.show(seen, plan)
+looking.planned(seen)
 shell.way("Release", "Next: Release")
 shell.sidebar(state)

@@ -68,9 +68,8 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
             "while the rows get fewer: errors as a share of n grow.",
         )
         if share:
-            left = table.rows - round(share / 100 * table.rows)
             delta = population.delta if population else None
-            seen = state.preview(left if plan.neighbors == "replace-one" else None, delta)
+            seen, left = releasing.kept_back(state, table, share / 100, delta)
             st.caption(
                 f"It costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more against the "
                 f"{left:,} rows that are left"
@@ -79,7 +78,7 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         line.markdown(
             f"**{words.METHOD_NAMES[plan.method]}** on {name(state.text.source if state.text else '')} will spend "
             f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
-            f"for {words.unit(plan.neighbors, plan.rows_per_person)}."
+            f"for {words.unit(plan.neighbors, plan.rows_per_person, plan.person)}."
         )
         agreed, note = True, ""
         if population is not None:

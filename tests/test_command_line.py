@@ -65,6 +65,33 @@ def test_plan_reads_no_data_and_gives_json(work, capsys):
     assert sum(line["rho"] for line in shown["lines"]) == pytest.approx(shown["spent"])
 
 
+def test_a_person_column_and_private_figures(work, capsys):
+    rows = "".join(f"p{i % 30},{'xy'[i % 2]},{i % 9}\n" for i in range(240))
+    (work / "t.csv").write_text("who,a,b c\n" + rows)
+    people = {"person": "who", "rows_per_person": 3, "neighbors": "add-remove", "looking": 0.2, "target": "a"}
+    write(work, "p.json", {}, plan=people)
+    assert run("plan", "p.json") == 0
+    assert "held out by lot" in capsys.readouterr().out
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
+    assert "at most 3 rows of each person in 'who' are kept" in capsys.readouterr().err
+    facts = json.loads((work / "o" / "release.json").read_text())
+    assert facts["spent"]["person"] == "who"
+    assert facts["looking"]["by"] == "person"
+    assert "who" not in (work / "o" / "synthetic.csv").read_text()
+    assert run("evaluate", "o", "--data", "t.csv") == 0
+    (work / "t.csv").write_text("who,a,b c\n,x,1\n" + rows)
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o2") == 2
+    assert "empty, first in data row 1" in capsys.readouterr().err
+    write(work, "p.json", {}, plan={**people, "neighbors": "replace-one"})
+    assert run("plan", "p.json", "--rows", "240") == 2
+    assert "declare a total" in capsys.readouterr().err
+    write(work, "p.json", {}, plan={**people, "neighbors": "replace-one", "rows": 90, "delta": None})
+    assert run("plan", "p.json", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["delta"] == 1 / 90**2
+    assert shown["looking"][0]["error"] is not None
+
+
 def project(schema=SCHEMA, plan=None, **more):
     data = {"format": "espalier-project/1", "schema": schema, "plan": {**PLAN, **(plan or {})}, **more}
     return json.dumps(data).encode()

@@ -43,6 +43,13 @@ def test_round_trip():
     assert Project.loads(b"\xef\xbb\xbf" + project.dumps().encode()) == project
 
 
+def test_a_person_column_and_private_figures_round_trip():
+    data = changed("plan", to={**GOOD["plan"], "person": "patient", "looking": 0.1})
+    project = Project.loads(json.dumps(data))
+    assert (project.plan.person, project.plan.looking) == ("patient", 0.1)
+    assert project.to_json() == data
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
@@ -69,6 +76,11 @@ def test_round_trip():
         (changed("plan", "fair", to="yes"), "true or false"),
         (changed("plan", "target", to="nobody"), "not a column"),
         (changed("plan", "target", to=3), "column name"),
+        (changed("plan", "person", to="age"), "would be released"),
+        (changed("plan", "person", to=7), "name of a column"),
+        (changed("plan", "looking", to=True), "must be a number"),
+        (changed("plan", "looking", to=0.6), "share from 0 to 0.5"),
+        (changed("plan", "looking", to=-0.1), "share from 0 to 0.5"),
         (changed("plan", "allocation", to={"task": 1}), "allocation"),
         (changed("plan", "method", to=["prism"]), "method"),
         (changed("dag", "edges", to=[["age", "grade"], ["grade", "age"]]), "cycle"),

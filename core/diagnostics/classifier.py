@@ -123,7 +123,7 @@ def auc(scores: FloatArray, truth: NDArray[Any]) -> float:
     """
     from sklearn.metrics import roc_auc_score
 
-    odds = _log_odds(scores)
+    odds = log_odds(scores)
     codes = [1] if scores.shape[1] == 2 else np.unique(truth).tolist()
     areas = []
     for code in codes:
@@ -132,7 +132,7 @@ def auc(scores: FloatArray, truth: NDArray[Any]) -> float:
     return float(np.mean(areas))
 
 
-def _log_odds(scores: FloatArray) -> FloatArray:
+def log_odds(scores: FloatArray) -> FloatArray:
     """log P(c)/(1 − P(c)) for every code; does not saturate where P is within rounding of 1."""
     rows, top = np.arange(len(scores)), scores.argmax(axis=1)
     shifted = scores - scores[rows, top][:, None]

@@ -77,6 +77,12 @@ def _check_method(plan: Plan) -> None:
             "give delta a number, such as 1e-9",
             key="delta",
         )
+    if plan.neighbors == "replace-one" and plan.person is not None and plan.rows is None:
+        raise ProjectError(
+            "how many rows are left when each person keeps only a few is private: declare a total (rows) to which the "
+            "table is filled up or cut, or choose add-remove",
+            key="person",
+        )
 
 
 def _fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:

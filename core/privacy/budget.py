@@ -22,7 +22,8 @@ class Unit:
 
     ``replace-one``: n is public and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private
     and up to that many rows come or go; that the table has at least one row is taken as public. What
-    ``rows_per_person`` says is a promise by whoever plans.
+    ``rows_per_person`` says is a promise by whoever plans, unless a person column enforces it
+    (:func:`core.privacy.people.bounded`, which proves that the person's unit becomes this one).
     """
 
     neighbors: Neighbors = "replace-one"
@@ -33,7 +34,7 @@ class Unit:
         """L2 sensitivity Δ, in rows, of one clique's counts.
 
         Proof. With k rows leaving cells and k rows entering cells (replace-one), the count vector moves by u − v
-        with u, v ≥ 0 and ‖u‖₁ = ‖v‖₁ = k, so ‖u − v‖₂² ≤ ‖u‖₂² + ‖v‖₂² ≤ 2k²; with k rows coming or going
+        with u, v ≥ 0 and ‖u‖₁ ≤ k, ‖v‖₁ ≤ k, so ‖u − v‖₂² ≤ ‖u‖₂² + ‖v‖₂² ≤ 2k²; with k rows coming or going
         (add-remove) it moves by u alone, ‖u‖₂ ≤ k. Both are reached when all k rows share a cell.
         d cliques measured together have √d times as much; each pays its own ρ instead, which is the same.
         """

@@ -121,7 +121,8 @@ class PrivateCurator:
     ``budget.rho``, hence (ε, δ)-DP as asked. Proof: each answer is one call of a discrete Gaussian or exponential
     mechanism whose sensitivity is proved at :class:`Unit` and in ``scores.py``; ρ adds up, and a filter that
     stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
-    It cannot check that one person has at most ``unit.rows_per_person`` rows.
+    It cannot check that one person has at most ``unit.rows_per_person`` rows: a plan with a person column has that
+    enforced before (:func:`core.privacy.people.bounded`), any other promises it.
     """
 
     def __init__(self, table: Counts, sizes: Mapping[str, int], unit: Unit, budget: Budget, max_cells: int) -> None:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from core.errors import TableError
 from core.privacy.gradient import Weights, residual_sums
 from core.privacy.measurement import Clique
-from core.schema import Schema, smallest_unsigned
-from core.tables.read import TextTable
+from core.schema import MISSING, Schema, smallest_unsigned
+from core.tables.read import TextColumn, TextTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,12 +24,15 @@ class Table:
     """Rows as codes: ``codes[name]`` has one code per row, in the smallest unsigned type that holds them.
 
     ``source`` is the digest of the whole table as it was read, also where these are only some of its rows.
+    ``person`` says, by row, whose it is, as whole numbers from 0; None where nobody named a person column. It is no
+    column of the table: it is never counted and never released.
     """
 
     schema: Schema
     codes: Mapping[str, NDArray[Any]]
     rows: int
     source: bytes = b""
+    person: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""
@@ -42,26 +45,32 @@ class Table:
                 )
             codes.setflags(write=False)
             kept[column.name] = codes
+        if self.person is not None and self.person.shape != (self.rows,):
+            raise TableError("there is not exactly one person to each row")
         object.__setattr__(self, "codes", kept)
 
     @classmethod
-    def encode(cls, text: TextTable, schema: Schema) -> Table:
-        """A table as its schema sees it. Columns the schema does not name are left out.
+    def encode(cls, text: TextTable, schema: Schema, person: str | None = None) -> Table:
+        """A table as its schema sees it. Columns the schema does not name are left out; ``person`` is one of them.
 
-        Raises :class:`TableError` for a column that is not there or an undeclared value.
+        Raises :class:`TableError` for a column that is not there, an undeclared value, or a row without a person.
         """
         codes = {}
         for column in schema.columns:
-            if column.name not in text.columns:
-                known = ", ".join(list(text.columns)[:12])
-                raise TableError(
-                    f"{text.source}: there is no column {column.name!r}; the table has {known}",
-                    column=column.name,
-                )
-            read = text.columns[column.name]
+            read = _column(text, column.name)
             lookup = column.encode(read.values).astype(smallest_unsigned(column.size))
             codes[column.name] = lookup[read.codes]
-        return cls(schema, codes, text.rows, text.digest)
+        if person is None:
+            return cls(schema, codes, text.rows, text.digest)
+        whose = _column(text, person)
+        if MISSING in whose.values:
+            row = int(np.flatnonzero(whose.codes == whose.values.index(MISSING))[0]) + 1
+            raise TableError(
+                f"{text.source}: the person column {person!r} is empty, first in data row {row:,}; write there whose "
+                "row it is, or take such rows out of the table",
+                column=person, row=row,
+            )  # fmt: skip
+        return cls(schema, codes, text.rows, text.digest, whose.codes)
 
     @classmethod
     def left_out(cls, text: TextTable, schema: Schema) -> tuple[str, ...]:
@@ -85,8 +94,9 @@ class Table:
 
     def take(self, rows: NDArray[Any]) -> Table:
         """The table of some rows only (a hold-out, a fold)."""
+        person = None if self.person is None else self.person[rows]
         codes = {n: c[rows] for n, c in self.codes.items()}
-        return Table(self.schema, codes, int(np.arange(self.rows)[rows].size), self.source)
+        return Table(self.schema, codes, int(np.arange(self.rows)[rows].size), self.source, person)
 
     @property
     def digest(self) -> bytes:
@@ -95,3 +105,10 @@ class Table:
             return self.source
         parts = (name.encode() + b":" + codes.tobytes() for name, codes in self.codes.items())
         return hashlib.sha256(b"|".join(parts)).digest()
+
+
+def _column(text: TextTable, name: str) -> TextColumn:
+    if name not in text.columns:
+        known = ", ".join(list(text.columns)[:12])
+        raise TableError(f"{text.source}: there is no column {name!r}; the table has {known}", column=name)
+    return text.columns[name]

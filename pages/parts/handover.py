@@ -9,7 +9,7 @@ import streamlit as st
 from core.preview import Line
 from core.privacy.budget import round_up
 from core.release import Release
-from pages.parts import charts, graph_picture, paying, shell, words
+from pages.parts import charts, graph_picture, looking, paying, shell, words
 from pages.parts.session import Made, Session
 from pages.parts.words import name, names
 
@@ -57,7 +57,7 @@ def show(state: Session, made: Made) -> None:
         spent = release.to_json()["spent"]
         st.markdown(
             f"Spent: ε = {round_up(spent['epsilon'])} at δ = {round_up(spent['delta'])}, ρ = "
-            f"{round_up(spent['rho'])} for {words.unit(spent['neighbors'], spent['rows_per_person'])}."
+            f"{round_up(spent['rho'])} for {words.unit(spent['neighbors'], spent['rows_per_person'], spent['person'])}."
         )
         bought = lines(release)
         charts.show(charts.budget(bought, spent["rho"]), "spent-budget", "Share of the budget by pool, as spent")
@@ -71,6 +71,18 @@ def show(state: Session, made: Made) -> None:
                 "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
             },
         )
+        if release.looking is not None:
+            st.markdown(
+                "**Private figures**, paid with the same ρ once more on people (rows) that were held out, which adds "
+                "nothing. They stand on the Diagnostics page, in the report and in release.json."
+            )
+            looking.lines(
+                [
+                    Line(m.pool, "counts of " + " × ".join(m.clique), m.clique, m.values.size, m.rho, m.sigma, None)
+                    for m in release.looking.measurements
+                ],
+                len(release.looking.measurements),
+            )
         seconds = ", ".join(f"{step} {value:.1f} s" for step, value in release.seconds.items())
         st.caption(f"Time: {seconds}.")
     with rows:

@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import EspalierError
-from pages.parts import shell, words
+from pages.parts import people_fields, shell, words
 from pages.parts.session import Session
 from pages.parts.words import plain
 
@@ -83,8 +83,9 @@ def show(state: Session) -> Spots:
             horizontal=True,
             **_bound(state, "neighbors"),
         )
-        st.caption(words.NEIGHBORS[plan.neighbors])
-        if plan.neighbors == "replace-one":
+        declared = plan.person and plan.neighbors == "replace-one"
+        st.caption(words.DECLARED if declared else words.NEIGHBORS[plan.neighbors])
+        if plan.neighbors == "replace-one" and plan.person is None:
             _n(state)
             spots["rows"] = st.container()
         st.text_input(
@@ -96,14 +97,7 @@ def show(state: Session) -> Spots:
         spots["delta"] = st.container()
         if "delta" in state.trouble:
             spots["delta"].error(plain(state.trouble["delta"]))
-        st.number_input(
-            "Rows per person, at most",
-            1,
-            10_000,
-            plan.rows_per_person,
-            help="How many rows of the table may belong to one person. This is a promise of yours; it is not checked.",
-            **_bound(state, "rows_per_person"),
-        )
+        people_fields.show(state, spots, _bound)
     with st.expander("More: allocation, accounting, features, synthetic rows"):
         _more(state)
     if plan.method in ("privci", "prefair", "mst"):
@@ -171,14 +165,15 @@ def _more(state: Session) -> None:
                 "private choice finds the pairs that depend on each other most, given the target.",
                 **_bound(state, "three_way"),
             )
-        st.number_input(
-            "Synthetic rows (blank: as many as the table)",
-            1,
-            10_000_000,
-            plan.rows,
-            placeholder="as many as the table",
-            **_bound(state, "rows"),
-        )
+        if plan.person is None or plan.neighbors != "replace-one":
+            st.number_input(
+                "Synthetic rows (blank: as many as the table)",
+                1,
+                10_000_000,
+                plan.rows,
+                placeholder="as many as the table",
+                **_bound(state, "rows"),
+            )
 
 
 def _further_targets(state: Session) -> None:

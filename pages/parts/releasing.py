@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-import numpy as np
-
+from core.preview import Preview, preview
 from core.privacy.budget import epsilon_of
 from core.privacy.ledger import Ledger, default_ledger
+from core.privacy.people import split
 from core.project import Project
 from core.tables.table import Table
 from pages.parts.session import Made, Session, Spent
@@ -53,9 +53,8 @@ def _make(
     account = Ledger(default_ledger()).account(*paid) if paid else None
     holdout = None
     if share:
-        from core.diagnostics import split_holdout
-
-        table, holdout = split_holdout(table, share, np.random.default_rng())
+        project, size = _without(project, table, share)
+        table, holdout = split(table, share, size)
     from core.release import release
 
     def told(fraction: float, message: str) -> None:
@@ -66,6 +65,32 @@ def _make(
     if account is None:
         report(0.96, "Writing the files")
     return Made(number, made, made.files, table, holdout)
+
+
+def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int]:
+    """What a release would do with ``share`` of the people or rows kept back, and about how many rows are left.
+
+    ``delta`` is the ledger's, for a plan without one.
+    """
+    assert state.project is not None
+    project, size = _without(state.project, table, share)
+    left = table.rows - (round(share * table.rows) if size is None else size)
+    if project is not state.project:
+        return preview(project if project.plan.delta else project.with_plan(delta=delta)), left
+    return state.preview(left if project.plan.neighbors == "replace-one" else None, delta), left
+
+
+def _without(project: Project, table: Table, share: float) -> tuple[Project, int | None]:
+    """The project for what is left when ``share`` is kept back, and how many rows that is where it is public.
+
+    Where it is private, people (or rows) are kept back with that chance each; a declared total shrinks by the share.
+    """
+    plan = project.plan
+    if plan.person is not None and plan.rows is not None and plan.neighbors == "replace-one":
+        return project.with_plan(rows=max(1, round((1 - share) * plan.rows))), None
+    if plan.person is not None or plan.neighbors == "add-remove":
+        return project, None
+    return project, min(max(round(share * table.rows), 1), table.rows - 1)
 
 
 def total(state: Session) -> tuple[float, float, float] | None:

@@ -84,6 +84,12 @@ class Draft:
         self.origin += columns
         self.revision += 1
 
+    def leave_out(self, column: str) -> None:
+        """Untick a column, for a reason found elsewhere."""
+        for row in self.rows:
+            row["use"] = row["use"] and row["name"] != column
+        self.revision += 1
+
     def tick_all(self) -> None:
         """Mark every guessed column in use as checked."""
         for row in self.rows:

@@ -88,7 +88,7 @@ class Session:
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
     job: Job | None = None
     trouble: dict[str, str] = field(default_factory=dict)
-    _encoded: tuple[Schema, TextTable, Table | EspalierError] | None = None
+    _encoded: tuple[tuple[Schema, str | None], TextTable, Table | EspalierError] | None = None
     _previewed: tuple[Project, int | None, Preview] | None = None
 
     _KEPT = ("project", "text", "rows", "sample", "tables", "paid_from", "parked", "drafts")
@@ -125,12 +125,13 @@ class Session:
         assert self.project is not None
         assert self.text is not None
         known = self._encoded
-        if known is None or known[0] != self.project.schema or known[1] is not self.text:
+        sees = self.project.schema, self.project.plan.person
+        if known is None or known[0] != sees or known[1] is not self.text:
             try:
-                made: Table | EspalierError = Table.encode(self.text, self.project.schema)
+                made: Table | EspalierError = Table.encode(self.text, *sees)
             except EspalierError as error:
                 made = error
-            known = self._encoded = (self.project.schema, self.text, made)
+            known = self._encoded = (sees, self.text, made)
         if isinstance(known[2], EspalierError):
             raise known[2]
         return known[2]
@@ -148,6 +149,19 @@ class Session:
         if known is None or known[:2] != (planned, rows):
             known = self._previewed = (planned, rows, preview(planned, rows))
         return known[2]
+
+    def change_person(self, column: str | None) -> None:
+        """Say which column names the person of each row; it leaves the schema. Raises :class:`EspalierError`."""
+        project = self.project
+        assert project is not None
+        if column in project.schema:
+            kept = tuple(c for c in project.schema.columns if c.name != column)
+            if not kept:
+                raise EspalierError(f"{column!r} is the only column: there would be nothing left to release")
+            self.change_schema(Schema(kept))
+            if "schema" in self.drafts:
+                self.drafts["schema"].leave_out(column)
+        self.change_plan(person=column or None)
 
     def change_schema(self, schema: Schema) -> None:
         """A new schema; arrows and roles of columns that are not in it are parked until they are."""

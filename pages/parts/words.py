@@ -44,6 +44,8 @@ NEIGHBORS = {
     "replace-one": "One person's rows may change in place. The number of rows is public.",
     "add-remove": "One person's rows may be there or not. The number of rows is private too.",
 }
+DECLARED = "All rows of one person may become any others, or none. Only the declared total of rows is public."
+"""Replace-one with a person column."""
 ROLES = {
     "outcome": "what is decided or predicted",
     "protected": "who must not be treated differently: sex, origin, …",
@@ -116,8 +118,11 @@ def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
     return out
 
 
-def unit(neighbors: str, rows_per_person: int) -> str:
+def unit(neighbors: str, rows_per_person: int, person: str | None = None) -> str:
     """The unit of privacy, in half a sentence."""
+    if person is not None:
+        change = "becoming another, or nobody" if neighbors == "replace-one" else "being there or not"
+        return f"one person with all their rows ({name(person)}, at most {rows_per_person} of them kept) {change}"
     rows = "one row" if rows_per_person == 1 else f"up to {rows_per_person} rows"
     return f"{rows} of one person " + ("changing in place" if neighbors == "replace-one" else "being there or not")
 

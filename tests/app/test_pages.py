@@ -377,3 +377,91 @@ def test_no_cache_is_shared_between_sessions() -> None:
         source = file.read_text("utf-8")
         assert "cache_data" not in source, file
         assert "cache_resource" not in source, file
+
+
+def visits(people: int = 60) -> str:
+    """A table in which the person p0 has forty rows and everybody else two."""
+    lines = ["patient,sex,stage,again"]
+    for i in range(people):
+        lines += [f"p{i},{'fm'[i % 2]},{i % 3},{('no', 'yes')[(i + j) % 2]}" for j in range(2 if i else 40)]
+    return "\n".join(lines) + "\n"
+
+
+def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) -> None:
+    upload(app, visits())
+    press(app, "Guess")
+    press(app, "Tick all")
+    press(app, "Confirm the")
+    assert "patient" in state(app).project.schema
+    go(app, "plan")
+    assert "no person column enforces it" in words(app)
+    next(s for s in app.selectbox if s.label.startswith("Person")).select("patient").run()
+    assert not app.exception
+    assert "patient" not in state(app).project.schema
+    assert "declare a total" in words(app)
+    next(n for n in app.number_input if n.label == "Declared total of rows").set_value(60).run()
+    next(n for n in app.number_input if n.label.startswith("Rows per person")).set_value(1).run()
+    assert "at most 1 of them kept" in words(app)
+    assert not app.error
+
+    go(app, "data")
+    next(t for t in app.toggle if t.label.startswith("Show me the rows")).set_value(True).run()
+    assert "60 people in `patient`; the most rows of one: 40" in words(app)
+    assert "patient" not in state(app).project.schema, "looking at the pages brings it not back"
+
+    go(app, "release")
+    next(s for s in app.selectbox if s.label.startswith("Paid from")).set_value("Not recorded in a ledger").run()
+    finish(press(app, "Spend"))
+    facts = json.loads(state(app).made.files["release.json"])
+    assert facts["spent"]["person"] == "patient"
+    assert facts["rows"] == 60
+    assert b"patient" not in state(app).made.files["synthetic.csv"]
+    finish(press(go(app, "diagnostics"), "Compare"))
+    assert state(app).findings
+
+    go(app, "plan")
+    next(s for s in app.selectbox if s.label.startswith("Person")).select("").run()
+    assert state(app).project.plan.person is None
+    assert "no person column enforces it" in words(app)
+
+
+def test_people_are_kept_back_whole(app: AppTest) -> None:
+    upload(app, visits())
+    press(app, "Guess")
+    press(app, "Tick all")
+    press(app, "Confirm the")
+    session = state(app)
+    session.change_person("patient")
+    session.change_plan(rows=100, rows_per_person=2)
+    go(app, "release")
+    next(s for s in app.selectbox if s.label.startswith("Paid from")).set_value("Not recorded in a ledger").run()
+    app.select_slider[0].set_value(30).run()
+    assert not app.exception
+    finish(press(app, "Spend"))
+    made = state(app).made
+    assert not set(made.real.person) & set(made.holdout.person)
+    assert made.release.rows == 70
+
+
+def test_private_figures_stand_apart_from_those_that_are_not(app: AppTest) -> None:
+    go(sample(app, "readmission"), "plan")
+    assert not any("Private figures" in s.value for s in app.subheader)
+    next(t for t in app.toggle if t.label.startswith("Private figures")).set_value(True).run()
+    assert not app.exception
+    assert state(app).project.plan.looking == 0.1
+    assert any("Private figures" in s.value for s in app.subheader)
+    assert "adds nothing to the bill" in words(app)
+
+    finish(press(go(app, "release"), "Spend"))
+    assert "adds nothing" in words(app)
+    section = json.loads(state(app).made.files["release.json"])["looking"]
+    assert section["rows"] == 800
+    assert b"private figures" in state(app).made.files["report.html"]
+
+    go(app, "diagnostics")
+    shown = words(app)
+    assert "may leave the building" in shown
+    assert shown.index("may leave the building") < shown.index("for the curator's eyes only")
+    accuracy = next(f for f in section["figures"] if f["figure"] == "accuracy")
+    assert f"{accuracy['low']:.3f} to {accuracy['high']:.3f}" in shown
+    assert "not shown" in shown, "what the tenth cannot carry is said"

@@ -1,0 +1,199 @@
+"""Intervals at 95 % for figures worked out from noisy counts: the noise and the sampling of rows together.
+
+Counts h = c + e: c the exact counts of n rows drawn from a population, e independent noise of known scale σ, zero mean.
+With k rows a person, sampling variances are taken k times as large. All of it is post-processing of what was released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Z = 1.959963984540054
+"""Two-sided 95 % of a normal distribution."""
+TAIL = 0.025
+DRAWS = 400
+STEPS = 61
+FILLED, FILLED_SIGMAS = 5.0, 3.0
+"""A stratum is filled where independence would put at least so many rows, and so many σ, into each of its cells."""
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """``low`` ≤ ``value`` ≤ ``high``; ``method`` says how the interval was made."""
+
+    value: float
+    low: float
+    high: float
+    method: str
+
+
+def share_interval(counts: FloatArray, sigma: float, n: float, spread: float, k: int) -> Interval | str:
+    """The share of the second of two cells. ``spread`` is the standard error of ``n``.
+
+    With n known, ½ + (h₁ − h₀)/2n has noise σ/(√2·n), less than h₁/n has. The interval is Wilson's for a share p with
+    variance p(1 − p)k/n, widened by that noise s: all p with (p − v)² ≤ z²(p(1 − p)k/n + s²), the roots of
+    p²(1 + a) − p(2v + a) + v² − z²s² = 0 with a = z²k/n.
+    """
+    if n < 1:
+        return "there are too few held-out rows to tell"
+    lean = float(counts[1] - counts[0]) / (2 * n)
+    value = min(max(0.5 + lean, 0.0), 1.0)
+    noise = (sigma / (math.sqrt(2) * n)) ** 2 + (lean * spread / n) ** 2
+    a = Z**2 * k / n
+    middle = 2 * value + a
+    root = math.sqrt(max(middle**2 - 4 * (1 + a) * (value**2 - Z**2 * noise), 0.0))
+    low, high = ((middle - root) / (2 + 2 * a), (middle + root) / (2 + 2 * a))
+    method = "Wilson interval for a share, widened by the variance of the noise"
+    return Interval(value, max(low, 0.0), min(high, 1.0), method)
+
+
+def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: float) -> Interval | str:
+    """Area under the ROC curve from noisy counts of (is it?, bin of the score), macro over several such tables.
+
+    The exact area of n₀ and n₁ rows, A = Σ_b h₁(b)[h₀(below b) + ½h₀(b)]/(n₀n₁), moves by up to 1 when one row does,
+    so it is never released with noise of its own; from noisy cells it is a ratio whose numerator is unbiased, since the
+    noise of different cells is independent. Interval: delta method; with g the gradient of A, variance Σ(σ² + k·c)g²
+    (Σ c·g² is DeLong's variance of a binned score), and σ⁴B²/2(n₀n₁)² for the product of two noises. The sampling
+    errors of several tables are taken to be one and the same, their noises to be independent. A table in which the rows
+    of either truth are less than ``least``·σ√B is left out.
+    """
+    areas, noises, samplings = [], [], []
+    for h, sigma in tables:
+        below, above = h[0].sum(), h[1].sum()
+        if min(below, above) < least * sigma * math.sqrt(h.shape[1]):
+            continue
+        rank = np.cumsum(h[0]) - h[0] / 2
+        passed = above - np.cumsum(h[1]) + h[1] / 2
+        area = float(h[1] @ rank / (below * above))
+        slope = np.stack([(passed / above - area) / below, (rank / below - area) / above])
+        second = sigma**4 * h.shape[1] ** 2 / 2 / (below * above) ** 2
+        areas.append(area)
+        noises.append(sigma**2 * float((slope**2).sum()) + second)
+        samplings.append(math.sqrt(k * float((np.maximum(h, 0) * slope**2).sum())))
+    if not areas:
+        return "the held-out rows of the target's values are too few beside the noise"
+    half = Z * math.sqrt(sum(noises) / len(areas) ** 2 + float(np.mean(samplings)) ** 2)
+    value = min(max(float(np.mean(areas)), 0.0), 1.0)
+    over = "" if len(tables) == 1 else f", mean over {len(areas)} of {len(tables)} values of the target"
+    method = f"delta method (DeLong) with the variance of the noise; scores in {tables[0][0].shape[1]} bins{over}"
+    return Interval(value, max(value - half, 0.0), min(value + half, 1.0), method)
+
+
+def distance_interval(
+    counts: Sequence[FloatArray] | None, shares: Sequence[FloatArray], sampling: FloatArray,
+    sigmas: Sequence[float], n: float, spread: float, rng: np.random.Generator,
+) -> Interval | str:  # fmt: skip
+    """Mean total variation between columns' noisy counts and the public ``shares`` q.
+
+    ``sampling`` holds errors of shares in simulated samples, draws × all cells; ``spread`` is the standard error of
+    ``n``; ``counts`` None shows what is to be expected where the shares are right.
+
+    A total variation of noisy shares is too large by chance, by as much as the errors' own ‖e‖. With M̂ what the noisy
+    shares show and T the truth: T ≥ M̂ − ‖e‖ (triangle inequality), so the lower end is M̂ less the 97.5 % point of ‖e‖.
+    For the upper end, of all deviations with mean total variation T the one spread over all cells in proportion to
+    their errors' standard deviation shows least; it is the largest T under which so small an M̂ comes in more than
+    2.5 % of simulated samples. The value is the T under which M̂ would be the median, which is rather too large than
+    too small. So the interval is conservative. An M̂ smaller than errors alone mostly show is luck, and promises
+    nothing: the upper end is never below that of a table whose shares are right and whose errors are the usual ones.
+    """
+    if n < 1:
+        return "there are too few held-out rows to tell"
+    q = np.concatenate(list(shares))
+    columns = len(shares)
+    scale = np.concatenate([np.full(len(p), s / n) for p, s in zip(shares, sigmas, strict=True)])
+    errors = sampling + scale * rng.standard_normal(sampling.shape)
+    errors += (spread / n) * rng.standard_normal((len(errors), 1)) * q
+    alone = np.abs(errors).sum(axis=1) / 2 / columns
+    shown = float(np.median(alone))
+    if counts is not None:
+        shown = float(np.abs(np.concatenate(list(counts)) / n - q).sum()) / 2 / columns
+    low = max(shown - float(np.quantile(alone, 1 - TAIL)), 0.0)
+    sd = errors.std(axis=0)
+    lean = sd / max(float(sd.sum()) / 2 / columns, 1e-300)
+    sign = rng.choice([-1.0, 1.0], errors.shape)
+    grid = np.linspace(0.0, 2 * max(shown, float(np.median(alone))), STEPS)
+    usual = max(shown, float(np.median(alone)))
+    drawn = np.array([np.abs(t * lean * sign + errors).sum(axis=1) / 2 / columns for t in grid])
+    value = min(_where(grid, (drawn > shown).mean(axis=1), 0.5), 1.0)
+    high = min(_where(grid, (drawn > usual).mean(axis=1), 1 - TAIL), 1.0)
+    method = "simulation of noise and sampling; the error is at most the high end however it is spread over the cells"
+    return Interval(max(value, low), low, max(high, low), method)
+
+
+def information_interval(
+    counts: FloatArray, sigma: float, axes: Sequence[Sequence[int]], k: int, rng: np.random.Generator
+) -> Interval | str:
+    """Conditional mutual information I(left; right | given) in nats of noisy ``counts``; ``axes`` of the three sides.
+
+    The plug-in estimate is too large by chance. So the test is turned round: between the independent table that fits
+    the noisy counts best and the noisy counts themselves (and beyond) lies a line of populations; the interval holds
+    the information of those under which the plug-in estimate that was seen lies between the 2.5 % and the 97.5 % point
+    of simulated ones, and the value is that of the population of which it is the median. Strata (values of the given
+    columns) in which independence would put fewer than ``FILLED`` rows, or FILLED_SIGMAS·σ, into a cell are left out:
+    there noise would pass for dependence. If more than a fifth of the rows are in such strata, there is no figure. An
+    estimate smaller than independence mostly shows is luck: the upper end is never below the usual one there.
+    """
+    h = np.transpose(counts, [a for side in axes for a in side])
+    h = h.reshape([math.prod(counts.shape[a] for a in side) for side in axes])
+    total = np.maximum(h.sum(axis=(0, 1)), 1e-9)
+    least = np.maximum(h.sum(axis=1).min(axis=0), 0) * np.maximum(h.sum(axis=0).min(axis=0), 0) / total
+    kept = least >= max(FILLED, FILLED_SIGMAS * sigma)
+    if total[kept].sum() < 0.8 * total.sum():
+        return "in too many strata the held-out rows are too few beside the noise"
+    h = np.maximum(h[:, :, kept], 0.0)
+    n, sizes = float(h.sum()), h.shape
+    seen = float(information(h)[()])
+    p = (h + 1e-9) / (h + 1e-9).sum()
+    xz, yz = p.sum(axis=1, keepdims=True), p.sum(axis=0, keepdims=True)
+    apart = xz * yz / p.sum(axis=(0, 1), keepdims=True)
+    normal, noise = rng.standard_normal((2, DRAWS, *sizes))
+
+    def simulated(shares: FloatArray) -> FloatArray:
+        return np.asarray(np.maximum(n * shares + np.sqrt(k * n * shares) * normal + sigma * noise, 0.0))
+
+    none = simulated(apart)
+    alone = information(none)
+    usual = max(seen, float(np.median(alone)))
+    if seen < usual:  # the line then leads to a usual table of no dependence
+        p = none[np.argsort(alone)[DRAWS // 2]]
+        p = p / p.sum()
+    grid = np.linspace(0.0, 2.0, STEPS)
+    truth, drawn = np.empty(STEPS), np.empty((STEPS, DRAWS))
+    for i, t in enumerate(grid):
+        line = np.maximum((1 - t) * apart + t * p, 1e-12)
+        line /= line.sum()
+        truth[i] = float(information(line)[()])
+        drawn[i] = information(simulated(line))
+    truth[0] = 0.0  # the independent table, but for rounding
+    truth = np.maximum.accumulate(truth)
+    low, value = (_where(truth, (drawn >= seen).mean(axis=1), level) for level in (TAIL, 0.5))
+    high = _where(truth, (drawn >= usual).mean(axis=1), 1 - TAIL)
+    over = "" if kept.all() else f", over the {kept.sum()} of {len(kept)} strata that have enough rows"
+    return Interval(value, low, high, f"test inversion by simulation of noise and sampling{over}")
+
+
+def information(tables: FloatArray) -> FloatArray:
+    """Plug-in I(x; y | z) in nats of tables of counts (… × x × y × z), each at least 0."""
+
+    def entropy(t: FloatArray, axes: tuple[int, ...]) -> FloatArray:
+        t = t.sum(axis=axes, keepdims=True) if axes else t
+        return np.asarray(-(t * np.log(np.maximum(t, 1e-300))).sum(axis=(-3, -2, -1)))
+
+    p = tables / np.maximum(tables.sum(axis=(-3, -2, -1), keepdims=True), 1e-300)
+    apart = entropy(p, (-2,)) + entropy(p, (-3,)) - entropy(p, ()) - entropy(p, (-3, -2))
+    return np.asarray(np.maximum(apart, 0.0))
+
+
+def _where(values: FloatArray, chance: FloatArray, level: float) -> float:
+    """The value, of a rising row of them, at which ``chance`` reaches ``level``; an end where it does not."""
+    chance = np.maximum.accumulate(chance)
+    if chance[0] >= level:
+        return float(values[0])
+    return float(np.interp(level, chance, values))
