@@ -63,6 +63,8 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
         page.wait_for_timeout(1500)
         harmless(page)
     person.visit("Release")
+    page.get_by_role("combobox", name="Paid from the budget of").click()
+    page.get_by_role("option", name="Not recorded in a ledger").click()
     person.press("Spend ε = 1 and release")
     person.sees(": 90 synthetic rows")
     harmless(page)

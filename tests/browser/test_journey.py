@@ -22,7 +22,7 @@ def test_from_sample_to_diagnostics_in_six_clicks(person) -> None:
     person.visit("Structure")
     person.paints(".canvas")
     person.visit("Release")
-    person.paints(".picture")
+    person.page.locator(".js-plotly-plot").first.wait_for()
     person.sees(": 8,000 synthetic rows")
     assert person.page.get_by_text("Release 2").count() == 0, "visits never spend again"
     person.visit("Diagnostics")
