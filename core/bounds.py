@@ -82,17 +82,19 @@ def promise(
 ) -> Promise:
     """The bounds for marginals counted on a table of ``rows`` rows; a marginal counted twice is taken at its best.
 
-    The star around ``target`` (its pairs) is the tree of the tree's bound, and its columns are S.
+    They are bounds on the noisy counts, each projected onto the simplex, not on the model that is fitted to all of them
+    together. The star around ``target`` (its pairs) is the tree of the tree's bound, and its columns are S: it bounds
+    what those pairs alone would give. Under add-remove ``rows`` is a noisy total, whose own error is left out.
     """
     best: dict[Clique, Counted] = {}
     for item in counted:
         if item.clique not in best or item.sigma < best[item.clique].sigma:
             best[item.clique] = item
-    each = beta / max(1, len(best))
+    each = beta / 2 / max(1, len(best))  # half of β for the counts, half for the synthetic rows
     marginals = tuple(marginal_bound(item, rows, each) for item in best.values())
     star = [m.tv for m in marginals if target in m.clique and len(m.clique) == 2]
     tree = tree_bound(len(star), max(star)) if star else None
-    risk = excess_risk(tree, len(star), synthetic_rows, loss, norm, beta) if tree is not None else None
+    risk = excess_risk(tree, len(star), synthetic_rows, loss, norm, beta / 2) if tree is not None else None
     return Promise(marginals, tree, risk, {"loss": loss, "norm": norm, "rows": synthetic_rows, "beta": beta})
 
 

@@ -47,7 +47,7 @@ def render(facts: Mapping[str, Any]) -> str:
         f'<p class="soft">{facts["rows"]:,} synthetic rows, {len(project["schema"])} columns. '
         f"{escape(_METHOD.get(facts['method'], facts['method']))}.</p>",
         "<h2>What is promised</h2>",
-        _promise(spent),
+        _promise({**spent, **facts["asked"], "counted": spent["rho"]}),
         _ledger(facts.get("ledger")),
         _bullets(facts["promises"]),
         "<h2>Where the budget went</h2>",
@@ -81,6 +81,7 @@ def render(facts: Mapping[str, Any]) -> str:
 
 
 def _promise(spent: Mapping[str, Any]) -> str:
+    """What was asked is what is promised: how much of it was spent may itself hang on noisy answers."""
     k = spent["rows_per_person"]
     rows = "one row" if k == 1 else f"up to {k} rows"
     change = "changing in place" if spent["neighbors"] == "replace-one" else "coming or going"
@@ -91,7 +92,7 @@ def _promise(spent: Mapping[str, Any]) -> str:
     return (
         f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
         f"δ = {round_up(spent['delta'])}, for {rows} {change} (<em>{escape(spent['neighbors'])}</em>). "
-        f"It spent ρ = {round_up(spent['rho'])} of zero-concentrated differential privacy. "
+        f"It spent ρ = {round_up(spent['counted'])} of zero-concentrated differential privacy. "
         f"Whoever would guess right half of the time whether a person's data are one thing or another "
         f"now guesses right at most {round_up(100 * right)} % of the time.</p>"
     )
@@ -254,15 +255,16 @@ def _bounds(facts: Mapping[str, Any]) -> str:
     ]
     inputs = bounds["inputs"]
     out = "<h2>How far off the counts may be</h2>" + _table(
-        "Share of rows in the wrong cell (total variation distance): as expected, which is what to plan by, and a "
-        f"bound (PRISM's Proposition A.1) that all keep together in {100 * (1 - inputs['beta']):.0f} of 100 releases",
+        "Noisy counts before the fit: share of rows in the wrong cell (total variation distance), as expected, which "
+        "is what to plan by, and a bound (PRISM's Proposition A.1) that all of them keep together in "
+        f"{100 * (1 - inputs['beta']):.0f} of 100 releases",
         ["columns", "cells#", "expected#", "bound#"], rows,
     )  # fmt: skip
     if bounds["tree"] is not None:
         out += (
-            f"<p>Bound for the target and all columns counted with it, together: {_within(bounds['tree'])} of rows in "
-            "the wrong cell, if these columns depend on each other through the target alone. Bound for the excess risk "
-            f"of a model trained on this table (Theorem 6.2, for a loss of at most {inputs['loss']:g} and linear "
+            f"<p>Bound for a table made from the pairs with the target alone: {_within(bounds['tree'])} of rows in the "
+            "wrong cell, if these columns depend on each other through the target only. Bound for the excess risk "
+            f"of a model trained on that table (Theorem 6.2, for a loss of at most {inputs['loss']:g} and linear "
             f"predictors of norm at most {inputs['norm']:g}): {_within(bounds['excess_risk'], percent=False)}.</p>"
         )
     return out

@@ -8,6 +8,9 @@ from core.errors import ProjectError
 from core.graph.separations import Separation
 from core.project import Plan, Project
 
+LARGEST_BASIC = 4.0
+"""The largest ε of PRISM's experiments; the classical calibration is proved up to 1 a measurement."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -70,6 +73,12 @@ def _check_method(plan: Plan) -> None:
         raise ProjectError(
             f"the method {plan.method} always carries the fence: set fair to true, or choose mst, which has none",
             key="fair",
+        )
+    if plan.accounting == "basic" and plan.epsilon > LARGEST_BASIC:
+        raise ProjectError(
+            f"basic accounting calibrates noise for a small ε, at most {LARGEST_BASIC:g} here: "
+            "choose the accounting zcdp, or a smaller ε",
+            key="accounting",
         )
     if plan.neighbors == "add-remove" and plan.delta is None:
         raise ProjectError(

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from core.errors import BudgetError, SizeError
 from core.privacy.budget import Budget, Unit
-from core.privacy.gradient import UNITS, Weights, gradient_sensitivity
+from core.privacy.gradient import LARGEST_WEIGHT, UNITS, Weights, gradient_sensitivity
 from core.privacy.measurement import Choice, Clique, GradientMeasurement, Measurement, Merged, ScoreMeasurement, fold
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 
@@ -341,6 +341,8 @@ def _columns(target: str, columns: Sequence[str], weights: Weights, sizes: Mappi
     for name in (*wanted, target):
         if weights[name].shape != (1 if name == target else sizes[name], others):
             raise ValueError(f"the weights of {name!r} do not fit its categories")
+        if not np.all(np.abs(weights[name]) <= LARGEST_WEIGHT):  # also where one is not a number
+            raise ValueError(f"the weights of {name!r} must be numbers of at most {LARGEST_WEIGHT:g}")
     return wanted
 
 

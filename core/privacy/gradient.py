@@ -14,6 +14,9 @@ from core.privacy.budget import Unit
 UNITS = 2**20
 """Units per row: a residual of 1."""
 
+LARGEST_WEIGHT = 1e12
+"""Weights beyond this are refused: their sums could leave the numbers, and a residual would no longer be one."""
+
 Weights = Mapping[str, NDArray[np.float64]]
 """Of a multinomial logistic model, class 0 being the reference: one row per category, one column per other class; the
 target's own entry is the intercept, of one row."""
@@ -47,8 +50,9 @@ def residual_sums(
 def gradient_sensitivity(unit: Unit, columns: int, classes: int) -> int:
     """L2 sensitivity in units, rounded up: k·r·√d under add-remove and 2k·r·√d under replace-one, r = 1 or √2.
 
-    Proof. The weights are public (made from earlier noisy answers) and the same for both of two neighbouring tables. A
-    row adds its residual vector once for each of the d columns, at the category it has there, so it contributes a
+    Proof. The weights are public (made from earlier noisy answers), the same for both of two neighbouring tables, and
+    numbers of at most `LARGEST_WEIGHT`, so that every p is a number from 0 to 1. A row adds its residual vector once
+    for each of the d columns, at the category it has there, so it contributes a
     vector of norm √d times the residual's. With y = c > 0 the residual has one entry 1 − p_c and the others −p, whose
     squares sum to at most (1 − p_c)² + (Σ p)² ≤ 2, and at most 1 where there is one class beside the reference; with
     y = 0 it is −p, at most 1. Rounding towards 0 makes no entry larger. k rows that come or go move the sum by at most

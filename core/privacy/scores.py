@@ -20,7 +20,8 @@ from core.privacy.measurement import Clique
 FIXED_POINT = 1024
 """Units per row where a score is not a fraction with a public denominator."""
 LARGEST = 2.0**36
-"""Expected counts are clipped here, so that sums of a billion cells stay far inside 64 bits."""
+"""Expected counts are clipped here, far above any table's rows; sums stay inside 64 bits as long as they are expected
+of fewer than 2^53 rows in all."""
 
 
 class Score(Protocol):
@@ -89,7 +90,10 @@ class EdgeScore:
 
     def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:  # noqa: ARG002
         """‖1024·c − round(1024·E)‖₁ − round(1024·penalty), a whole number."""
-        expected = np.rint(FIXED_POINT * np.clip(self._expected(clique), 0, LARGEST)).astype(np.int64)
+        table = self._expected(clique)
+        if table.shape != counts.shape or not np.isfinite(table).all():
+            raise ValueError(f"what is expected of {clique} must be one number for each of its cells")
+        expected = np.rint(FIXED_POINT * np.clip(table, 0, LARGEST)).astype(np.int64)
         return int(np.abs(FIXED_POINT * counts - expected).sum()) - round(FIXED_POINT * self._per_cell * counts.size)
 
 

@@ -119,8 +119,8 @@ def _three_way(
     target: str,
 ) -> tuple[list[Clique], list[float], float]:
     """At most ``most`` tables (X, X', Y), their weights (association given Y, scaled to mean 1), what is unspent."""
-    if not choice:
-        return [], [], 0.0
+    if not choice or len(features) < 2:
+        return [], [], choice
     cells = useful_cells(curator, purse, share / (len(features) + most))
     triples, unspent = choose_triples(
         curator, purse, 0.8 * choice, frame.separations, target, features, most, cells, "pair choice"
@@ -151,7 +151,7 @@ def _background(
     targets = project.plan.weights
     others = [name for name in sizes if name not in targets and sizes[name] > 1]
     star = list(dict.fromkeys(m.clique for m in task if len(m.clique) == 2))
-    inner = [tuple(name for name in m.clique if name != target) for m in task if len(m.clique) > 2]
+    inner = [tuple(name for name in m.clique if name in others) for m in task if len(m.clique) > 2]
     joined, known = _spanning(inner), [*star, *clique_edges(inner)]
     links = len(others) - 1 - len(joined)
     if links < 1:

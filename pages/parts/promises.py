@@ -29,11 +29,11 @@ def show(seen: Preview, plan: Plan) -> None:
             help="Of a linear model on one-hot columns; a regularised fit keeps it small.",
         )  # fmt: skip
         tree = seen.promise.tree
-        risk = excess_risk(tree, seen.features, inputs["rows"], loss, norm, inputs["beta"])
+        risk = excess_risk(tree, seen.features, inputs["rows"], loss, norm, inputs["beta"] / 2)
         st.markdown(
             f"- {words.name(plan.target or '')} and the {seen.features} columns counted with it, all together: "
-            f"{_bound(tree)} of the rows in the wrong cell, where these columns depend on each other through the "
-            "target alone ((2|T| − 1) times the largest bound of a pair).\n"
+            f"{_bound(tree)} of the rows in the wrong cell, for a table made from these pairs alone whose columns "
+            "depend on each other through the target only ((2|T| − 1) times the largest bound of a pair).\n"
             f"- A model trained on {inputs['rows']:,.0f} synthetic rows: its risk is above the best possible by at "
             f"most **{'a vacuous bound' if risk > loss else f'{risk:.3f}'}** (PRISM, Theorem 6.2)."
         )

@@ -110,6 +110,9 @@ def test_bad_weights_and_overspending_are_refused_before_anything_is_read():
     good = {"x0": np.zeros((2, 1)), "y": np.zeros((1, 1))}
     with pytest.raises(ValueError, match="do not fit"):
         c.measure_gradient("y", ["x0"], {**good, "x0": np.zeros((3, 1))}, 0.01)
+    for bad in (np.inf, np.nan, 1e308):
+        with pytest.raises(ValueError, match="must be numbers"):
+            c.measure_gradient("y", ["x0"], {**good, "x0": np.full((2, 1), bad)}, 0.01)
     with pytest.raises(ValueError, match="target"):
         c.measure_gradient("y", ["y"], good, 0.01)
     with pytest.raises(Exception, match="left"):

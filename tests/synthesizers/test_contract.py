@@ -255,6 +255,13 @@ def test_prism_never_leaves_its_frame(roles, regime, target, more, epsilon, thre
     assert made.spending.rho <= made.budget.rho
 
 
+def test_a_constant_cause_costs_nothing_and_three_way_without_features_is_no_error():
+    causes = Dag((("a", "y"), ("k", "y"), ("s", "y")))
+    for dag, plan in ((causes, {}), (Dag((("s", "a"),)), {"three_way": 2})):
+        seen = preview(project(dag, method="prism", regime="causal", **plan), 100_000)
+        assert seen.spent <= seen.budget.rho
+
+
 def test_several_targets_divide_the_task_by_weight():
     plans = [project(method="prism", targets={"x": weight}, epsilon=2.0) for weight in (1.0, 4.0)]
     even, more = (release(plan, table()).spending.measurements for plan in plans)
