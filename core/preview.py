@@ -18,7 +18,7 @@ from core.graph.advice import advice
 from core.graph.frame import Frame, frame_of
 from core.inference import Size, check_size
 from core.privacy.allocation import MOST_BY_HAND, label
-from core.privacy.budget import Budget, Unit, guess_right
+from core.privacy.budget import Budget, Unit, epsilon_of, guess_right
 from core.privacy.curator import Rehearsal, Spending
 from core.privacy.measurement import Clique, Measurement
 from core.privacy.people import held_rows, public_total
@@ -80,13 +80,18 @@ class Preview:
             out[line.pool] = out.get(line.pool, 0.0) + line.rho
         return out
 
+    @property
+    def alone(self) -> dict[str, float]:
+        """ε of each pool if nothing else were spent, at the plan's δ. They do not add up to ε; ρ does."""
+        return {pool: epsilon_of(rho, self.budget.delta) for pool, rho in self.pools.items()}
+
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the command line."""
         b = self.budget
         return {
             "epsilon": b.epsilon, "delta": b.delta, "rho": b.rho, "spent": self.spent,
             "guess_right": guess_right(b.epsilon, b.delta),
-            "pools": self.pools,
+            "pools": self.pools, "pools_alone": self.alone,
             "lines": [vars(line) for line in self.lines],
             "looking": [vars(line) for line in self.looking],
             "looking_expected": [f.to_json() for f in self.expected],

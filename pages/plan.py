@@ -93,7 +93,11 @@ if plan.fenced and project.roles.inadmissible:
 
 st.subheader("The budget", anchor=False)
 charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of the budget by pool")
-st.caption("Each segment is one thing that will be paid for; point at it to see which.")
+alone = ", ".join(f"{plain(pool)} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
+st.caption(
+    "Each segment is one thing that will be paid for; point at it to see which. Shares are of ρ, which adds up; ε does "
+    f"not. By itself each pool would cost, in ε: {alone}."
+)
 rows = grouped(seen.lines)
 with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=True):
     st.dataframe(
