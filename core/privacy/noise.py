@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,14 @@ def _opendp() -> Any:
     enable_features("contrib")
     integers = vector_domain(atom_domain(T="i64"))
     return SimpleNamespace(
-        gaussian=lambda scale: make_gaussian(integers, l2_distance(T="f64"), scale=scale),
-        noisy_max=lambda scale: make_noisy_max(
-            integers, linf_distance(T="i64"), zero_concentrated_divergence(), scale=scale
+        gaussian=lru_cache(lambda scale: make_gaussian(integers, l2_distance(T="f64"), scale=scale)),
+        noisy_max=lru_cache(
+            lambda scale: make_noisy_max(integers, linf_distance(T="i64"), zero_concentrated_divergence(), scale=scale)
         ),
     )
 
 
+@lru_cache
 def gaussian_scale(sensitivity: float, rho: float) -> float:
     """σ in rows of a discrete Gaussian with L2 ``sensitivity`` that costs at most ``rho`` in zCDP: Δ/√(2ρ).
 
@@ -53,6 +54,7 @@ def add_gaussian(counts: NDArray[np.int64], sigma: float) -> NDArray[np.float64]
     return np.asarray(noisy, dtype=np.float64).reshape(counts.shape)
 
 
+@lru_cache
 def gumbel_scale(sensitivity: int, rho: float) -> float:
     """Scale of the exponential mechanism (noisy max, not monotonic) of cost ``rho``: Δ/√(2ρ).
 

@@ -1,7 +1,8 @@
 """The audit's statistics, and a short audit: what is sound passes, what is broken is caught.
 
-An audit refutes what is sound at most once in a thousand runs (ALPHA); `python -m benchmarks.audit` is the long
-version.
+An audit refutes what is sound at most once in ten million runs (ALPHA), and a copy with half the noise is missed as
+rarely: with 3,600 runs on each table its expected bound is seven and more standard deviations above the claim. The
+other broken copies give each table an answer of its own, always. `python -m benchmarks.audit` is the long version.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from benchmarks.distinguish import audit as judge
 from benchmarks.distinguish import clopper_pearson, rho_at_least
 from core.privacy.budget import delta_of
 
-ALPHA = 1e-3
+ALPHA = 1e-7
 
 
 def test_clopper_pearson_is_the_exact_test_inverted():
@@ -41,7 +42,7 @@ def test_a_gaussian_that_keeps_its_promise_passes_and_half_of_it_does_not(rho):
     first, second = rng.normal(shift, 1, runs), rng.normal(0, 1, runs)
     honest = judge(first, second, rho, ALPHA)
     assert not honest.refuted
-    assert rho / 6 < honest.rho_low < rho, "a bound that says nothing would pass everything"
+    assert rho / 10 < honest.rho_low < rho, "a bound that says nothing would pass everything"
     broken = judge(first + shift, second, rho, ALPHA)
     assert broken.refuted
     assert broken.rho_low > rho
@@ -73,7 +74,7 @@ def of(cases, name, relation, way=""):
 @pytest.mark.parametrize("name", ["measure", "choose by EdgeScore"])
 def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, relation):
     assert not audit.judge(of(audit.mechanisms(False), name, relation), 100, ALPHA).refuted
-    assert audit.judge(of(audit.mechanisms(True), name, relation, "half the noise"), 250, ALPHA).refuted
+    assert audit.judge(of(audit.mechanisms(True), name, relation, "half the noise"), 1200, ALPHA).refuted
 
 
 @pytest.mark.parametrize(
@@ -87,4 +88,4 @@ def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, rel
     ],
 )
 def test_broken_copies_are_caught(name, way):
-    assert audit.judge(of(audit.mechanisms(True), name, "replace-one", way), 100, ALPHA).refuted
+    assert audit.judge(of(audit.mechanisms(True), name, "replace-one", way), 300, ALPHA).refuted
