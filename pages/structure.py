@@ -18,7 +18,7 @@ dag, found = implying.now(state)
 board.show(state, found)
 structure_fields.view(state)
 
-left, right = st.columns([3, 2], gap="medium")
+left, right = shell.beside((3, 2), "structure")
 with left:
     picked, causes, roles, two = st.tabs(
         ["Selected", "Causes", "Roles", "Two columns"], key=f"structure-{state.opened}"

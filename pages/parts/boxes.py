@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,8 @@ COLORS = {
 HIGH = 78
 GAP = 34.0
 """Between two boxes of the drawing board, in its pixels."""
+TRIES = 1500
+"""How long a better place for the boxes is looked for."""
 Places = dict[str, tuple[float, float]]
 
 
@@ -112,7 +113,8 @@ def arranged(
             lines.append([slot for slot in line if isinstance(slot, str)])
             y += 1.55 * HIGH
         y += 0.15 * HIGH
-    out = _shifted(out, lines, edges, {n: width(n, roles, target) for n in out})
+    boxed = [[slot for slot in layer if isinstance(slot, str)] for layer in layers]
+    out = _shifted(out, lines, boxed, edges, {n: width(n, roles, target) for n in out}, most)
     alone = [c for c in columns if c not in linked]
     if not edges:  # an empty canvas: a block, whose lines leave room for arrows
         most = min(most, max(560.0, 1.5 * math.sqrt(HIGH * sum(width(n, roles, target) + GAP for n in alone))))
@@ -123,8 +125,18 @@ def arranged(
     return out
 
 
-def _shifted(places: Places, lines: list[list[str]], edges: list[tuple[str, str]], wide: dict[str, float]) -> Places:
-    """Each line of boxes, and then each box, moved sideways to where the fewest arrows pass behind a box."""
+def _shifted(
+    places: Places,
+    lines: list[list[str]],
+    layers: list[list[str]],
+    edges: list[tuple[str, str]],
+    wide: dict[str, float],
+    most: float,
+) -> Places:
+    """Lines and boxes moved sideways, and boxes of a layer swapped, until few arrows pass behind a box.
+
+    Simulated annealing: a move that hides more is taken now and then, less and less.
+    """
     names = list(places)
     if not edges or len(edges) > 250:
         return places
@@ -143,23 +155,40 @@ def _shifted(places: Places, lines: list[list[str]], edges: list[tuple[str, str]
         out[np.arange(len(ends))[:, None], ends] = False
         return out
 
-    def crowded(line: list[int]) -> bool:
-        order = sorted(line, key=lambda i: xy[i, 0])
-        return any(xy[j, 0] - xy[i, 0] < half[i, 0] + half[j, 0] + 4 for i, j in pairwise(order))
+    def fits() -> bool:
+        order = np.lexsort((xy[:, 0], xy[:, 1]))
+        one, other = order[:-1], order[1:]
+        free = (xy[one, 1] != xy[other, 1]) | (xy[other, 0] - xy[one, 0] >= half[one, 0] + half[other, 0] + 4)
+        return bool(free.all() and (np.abs(xy) + half)[:, 0].max() <= edge)
 
-    best = int(behind().sum())
     rows = [[at[n] for n in line] for line in lines]
-    for group, row in [(r, r) for r in rows] + [([i], r) for r in rows for i in r]:
-        if not best:
+    beside = {at[n]: [at[m] for m in layer] for layer in layers for n in layer}
+    hidden, edge = behind(), max((np.abs(xy) + half)[:, 0].max(), most / 2 - 20)
+    best, least = xy.copy(), int(hidden.sum())
+    rng = np.random.default_rng(0)  # the same drawing every time
+    tries = TRIES // max(1, len(edges) // 40)
+    for k in range(tries):
+        if not least:
             break
-        if len(group) == 1 and not behind()[:, group].any():
+        was = xy.copy()
+        if k % 4 == 0:
+            xy[rows[rng.integers(len(rows))], 0] += rng.normal(0, 90)
+        else:  # a box that hides an arrow, or one of that arrow's ends
+            arrow, box = rng.choice(np.argwhere(hidden))
+            one = rng.choice([box, *ends[arrow]])
+            if k % 4 == 1 and len(beside[one]) > 1:
+                other = rng.choice(beside[one])
+                xy[[one, other]] = xy[[other, one]]
+            else:
+                xy[one, 0] += rng.normal(0, 90)
+        now = behind()
+        if not fits() or now.sum() - hidden.sum() > rng.exponential(1 - k / tries) * 0.4:
+            xy = was
             continue
-        kept, was = 0.0, xy[group, 0].copy()
-        for step in (40, -40, 90, -90, 170, -170):
-            xy[group, 0] = was + step
-            if (now := int(behind().sum())) < best and not crowded(row):
-                best, kept = now, step
-        xy[group, 0] = was + kept
+        hidden = now
+        if now.sum() < least:
+            best, least = xy.copy(), int(now.sum())
+    xy = best
     return {n: (float(xy[i, 0]), float(xy[i, 1])) for n, i in at.items()}
 
 

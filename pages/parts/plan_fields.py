@@ -25,7 +25,7 @@ def show(state: Session) -> Spots:
     plan, columns = state.project.plan, list(state.project.schema.names)
     spots: Spots = {}
 
-    left, right = st.columns(2, gap="large")
+    left, right = shell.beside((1, 1), "plan")
     with left:
         st.selectbox(
             "Method",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from core.project import Project
 from pages.parts import doors, restore, session
@@ -18,6 +19,20 @@ PAGES = {
     "Diagnostics": "pages/diagnostics.py",
     "Ledger": "pages/ledger.py",
 }
+
+
+_STACK = """<style>
+@media (max-width: 1000px) {
+  [class*="st-key-stacking"] > div > [data-testid="stHorizontalBlock"] > [data-testid="stColumn"],
+  [class*="st-key-stacking"] > [data-testid="stHorizontalBlock"] > [data-testid="stColumn"] { min-width: 100%; }
+}
+</style>"""
+
+
+def beside(weights: tuple[int, int], key: str) -> list[DeltaGenerator]:
+    """Two columns that stand below one another where the window is narrow, sooner than Streamlit's own would."""
+    st.html(_STACK)
+    return st.container(key=f"stacking-{key}").columns(weights, gap="large")
 
 
 def start(title: str, lead: str) -> session.Session:
