@@ -351,7 +351,7 @@ def refuse_guessed(schema: Schema) -> None:
         listed = "; ".join(f"{c.name}: {', '.join(c.guessed)}" for c in schema.guessed[:5])
         raise SchemaError(
             f"the schema holds guesses read off the private data ({listed}); confirm or replace them on the Data page "
-            '(or delete "guessed" in the project file once you have checked that they are public)',
+            '(or rename "guessed" to "confirmed" in the project file once you have checked that they are public)',
             columns=[c.name for c in schema.guessed],
         )
 

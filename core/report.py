@@ -67,6 +67,7 @@ def render(facts: Mapping[str, Any]) -> str:
                 "No figure in this report was computed on the real table without being paid for.",
                 "A separation says what the table does not show. It does not say that a model trained on it "
                 "treats groups alike.",
+                *_confirmed(project["schema"]),
                 *facts.get("warnings", []),
             ]
         ),
@@ -78,6 +79,17 @@ def render(facts: Mapping[str, Any]) -> str:
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{_STYLE}</style></head>\n'
         f"<body>\n{body}\n</body></html>\n"
     )
+
+
+def _confirmed(schema: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the curator took responsibility for: read off the private table, and confirmed to be public."""
+    told = [f"“{c['name']}” ({', '.join(c['confirmed'])})" for c in schema if c.get("confirmed")]
+    if not told:
+        return []
+    return [
+        "Parts of the schema were read off the real table, and the curator has confirmed that they are public "
+        f"knowledge: {'; '.join(told)}."
+    ]
 
 
 def _promise(spent: Mapping[str, Any]) -> str:

@@ -22,7 +22,7 @@ MISSING = ""
 """How a missing cell is written, in a table that comes in and in one that goes out."""
 
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
-_KEYS = {"name", "kind", "categories", "groups", "edges", "integer", "missing", "unknown", "guessed"}
+_KEYS = {"name", "kind", "categories", "groups", "edges", "integer", "missing", "unknown", "guessed", "confirmed"}
 _GUESSABLE = {"kind", "categories", "edges", "integer", "missing"}
 
 
@@ -39,7 +39,8 @@ class Column:
     edges: bins are half-open ``[e0, e1)``, the last one closed; a number outside is clipped into the outermost
     bin. ``missing`` makes the empty cell a category, always the last code. ``unknown="missing"`` sends text that
     is not declared there instead of refusing it. ``groups`` pairs a category with texts of the table that count as
-    it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields nobody has confirmed yet.
+    it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields that were read off the
+    data and that nobody has confirmed yet, ``confirmed`` those that somebody has: the report tells them.
 
     Raises :class:`SchemaError` for a description that cannot be.
     """
@@ -52,6 +53,7 @@ class Column:
     missing: bool = False
     unknown: Literal["refuse", "missing"] = "refuse"
     guessed: tuple[str, ...] = ()
+    confirmed: tuple[str, ...] = ()
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def __post_init__(self) -> None:
@@ -67,8 +69,9 @@ class Column:
             raise self._error(f'unknown is {self.unknown!r}; the only other policy is "missing"')
         if self.unknown == "missing" and not self.missing:
             raise self._error('"unknown": "missing" needs "missing": true, so that there is a place for them')
-        if odd := set(self.guessed) - _GUESSABLE:
-            raise self._error(f"guessed names {sorted(odd)}, which are not fields that can be guessed")
+        for key, fields in (("guessed", self.guessed), ("confirmed", self.confirmed)):
+            if odd := set(fields) - _GUESSABLE:
+                raise self._error(f"{key} names {sorted(odd)}, which are not fields that can be guessed")
 
     def _error(self, text: str) -> SchemaError:
         return SchemaError(f"column {self.name!r}: {text}", column=self.name)
@@ -213,8 +216,9 @@ class Column:
                 out[key] = True
         if self.unknown != "refuse":
             out["unknown"] = self.unknown
-        if self.guessed:
-            out["guessed"] = list(self.guessed)
+        for key in ("guessed", "confirmed"):
+            if fields := getattr(self, key):
+                out[key] = list(fields)
         return out
 
     @classmethod
@@ -239,6 +243,7 @@ class Column:
             missing=data.get("missing", False),
             unknown=data.get("unknown", "refuse"),
             guessed=_texts(name, "guessed", data.get("guessed", [])),
+            confirmed=_texts(name, "confirmed", data.get("confirmed", [])),
             groups=_groups(name, data.get("groups", {})),
         )
 

@@ -134,6 +134,8 @@ if state.spent and (sums := releasing.total(state)) and len([s for s in state.sp
         f"{round_up(sums[1])} at δ = {round_up(sums[2])}."
     )
 if state.made is not None:
+    if state.too_late:
+        st.info("The cancel came too late: everything had been drawn and paid for, so here is the release.")
     handover.show(state, state.made)
 for old in reversed(state.earlier):
     with st.expander(f"Release {old.number} of {name(old.release.project.name)}: its files"):

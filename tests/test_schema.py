@@ -31,6 +31,7 @@ RNG = np.random.default_rng(0)
         ({"name": "a", "categories": ["x"], "unknown": "drop"}, "the only other policy"),
         ({"name": "a", "categories": ["x"], "integer": True}, "belongs to numeric"),
         ({"name": "a", "categories": ["x"], "guessed": ["soul"]}, "not fields that can be guessed"),
+        ({"name": "a", "categories": ["x"], "confirmed": ["soul"]}, "not fields that can be guessed"),
         ({"name": "a", "categories": ["x"], "groups": {"y": ["z"]}}, "must be one of the categories"),
         ({"name": "a", "categories": ["x", "z"], "groups": {"x": ["z"]}}, "in a group already"),
         ({"name": "a", "kind": "numeric"}, "two finite edges"),
@@ -106,7 +107,7 @@ def test_decoded_numbers_are_uniform_and_whole_where_declared():
 
 def test_json_round_trip():
     columns = (
-        Column('q, "ü"', "ordinal", ("A", "B"), missing=True, guessed=("categories",)),
+        Column('q, "ü"', "ordinal", ("A", "B"), missing=True, guessed=("categories",), confirmed=("kind",)),
         Column("n", "numeric", edges=(0, 0.5, 3), integer=False, missing=True, unknown="missing"),
         Column("g", "categorical", ("x", "Other"), groups=(("Other", ("u", "v")),)),
     )

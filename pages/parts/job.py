@@ -113,6 +113,11 @@ class Job:
         self._stop.set()
         self.message = "Cancelling …"
 
+    @property
+    def too_late(self) -> bool:
+        """Was it asked to stop when there was nothing left to stop?"""
+        return self.state == "done" and self._stop.is_set()
+
     def wait(self, seconds: float) -> None:
         """Wait for the end, for work that is likely to be quick (and for tests)."""
         self._thread.join(seconds)

@@ -61,9 +61,7 @@ def _make(
         report(0.95 * fraction, message)
         began.set()  # from here on something may have been drawn
 
-    made = release(project, table, told, account)
-    if account is None:
-        report(0.96, "Writing the files")
+    made = release(project, table, told, account)  # from here on it is kept, also if somebody cancels
     return Made(number, made, made.files, table, holdout)
 
 

@@ -99,9 +99,13 @@ class Draft:
     def confirm(self) -> None:
         """Confirm the guessed fields of the rows that are ticked."""
         for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
-            if row["checked"]:
+            if row["checked"] and i not in self.errors:
                 row["checked"], row["guess"] = False, ""
-                self.origin[i] = None if origin is None else replace(origin, guessed=())
+                if origin is not None:
+                    still = column_of(row, origin).guessed
+                    self.origin[i] = replace(
+                        origin, guessed=(), confirmed=tuple(dict.fromkeys((*origin.confirmed, *still)))
+                    )
         self.revision += 1
 
     def refresh(self) -> None:
@@ -146,9 +150,13 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         "missing" if row["unknown"] else "refuse",
         groups=groups,
     )
-    if origin is None or not origin.guessed:
+    if origin is None:
         return made
-    return replace(made, guessed=tuple(f for f in origin.guessed if getattr(made, f) == getattr(origin, f)))
+
+    def kept(fields: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(f for f in fields if getattr(made, f) == getattr(origin, f))
+
+    return replace(made, guessed=kept(origin.guessed), confirmed=kept(origin.confirmed))
 
 
 def join(categories: tuple[str, ...]) -> str:

@@ -89,6 +89,8 @@ class Session:
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
     job: Job | None = None
     trouble: dict[str, str] = field(default_factory=dict)
+    too_late: bool = False
+    """Was the last release cancelled when all was drawn and paid for?"""
     _encoded: tuple[tuple[Schema, str | None], TextTable, Table | EspalierError] | None = None
     _previewed: tuple[Project, int | None, Preview] | None = None
 
@@ -284,7 +286,7 @@ class Session:
         job = self.job
         if job is None or not job.finished:
             return
-        self.job = None
+        self.job, self.too_late = None, job.kind == "release" and job.too_late
         if job.state == "done":
             job.done(job.result)
         else:

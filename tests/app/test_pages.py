@@ -12,6 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.project import Project
+from pages.parts.job import QUEUE, Job
 from pages.parts.session import KEY, Session
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,6 +195,25 @@ def test_cancelling_counts_as_spent(app: AppTest, monkeypatch: pytest.MonkeyPatc
     assert "counts as spent" in words(app)
 
 
+def test_a_cancel_that_comes_too_late_loses_nothing_and_says_so(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    import core.release
+
+    real = core.release.release
+
+    def cancelled_at_the_end(*given: Any) -> Any:
+        made = real(*given)
+        running[0].cancel()
+        return made
+
+    running: list[Job] = []
+    monkeypatch.setattr(core.release, "release", cancelled_at_the_end)
+    monkeypatch.setattr(QUEUE, "join", lambda job, join=QUEUE.join: (running.append(job), join(job)))
+    released(app)
+    assert state(app).made is not None
+    assert [s.complete for s in state(app).spent] == [True]
+    assert "came too late" in words(app)
+
+
 def test_an_unexpected_error_shows_no_value_and_no_traceback(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     import core.release
 
@@ -231,6 +251,8 @@ def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> 
     made = state(app).made
     assert made is not None
     assert made.files["synthetic.csv"].decode().startswith('"Name of ward, old",年齢,out*come*')
+    report = made.files["report.html"].decode()
+    assert "the curator has confirmed that they are public knowledge: “Name of ward, old” (kind, " in report
 
 
 def test_typing_the_categories_oneself_confirms_them(app: AppTest) -> None:

@@ -56,6 +56,15 @@ def test_only_ticked_rows_are_confirmed() -> None:
     draft.rows[1]["checked"] = True
     draft.confirm()
     assert [c.guessed for c in draft.columns()] == [("kind", "categories"), ()]
+    assert [c.confirmed for c in draft.columns()] == [(), ("kind", "categories")]
+
+
+def test_what_was_typed_afterwards_is_no_confirmed_guess() -> None:
+    draft = Draft.of(Schema((Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories")),)))
+    draft.rows[0]["checked"] = True
+    draft.confirm()
+    draft.rows[0]["categories"] = "1; 2; 3"
+    assert draft.columns()[0].confirmed == ("kind",)
 
 
 @pytest.mark.parametrize(
