@@ -57,7 +57,8 @@ if state.findings:
     facts = state.findings[which]
     task, fair, cost, one, two = st.tabs(["Task", "Fairness", "What the fence cost", "Columns", "Pairs"])
     with task:
-        judging.task(facts["tstr"], which)
+        for learned in (facts["tstr"], *facts.get("tstr_further", [])):
+            judging.task(learned, which)
     with fair:
         fairness.show(facts["fairness"], facts.get("fairness_reason", ""))
     with cost:

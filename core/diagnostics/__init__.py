@@ -34,7 +34,8 @@ __all__ = [
 class Evaluation:
     """Everything :func:`evaluate` found. All of it was computed on real rows.
 
-    ``tested_on`` says which rows the classifiers were tested on: "holdout" or "the table itself".
+    ``tested_on`` says which rows the classifiers were tested on: "holdout" or "the table itself". ``utility`` and
+    ``fairness`` are about the first target, ``further`` about the plan's further ones.
     ``fairness`` is None where roles are missing; ``reasons`` then says so.
     """
 
@@ -42,6 +43,7 @@ class Evaluation:
     utility: Utility
     fidelity: Fidelity
     fairness: Fairness | None
+    further: tuple[Utility, ...] = ()
     reasons: dict[str, str] = field(default_factory=dict)
     looked_at_real_data: bool = field(default=True, init=False)
 
@@ -51,6 +53,7 @@ class Evaluation:
             "private": False,
             "tested_on": self.tested_on,
             "tstr": self.utility.to_json(),
+            **({"tstr_further": [one.to_json() for one in self.further]} if self.further else {}),
             "fidelity": self.fidelity.to_json(),
             "fairness": None if self.fairness is None else self.fairness.to_json(),
             **{f"{name}_reason": why for name, why in self.reasons.items()},
@@ -65,24 +68,30 @@ def evaluate(
     """Compare ``synthetic`` with ``real``, the table it was released from. Not private: looks at every real
     row.
 
-    Classifiers are tested on ``holdout`` where given, else on ``real`` itself; fidelity and conditional
-    mutual information always compare with ``real``. ``model`` is the released graphical model, for its
-    exact conditional mutual information. ``report(fraction, message)`` tells progress; raising from it
-    cancels. The same arguments always give the same figures. Raises :class:`TableError` for a table that
-    has no rows or another schema.
+    There are classifiers for every target of the plan, tested on ``holdout`` where given, else on ``real``
+    itself; fidelity and conditional mutual information always compare with ``real``. ``model`` is the released
+    graphical model, for its exact conditional mutual information. ``report(fraction, message)`` tells progress;
+    raising from it cancels. The same arguments always give the same figures. Raises :class:`TableError` for a
+    table that has no rows or another schema.
     """
     for what, table in {"real table": real, "synthetic table": synthetic, "hold-out": holdout}.items():
         if table is not None:
             _check(project, table, f"the {what}")
     report = report or _silent
-    predictions = predict(project, real, synthetic, holdout, _part(report, 0.0, 0.6))
-    report(0.6, "Scoring the models")
+    others = list(project.plan.weights)[1:]
+    steps = [0.6 * k / (len(others) + 1) for k in range(len(others) + 2)]
+    predictions = predict(project, real, synthetic, holdout, _part(report, 0.0, steps[1]))
     used = utility_of(predictions)
+    further = [
+        utility_of(predict(project, real, synthetic, holdout, _part(report, low, high), target))
+        for target, low, high in zip(others, steps[1:], steps[2:], strict=False)
+    ]
+    report(0.6, "Scoring the models")
     fair = fairness_of(project, real, synthetic, model, predictions, _part(report, 0.65, 0.75))
     looks = fidelity_of(real, synthetic, _part(report, 0.75, 1.0))
     report(1.0, "Done")
     reasons = {} if fair else {"fairness": _missing_roles(project)}
-    return Evaluation(predictions.tested_on, used, looks, fair, reasons)
+    return Evaluation(predictions.tested_on, used, looks, fair, tuple(further), reasons)
 
 
 def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple[Table, Table]:

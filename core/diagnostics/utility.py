@@ -89,14 +89,16 @@ def target_of(project: Project) -> str | None:
     return project.plan.target or next(iter(project.roles.outcome), None)
 
 
-def predict(project: Project, real: Table, synthetic: Table, holdout: Table | None, report: Report) -> Predictions:
-    """Train once on synthetic and once on real rows, and predict the target of the tested rows.
+def predict(
+    project: Project, real: Table, synthetic: Table, holdout: Table | None, report: Report, target: str | None = None
+) -> Predictions:
+    """Train once on synthetic and once on real rows, and predict ``target`` (the project's) of the tested rows.
 
     Tested are the rows of ``holdout`` where given, else those of ``real``; in the latter case the real
     model is cross-fitted, so that it never predicts a row it trained on.
     """
     tested, tested_on = (real, ITSELF) if holdout is None else (holdout, HOLDOUT)
-    target = target_of(project)
+    target = target or target_of(project)
     if target is None:
         why = "the project names neither a target nor an outcome column, so there is nothing to predict"
     elif len(project.schema.columns) == 1:

@@ -122,7 +122,7 @@ def task(facts: Facts, where: str) -> None:
             (charts.SYNTHETIC, charts.REAL),
             1.12,
         ),
-        "task",
+        f"task-{facts['target']}",
         "AUC and accuracy of models trained on synthetic and on real rows",
     )
     st.markdown(

@@ -11,7 +11,7 @@ from by_hand import project_of, random_table, schema_of, table_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.diagnostics import evaluate, split_holdout
+from core.diagnostics import evaluate, split_holdout, target_of
 from core.errors import Cancelled, TableError
 from core.schema import Column, Schema
 from core.tables.read import read_table
@@ -219,3 +219,16 @@ def test_a_share_that_cannot_be_is_refused(share):
         split_holdout(random_table(SCHEMA, 9, 16), share, np.random.default_rng(4))
     with pytest.raises(TableError, match="at least two rows"):
         split_holdout(random_table(SCHEMA, 1, 16), 0.5, np.random.default_rng(4))
+
+
+def test_every_target_of_the_plan_is_judged():
+    real, synthetic = random_table(SCHEMA, 300, 1), random_table(SCHEMA, 200, 2)
+    project = project_of(SCHEMA, **ROLES)
+    other = next(n for n in SCHEMA.names if n != target_of(project))
+    several = project.with_plan(method="prism", target=target_of(project), targets={other: 0.5})
+    found, alone = evaluate(several, real, synthetic), evaluate(project, real, synthetic)
+    assert found.utility == alone.utility
+    assert [one.target for one in found.further] == [other]
+    assert found.further[0] == evaluate(project.with_plan(target=other), real, synthetic).utility
+    assert printed(found)["tstr_further"][0]["target"] == other
+    assert "tstr_further" not in printed(alone)
