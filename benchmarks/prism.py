@@ -203,9 +203,9 @@ def _methods(
         chosen = Project("top", project.schema, project.plan, drawn).with_plan(epsilon=epsilon, regime="causal")
         return release(chosen, table).codes
 
-    def unlearned() -> Mapping[str, NDArray[Any]]:
-        learned = Project("learned", project.schema, project.plan).with_plan(epsilon=epsilon, method="privbayes")
-        return release(learned, table).codes
+    def privbayes(**changes: Any) -> Callable[[], Mapping[str, NDArray[Any]]]:
+        without_graph = Project("learned", project.schema, project.plan)
+        return lambda: release(without_graph.with_plan(epsilon=epsilon, method="privbayes", **changes), table).codes
 
     out: dict[str, Callable[[], Mapping[str, NDArray[Any]]]] = {}
     for regime, rule in itertools.product(regimes, ("optimal", "uniform")):
@@ -218,10 +218,12 @@ def _methods(
         for regime in regimes:
             out[f"prism {regime}, basic"] = plan(regime=regime, accounting="basic")
         out["prism predictive, basic"] = plan(accounting="basic")
+        out["mst, basic"] = plan(method="mst", accounting="basic")
+        out["privbayes, basic"] = privbayes(accounting="basic")
         out["star, all features, basic"] = lambda: star(project.with_plan(epsilon=1.0, accounting="basic"), table)
     out[f"corr top-{k} (not private)"] = top
     out["mst"] = plan(method="mst")
-    out["privbayes"] = unlearned
+    out["privbayes"] = privbayes()
     out["independent"] = plan(method="independent")
     return out
 
