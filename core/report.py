@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from core.graph.annotations import Annotation, annotations_from_json
-from core.privacy.budget import guess_right, round_up
+from core.privacy.budget import Unit, guess_right, round_up
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }
@@ -94,16 +94,12 @@ def _confirmed(schema: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _promise(spent: Mapping[str, Any]) -> str:
     """What was asked is what is promised: how much of it was spent may itself hang on noisy answers."""
-    k = spent["rows_per_person"]
-    rows = "one row" if k == 1 else f"up to {k} rows"
-    change = "changing in place" if spent["neighbors"] == "replace-one" else "coming or going"
-    if spent.get("person"):
-        rows = f"one person with all their rows (column “{escape(spent['person'])}”, at most {k} counted)"
-        change = "being another, or nobody" if spent["neighbors"] == "replace-one" else "being there or not"
+    person = f"“{escape(spent['person'])}”" if spent.get("person") else None
+    unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person)
     right = guess_right(spent["epsilon"], spent["delta"])
     return (
         f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
-        f"δ = {round_up(spent['delta'])}, for {rows} {change} (<em>{escape(spent['neighbors'])}</em>). "
+        f"δ = {round_up(spent['delta'])}, for {unit} (<em>{escape(spent['neighbors'])}</em>). "
         f"It spent ρ = {round_up(spent['counted'])} of zero-concentrated differential privacy. "
         f"Whoever would guess right half of the time whether a person's data are one thing or another "
         f"now guesses right at most {round_up(100 * right)} % of the time.</p>"

@@ -22,11 +22,12 @@ if not found:
 for release in found:
     facts = release.facts
     spent, project = facts["spent"], facts["project"]
+    unit = words.unit(spent["neighbors"], spent["rows_per_person"], spent.get("person"))
     with st.container(border=True):
         st.markdown(f"**{name(project['name'])}**: {facts['rows']:,} rows, {len(project['schema'])} columns")
         st.caption(
             f"{words.METHOD_NAMES.get(facts['method'], plain(facts['method']))}; ε = {round_up(spent['epsilon'])} at "
-            f"δ = {round_up(spent['delta'])} for {words.unit(spent['neighbors'], spent['rows_per_person'])}."
+            f"δ = {round_up(spent['delta'])} for {unit}."
         )
         with st.container(horizontal=True):
             try:

@@ -29,6 +29,15 @@ class Unit:
     neighbors: Neighbors = "replace-one"
     rows_per_person: int = 1
 
+    def in_words(self, person: str | None = None) -> str:
+        """Half a sentence, the same on every screen and in the report; ``person`` is the person column as shown."""
+        if person is not None:
+            change = "becoming another, or nobody" if self.neighbors == "replace-one" else "being there or not"
+            return f"one person with all their rows ({person}, at most {self.rows_per_person} of them kept) {change}"
+        rows = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows"
+        change = "changing in place" if self.neighbors == "replace-one" else "being there or not"
+        return f"{rows} of one person {change}"
+
     @property
     def count_sensitivity(self) -> float:
         """L2 sensitivity Δ, in rows, of one clique's counts.

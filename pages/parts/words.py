@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from core.graph.frame import Frame
 from core.graph.separations import Separation
-from core.privacy.budget import round_up
-from core.project import Project
+from core.privacy.budget import Unit, round_up
+from core.project import Neighbors, Project
 
 METHODS = {
     "prism": "**PRISM**: most of the budget goes to what predicts one column. "
@@ -118,13 +118,9 @@ def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
     return out
 
 
-def unit(neighbors: str, rows_per_person: int, person: str | None = None) -> str:
+def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None) -> str:
     """The unit of privacy, in half a sentence."""
-    if person is not None:
-        change = "becoming another, or nobody" if neighbors == "replace-one" else "being there or not"
-        return f"one person with all their rows ({name(person)}, at most {rows_per_person} of them kept) {change}"
-    rows = "one row" if rows_per_person == 1 else f"up to {rows_per_person} rows"
-    return f"{rows} of one person " + ("changing in place" if neighbors == "replace-one" else "being there or not")
+    return Unit(neighbors, rows_per_person).in_words(None if person is None else name(person))
 
 
 def guess(epsilon: float, share: float) -> str:
