@@ -2,6 +2,7 @@
 
     python -m benchmarks.adult                 quality of the five methods, ε = 1 and 0.2, on an 80/20 split
     python -m benchmarks.adult cold            CPU seconds of `python -m core release`, cold, beside mbi 2.0
+    python -m benchmarks.adult preview         milliseconds of a plan's preview, which reads no data
     python -m benchmarks.adult write FOLDER    the project files themselves
 
 The table is `../shared/data/adult.csv.gz`. Categories are those of the data set's public documentation, bin edges
@@ -15,6 +16,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -151,21 +153,49 @@ def quality(data: Path, repeats: int) -> None:
             )
 
 
+PREVIEWED: dict[str, dict[str, object]] = {
+    **{m: {"method": m} for m in (*METHODS, "privbayes")},
+    "prism causal": {"method": "prism", "regime": "causal"},
+    "prism graphical": {"method": "prism", "regime": "graphical"},
+    "prism, S by a logistic fit": {"method": "prism", "selector": "logistic"},
+    "prism, three-way": {"method": "prism", "three_way": 20},
+    "privci, width 2": {"method": "privci", "width": 2},
+    "privci, explained, compressed": {"method": "privci", "explain": 0.1, "compress": True},
+    "mst, private figures": {"method": "mst", "looking": 0.1},
+}
+
+
+def previews() -> None:
+    """Print median and slowest of seven previews of each plan, for 48,842 rows of which none is read."""
+    from core.preview import preview
+
+    for name, changes in PREVIEWED.items():
+        project = adult_project("mst").with_plan(**changes)
+        seconds = []
+        for _ in range(7):
+            start = time.perf_counter()
+            preview(project, 48_842)
+            seconds.append(time.perf_counter() - start)
+        print(f"{name:<32} {1000 * sorted(seconds)[3]:6.1f} ms, slowest {1000 * max(seconds):.1f} ms", flush=True)
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.adult", description=__doc__)
-    parser.add_argument("what", nargs="?", default="quality", choices=("quality", "cold", "write"))
+    parser.add_argument("what", nargs="?", default="quality", choices=("quality", "cold", "preview", "write"))
     parser.add_argument("folder", nargs="?", type=Path, default=Path("out/adult"))
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--data", type=Path, default=DATA, help="UCI Adult as one CSV with a header (48,842 rows)")
     opt = parser.parse_args()
-    if opt.what != "write" and not opt.data.exists():
+    if opt.what in ("quality", "cold") and not opt.data.exists():
         sys.exit(
             f"{opt.data} is missing: the real data is not part of the repository. Give --data TABLE, UCI's Adult "
             "(adult.data and adult.test below one header, columns named as in this file)"
         )
     if opt.what == "write":
         print(*write(opt.folder), sep="\n")
+    elif opt.what == "preview":
+        previews()
     elif opt.what == "cold":
         cold(opt.data)
     else:
