@@ -50,6 +50,8 @@ SCHEMA = Schema(tuple(Column(n, "categorical", ("x", "y", "z")) for n in "abc"))
 PROJECT = Project("faults", SCHEMA, Plan("mst", EPSILON, DELTA))
 SHARE = 0.6
 """The total pays for so many of the releases that are tried: the others must be refused."""
+ROUNDED = Fraction(1, 10**9)
+"""A sum of floats may miss by so much of itself."""
 
 
 def table() -> Table:
@@ -80,7 +82,15 @@ def consistent(where: str) -> list[str]:
         counted = sum(counts[r["entry"]] for r in rows if r["kind"] == "reserve" and r["population"] == people)
         if row["kind"] == "open" and counted > Fraction(row["rho"]):
             wrong.append(f"what counts exceeds the total of {people}")
-    twice = [k for k, n in Counter((r["entry"], r["kind"]) for r in rows if r["entry"]).items() if n > 1]
+    turns = [r for r in rows if r["kind"] in ("reserve", "spend", "return")]
+    twice = [k for k, n in Counter((r["entry"], r["kind"]) for r in turns).items() if n > 1]
+    parts: dict[str, Fraction] = {}
+    for row in rows:
+        if row["kind"] in ("select", "measure"):
+            parts[row["entry"]] = parts.get(row["entry"], Fraction(0)) + Fraction(row["rho"])
+    wrong += [f"more was drawn than counts: {e}" for e, drawn in parts.items() if drawn > counts[e] * (1 + ROUNDED)]
+    whole = [r["entry"] for r in turns if r["kind"] == "spend" and r["released"]]
+    wrong += [f"parts are lost: {e}" for e in whole if not parts.get(e, 0) >= counts[e] * (1 - ROUNDED)]
     ends = Counter(r["entry"] for r in rows if r["kind"] in ("spend", "return"))
     wrong += [f"doubled: {k}" for k in twice] + [f"ended twice: {e}" for e, n in ends.items() if n > 1]
     return wrong
@@ -110,10 +120,10 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
             note("given")
             return made
 
-        def debiting(self: Spending, rhos: Any) -> None:
+        def debiting(self: Spending, *args: Any) -> None:
             if given:
                 note("draws")
-            debit(self, rhos)
+            debit(self, *args)
 
         Account.reserve, Spending.debit = reserving, debiting  # type: ignore[method-assign]
         account = ledger.account("people")

@@ -88,6 +88,7 @@ def _open(opt: argparse.Namespace) -> None:
 
 def _list(opt: argparse.Namespace) -> None:
     from core.privacy.budget import round_up
+    from core.privacy.ledger import PART_NAMES
 
     ledger = _ledger(opt)
     populations = ledger.populations()
@@ -101,15 +102,20 @@ def _list(opt: argparse.Namespace) -> None:
         print(f"{p.name}: {_state(p)}")
         print(f"  {p.neighbors}, {k}; opened {p.opened_at} by {p.opened_by}; tables: {', '.join(p.tables)}")
         if p.entries:
-            print(f"  {'entry':<16}  {'when':<17}  {'status':<8}  {'rho':>10}  {'ε before':>9}  {'ε after':>9}  what")
+            heads = f"{'status':<8}  {'rho':>10}  {'ε before':>9}  {'ε after':>9}  what"
+            print(f"  {'entry, parts':<16}  {'when':<17}  {heads}")
         for e in p.entries:
-            before, after = (round_up(p.epsilon_after(r)) for r in (e.rho_before, e.rho_after))
+
+            def line(name: str, at: str, rho: float, one: Any, what: str, p: Any = p, status: str = e.status) -> str:
+                before, after = (round_up(p.epsilon_after(r)) for r in (one.rho_before, one.rho_after))
+                return f"  {name:<16}  {at:<17}  {status:<8}  {round_up(rho):>10}  {before:>9}  {after:>9}  {what}"
+
             what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}"
-            note = f"; {e.note}" if e.note else ""
-            print(
-                f"  {e.id:<16}  {e.at:<17}  {e.status:<8}  {round_up(e.counted):>10}  {before:>9}  {after:>9}  "
-                f"{what}{note}"
-            )
+            print(line(e.id, e.at, e.counted, e, what + (f"; {e.note}" if e.note else "")))
+            for part in e.parts:
+                print(line(f"  {PART_NAMES[part.kind]}", "", part.rho, part, part.what))
+            if e.undrawn:
+                print(f"  {'  not drawn':<16}  {'':<17}  {e.status:<8}  {round_up(e.undrawn):>10}  counts all the same")
 
 
 def _state(p: Any) -> str:

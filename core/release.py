@@ -30,7 +30,7 @@ from core.inference import SMOOTHING, GraphicalModel, check_size, estimate, refi
 from core.preview import preview, promised
 from core.privacy.budget import Budget, Unit, epsilon_of
 from core.privacy.curator import PrivateCurator, Spending
-from core.privacy.measurement import Clique
+from core.privacy.measurement import Act, Clique
 from core.privacy.people import bounded, held_rows, public_total, split
 from core.project import MAX_ROWS, Plan, Project
 from core.schema import Schema
@@ -267,29 +267,41 @@ def release(project: Project, table: Table, report: Report = silent, ledger: Acc
     budget = Budget.of(plan, total)
     rest, held = _parts(plan, table, total)
     curator = PrivateCurator(rest, sizes, Unit(plan.neighbors, plan.rows_per_person), budget, plan.max_cells)
+    looked = Spending(0.0)  # until it is known what the release itself has spent
     reservation = ledger.reserve(planned, budget, table.digest) if ledger else None
     try:
-        made = replace(_release(planned, curator, held, total, report), project=project, reservation=reservation)
+        made = replace(
+            _release(planned, curator, held, looked, total, report), project=project, reservation=reservation
+        )
         files = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
             raise
         reason = "cancelled" if isinstance(error, Cancelled) else type(error).__name__  # a text could tell of rows
-        trouble = reservation.end(bool(curator.spending.debits), f"ended without a release: {reason}")
+        drawn = bool(curator.spending.debits)
+        trouble = reservation.end(drawn, f"ended without a release: {reason}", _acts(curator.spending, looked))
         if trouble and isinstance(error, EspalierError):
             raise type(error)(f"{error}. {trouble}", **error.data) from None
         raise
     if reservation:
         said = json.loads(files["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
-        if trouble := reservation.spend(said, files):
+        if trouble := reservation.spend(said, files, _acts(curator.spending, looked)):
             made = replace(made, ledger_trouble=trouble)
     return made
 
 
+def _acts(spending: Spending, looked: Spending) -> list[Act]:
+    """What was drawn from the release's own rows, and from those held out."""
+    return [*spending.acts, *(replace(act, kind="look") for act in looked.acts)]
+
+
 def _release(
-    project: Project, curator: PrivateCurator, held: Table | None, total: int | None, report: Report
+    project: Project, curator: PrivateCurator, held: Table | None, looked: Spending, total: int | None, report: Report
 ) -> Release:
-    """Measure, fit and sample; everything is paid for from ``curator``. ``total`` is how many rows are public."""
+    """Measure, fit and sample; everything is paid for from ``curator``. ``total`` is how many rows are public.
+
+    What looking at the rows ``held`` out costs is booked in ``looked``.
+    """
     plan, sizes = project.plan, project.schema.sizes
     frame = frame_of(project)
     report(0.0, "Measuring")  # the last moment to cancel for nothing
@@ -316,10 +328,9 @@ def _release(
     if held is not None:
         report(0.9, "Looking at the rows held out")
         start = time.perf_counter()
-        left = replace(
-            curator.budget, rho=curator.spending.rho
-        )  # never more than the release, whose ρ is then the larger one
-        looking = look(project, Table(project.schema, codes, rows), held, left, _public(plan, held))
+        looked.limit = curator.spending.rho  # never more than the release, whose ρ is then the larger one
+        left = replace(curator.budget, rho=looked.limit)
+        looking = look(project, Table(project.schema, codes, rows), held, left, _public(plan, held), looked)
         seconds["look"] = time.perf_counter() - start
     report(1.0, "Done")
     budget, spending = curator.budget, curator.spending

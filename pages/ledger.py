@@ -4,12 +4,13 @@ import csv
 import io
 import itertools
 import json
+from typing import Any
 
 import streamlit as st
 
 from core.errors import EspalierError
 from core.privacy.budget import rho_of, round_up
-from core.privacy.ledger import Entry, Ledger, Population, default_ledger, zipped
+from core.privacy.ledger import PART_NAMES, Entry, Ledger, Population, default_ledger, zipped
 from core.project import Project
 from pages.parts import charts, paying, shell, words
 from pages.parts.session import Session
@@ -65,25 +66,40 @@ def entries(p: Population) -> None:
         st.info("Nothing has been released from this budget yet.")
         shell.way("Release", "Go to Release")
         return
+    parts = st.toggle("With every selection, measurement and looking", value=True, key="parts")
+    rows = [row for e in reversed(p.entries) for row in lines(p, e)[: None if parts else 1]]
     st.dataframe(
-        [
-            {
-                "when (UTC)": e.at.replace("T", " ").rstrip("Z"), "status": e.status, "project": e.project,
-                "method": words.METHOD_NAMES.get(e.plan.get("method", ""), ""), "ε of the plan": e.epsilon,
-                "ρ that counts": e.counted, "ε before": round_up(p.epsilon_after(e.rho_before)),
-                "ε after": round_up(p.epsilon_after(e.rho_after)), "table": e.table, "who": e.who, "note": e.note,
-                "entry": e.id, "hash of the release": e.released,
-            }
-            for e in reversed(p.entries)
-        ],
+        rows,
         hide_index=True,
         placeholder="",
-        column_config={"ρ that counts": st.column_config.NumberColumn(format="%.4g")},
-    )  # fmt: skip
+        column_config={"ρ": st.column_config.NumberColumn(format="%.4g")},
+    )
     st.caption(
         "*reserved*: under way, or it never came to an end; it counts in full. *spent*: drawn. *returned*: it ended "
-        "before anything was drawn, and counts nothing."
+        "before anything was drawn, and counts nothing. A release counts the sum of what was drawn for it; *looking* "
+        "met other people than the rest (rows held out), costs no more than the rest, and adds nothing. "
+        f"δ = {p.delta:g} throughout."
     )
+
+
+def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
+    """An entry as a line of its own, and each of its parts as one below it."""
+
+    def line(what: str, of: str, rho: float, before: float, after: float, **more: Any) -> dict[str, Any]:
+        epsilons = {"ε before": p.epsilon_after(before), "ε after": p.epsilon_after(after)}
+        shown = {key: round_up(epsilon) for key, epsilon in epsilons.items()}
+        return {"what": what, "of": of, "status": e.status, "ρ": rho, **shown, **more}
+
+    made = line(
+        "release", e.project, e.counted, e.rho_before, e.rho_after, when=e.at.replace("T", " ").rstrip("Z"),
+        method=words.METHOD_NAMES.get(e.plan.get("method", ""), ""), plan=f"ε = {e.epsilon:g}", table=e.table,
+        who=e.who, note=e.note, entry=e.id, hash=e.released,
+    )  # fmt: skip
+    out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", x.what, x.rho, x.rho_before, x.rho_after) for x in e.parts)]
+    if e.undrawn:
+        last = e.parts[-1].rho_after
+        out.append(line("↳ not drawn", "counts all the same", e.undrawn, last, last + e.undrawn))
+    return out
 
 
 def releases(state: Session, ledger: Ledger, p: Population) -> None:

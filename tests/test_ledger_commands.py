@@ -68,13 +68,15 @@ def test_open_release_list_verify_export_take(work, capsys):
     assert entry in listed
     assert "for the board" in listed
     assert "by Bob" in listed
+    assert "one-way, 1 draw" in listed
     assert run("ledger", "verify", *where) == 0
-    assert "5 events" in capsys.readouterr().out
+    assert "7 events" in capsys.readouterr().out
     assert run("ledger", "export", *where, "--format", "json", "--out", "l.json") == 0
     assert json.loads((work / "l.json").read_text())["format"] == "espalier-ledger/1"
     assert run("ledger", "export", *where, "--out", "l.csv") == 0
     with (work / "l.csv").open(newline="") as file:
-        assert [r["kind"] for r in csv.DictReader(file)] == ["open", "reserve", "spend", "reserve", "spend"]
+        kinds = [r["kind"] for r in csv.DictReader(file)]
+    assert kinds == ["open", "reserve", "measure", "spend", "reserve", "measure", "spend"]
     assert run("ledger", "export", *where, "--out", "l.csv") == 2
     assert "overwritten" in capsys.readouterr().err
     assert run("ledger", "take", *where, entry, "--out", "again") == 0

@@ -31,7 +31,7 @@ from core.diagnostics.utility import target_of
 from core.graph.separations import Separation
 from core.privacy.allocation import Purse
 from core.privacy.budget import Budget, Unit
-from core.privacy.curator import Curator, PrivateCurator, Rehearsal
+from core.privacy.curator import Curator, PrivateCurator, Rehearsal, Spending
 from core.privacy.measurement import Clique, Measurement
 from core.project import Project
 from core.schema import Column, Schema
@@ -178,7 +178,9 @@ class Questions:
         return [(name,) for name in self.columns]
 
 
-def look(project: Project, synthetic: Table, held: Table, budget: Budget, rows: int | None) -> Looking:
+def look(
+    project: Project, synthetic: Table, held: Table, budget: Budget, rows: int | None, spending: Spending | None = None
+) -> Looking:
     """Judge ``synthetic`` on the rows of ``held``, which must have been set aside by lot before the release.
 
     Guarantee: what comes back is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any
@@ -186,12 +188,13 @@ def look(project: Project, synthetic: Table, held: Table, budget: Budget, rows: 
     its score and the score's bins are functions of one held-out row at a time; each clique is therefore a histogram of
     held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, also where one person's rows are replaced by
     fewer or more; and the curator of the held-out part debits each before it is drawn. ``rows`` is how many rows are
-    held where that is public.
+    held where that is public. ``spending`` is where its debits are booked, for whoever wants to know of them even if
+    this raises.
     """
     asked, plan = Questions.of(project), project.plan
     seen = judged(asked, synthetic, held)
     unit = Unit(plan.neighbors, plan.rows_per_person)
-    curator = PrivateCurator(seen, asked.schema.sizes, unit, budget, plan.max_cells)
+    curator = PrivateCurator(seen, asked.schema.sizes, unit, budget, plan.max_cells, spending)
     made = measure(curator, asked, rows)
     figures, n = figures_of(asked, made, rows, unit, synthetic)
     by = "person" if plan.person else "row"

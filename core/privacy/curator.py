@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 from core.errors import BudgetError, SizeError
 from core.privacy.budget import Budget, Unit
 from core.privacy.gradient import LARGEST_WEIGHT, UNITS, Weights, gradient_sensitivity
-from core.privacy.measurement import Choice, Clique, GradientMeasurement, Measurement, Merged, ScoreMeasurement, fold
+from core.privacy.measurement import (
+    Act,
+    Choice,
+    Clique,
+    GradientMeasurement,
+    Kind,
+    Measurement,
+    Merged,
+    ScoreMeasurement,
+    fold,
+)
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 
 
@@ -87,6 +97,7 @@ class Spending:
     gradients: list[GradientMeasurement] = field(default_factory=list)
     debits: list[float] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=lambda: {"select": 0.0, "measure": 0.0})
+    _bought: dict[tuple[Kind, str], list[float]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
@@ -94,10 +105,17 @@ class Spending:
         """ρ spent."""
         return math.fsum(self.debits)
 
-    def debit(self, rhos: Sequence[float]) -> None:
+    @property
+    def acts(self) -> tuple[Act, ...]:
+        """What ρ was spent on, in the order in which each was first paid for."""
+        return tuple(Act(kind, pool, len(rhos), math.fsum(rhos)) for (kind, pool), rhos in self._bought.items())
+
+    def debit(self, rhos: Sequence[float], kind: Kind = "measure", pool: str = "") -> None:
         """Take ``rhos`` from what is left, all or nothing; raises :class:`BudgetError`."""
         with self._lock:
             self._debit(rhos)
+            if rhos:
+                self._bought.setdefault((kind, pool), []).extend(rhos)
 
     def _debit(self, rhos: Sequence[float]) -> None:
         for rho in rhos:
@@ -125,12 +143,17 @@ class PrivateCurator:
     enforced before (:func:`core.privacy.people.bounded`), any other promises it.
     """
 
-    def __init__(self, table: Counts, sizes: Mapping[str, int], unit: Unit, budget: Budget, max_cells: int) -> None:
-        """``max_cells`` is the largest marginal it will count."""
+    def __init__(
+        self, table: Counts, sizes: Mapping[str, int], unit: Unit, budget: Budget, max_cells: int,
+        spending: Spending | None = None,
+    ) -> None:  # fmt: skip
+        """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own."""
         self.sizes: Mapping[str, int] = dict(sizes)
         self.unit, self.budget = unit, budget
         self.rows = table.rows if unit.neighbors == "replace-one" else None
-        self.spending = Spending(budget.rho)
+        self.spending = spending or Spending(budget.rho)
+        if self.spending.limit > budget.rho:
+            raise ValueError("what is booked elsewhere is held to the budget all the same")
         self._table, self._max_cells = table, max_cells
         self._whole, self._merged = dict(sizes), dict[str, NDArray[np.intp]]()
         self._order = {name: i for i, name in enumerate(sizes)}
@@ -145,7 +168,7 @@ class PrivateCurator:
         for clique, _ in wanted:
             _check_clique(clique, self._whole, self._order, self._max_cells)
         scales = [gaussian_scale(self.unit.count_sensitivity, rho) if rho > 0 else 0.0 for _, rho in wanted]
-        self.spending.debit([rho for _, rho in wanted])
+        self.spending.debit([rho for _, rho in wanted], "measure", pool)
         made = [
             Measurement(clique, add_gaussian(self._count(clique), sigma), sigma, rho, pool)
             for (clique, rho), sigma in zip(wanted, scales, strict=True)
@@ -164,7 +187,7 @@ class PrivateCurator:
         if not rho > 0:
             raise BudgetError(f"a choice needs a positive share of the budget, not ρ = {rho}", requested=rho)
         scale = gumbel_scale(sensitivity, rho)
-        self.spending.debit([rho])
+        self.spending.debit([rho], "select", pool)
         self._evaluate(score, candidates, known)
         chosen = candidates[noisy_max([known[c] for c in candidates], scale)]
         per_row = score.per_row(self.rows)
@@ -185,7 +208,7 @@ class PrivateCurator:
             raise BudgetError(f"a measurement needs a positive share of the budget, not ρ = {rho}", requested=rho)
         sensitivity = vector_sensitivity(score, len(wanted), self.unit, self.rows)
         scale = gaussian_scale(sensitivity, rho)
-        self.spending.debit([rho])
+        self.spending.debit([rho], "select", pool)
         self._evaluate(score, wanted, known)
         noisy = add_gaussian(np.array([known[c] for c in wanted], dtype=np.int64), scale)
         per_row = score.per_row(self.rows)
@@ -206,7 +229,7 @@ class PrivateCurator:
             raise BudgetError(f"a measurement needs a positive share of the budget, not ρ = {rho}", requested=rho)
         sensitivity = gradient_sensitivity(self.unit, len(wanted), self._whole[target])
         scale = gaussian_scale(sensitivity, rho)
-        self.spending.debit([rho])
+        self.spending.debit([rho], "select", pool)
         noisy = add_gaussian(self._table.residual_sums(target, wanted, weights), scale)
         made = GradientMeasurement(target, wanted, noisy / UNITS, scale / UNITS, sensitivity / UNITS, rho, pool)
         self.spending.gradients.append(made)

@@ -3,18 +3,25 @@
 A **population** is a set of people with one total (ε, δ), set once, and one unit of privacy (neighbours, rows per
 person, δ). The **tables** that describe these people share it. Whatever is to be released from one of them is an
 **entry**: its ρ is *reserved* before the first draw, and counts from then on; in the end it is *spent*, or *returned*
-if nothing had been drawn. A run that crashed stays reserved, and counts.
+if nothing had been drawn. A run that crashed stays reserved, and counts. An entry's **parts** are what was drawn for
+it: selections, measurements, and the looking at rows held out.
 
 Guarantee: everything ever released about a population is together ρ-zCDP for its unit, ρ the sum of what counts, never
 above the total's, hence (ε, δ)-DP as the total says. Proof: each release is ρᵢ-zCDP for this unit (the curator), each
 ρᵢ may be chosen after seeing what came before, and a filter that stops at a fixed total holds for such choices
 (Whitehouse et al. 2023, Theorem 1); a person in several tables of a population meets all of their releases, which is
 the same sum. (ε, δ) is converted to ρ once, rounded down; sums of ρ are exact (rational numbers), shown rounded up, and
-what is left is rounded down.
+what is left is rounded down. Parts add up likewise, but for looking, which meets other people than the rest of its
+entry: an entry counts the larger of the two sums (`core.diagnostics.looking`).
 
-What is stored are **events**, only ever added: ``open`` and ``join`` (a table), ``reserve``, ``spend``, ``return``.
-Each holds the hash of the one before; the state is what replaying them gives, and replaying checks every hash, sum and
-rule again. Nothing in an event depends on private rows: plans, sums of ρ, hashes of what was released, keyed
+What is stored are **events**, only ever added: ``open`` and ``join`` (a table), ``reserve``, ``spend``, ``return``, and
+for the parts ``select``, ``measure``, ``look``. Parts are written together with the event that ends their entry, in one
+transaction. Writing each as it is paid for would protect nothing, since all of the reservation counts until the end
+whatever was drawn; it would show how long each took; and a ledger that is lost in the middle would stop a run that is
+paid for. So a run that crashed has no parts, and counts in full.
+
+Each event holds the hash of the one before; the state is what replaying them gives, and replaying checks every hash,
+sum and rule again. Nothing in an event depends on private rows: plans, sums of ρ, hashes of what was released, keyed
 fingerprints (`core.privacy.fingerprint`), and times to the minute (finer ones would tell how long counting took).
 """
 
@@ -42,6 +49,8 @@ from core.errors import EspalierError, LedgerError, LedgerUnavailable, ProjectEr
 from core.privacy import fingerprint
 from core.privacy.budget import Budget, epsilon_of, rho_of, round_up
 from core.privacy.ledger_store import Row, Store
+from core.privacy.measurement import Act
+from core.privacy.measurement import Kind as PartKind
 from core.project import Neighbors, Project
 from core.tables.formulas import defuse
 
@@ -51,18 +60,23 @@ START = "0" * 64
 """What the first event follows."""
 KEPT_BYTES = 64 << 20
 """Releases are kept up to this size, zipped."""
+ROUNDED = 1e-9
+"""By so much of itself the sum of an entry's parts may differ from what it counts: both are sums of floats."""
 T = TypeVar("T")
-Kind = Literal["open", "join", "reserve", "spend", "return"]
+Kind = Literal["open", "join", "reserve", "select", "measure", "look", "spend", "return"]
 Status = Literal["reserved", "spent", "returned"]
+PART_NAMES: Mapping[PartKind, str] = {"select": "selection", "measure": "measurement", "look": "looking"}
+"""What parts of an entry are called wherever they are shown."""
 
 
 @dataclass(frozen=True)
 class Event:
     """One line of the ledger. What a kind does not need is None.
 
-    ``epsilon``, ``delta``, ``rho`` are the total's (open), the plan's (reserve), or what counts in the end (spend);
-    ``rho_before`` and ``rho_after`` what counts in the population before and after this event; ``released`` is the
-    hash of what was handed over (:func:`digest_of`).
+    ``epsilon``, ``delta``, ``rho`` are the total's (open), the plan's (reserve), what was drawn (a part), or what
+    counts in the end (spend); ``rho_before`` and ``rho_after`` what counts in the population before and after this
+    event (for a part: if its entry counted what had been drawn by then, and not what is reserved for it);
+    ``released`` is the hash of what was handed over (:func:`digest_of`).
     """
 
     seq: int
@@ -97,8 +111,25 @@ class Event:
 
 
 @dataclass(frozen=True)
+class Part:
+    """All selections, measurements or looking of an entry that one pool of its budget paid for, ``what``.
+
+    ``rho_before`` and ``rho_after`` are what counts in the population before and after it, other entries included.
+    """
+
+    kind: PartKind
+    what: str
+    rho: float
+    rho_before: float
+    rho_after: float
+
+
+@dataclass(frozen=True)
 class Entry:
-    """A release as the ledger knows it. ``counted`` is the ρ that counts for it now."""
+    """A release as the ledger knows it. ``counted`` is the ρ that counts for it now; ``parts`` what it was drawn for.
+
+    Parts are known once the entry has ended, and share its plan and its status.
+    """
 
     id: str
     population: str
@@ -118,6 +149,14 @@ class Entry:
     note: str
     ended: str | None = None
     released: str | None = None
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def undrawn(self) -> float:
+        """ρ that counts although nothing was drawn for it: of a run that was ended after its first draw."""
+        if self.status != "spent" or self.released or not self.parts:
+            return 0.0
+        return max(_down(Fraction(self.counted) - _drawn(self.parts)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -243,7 +282,7 @@ class Ledger:
         who, note = _text("who opens it", who or whoami()), _text("the note", note)
         given = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors, "rows_per_person": rows_per_person}
 
-        def make(rows: Sequence[Row]) -> Row:
+        def make(rows: Sequence[Row]) -> list[Row]:
             events = _events(rows)
             known = replay(events)
             if any(table in p.tables for p in known.values()):
@@ -261,11 +300,11 @@ class Ledger:
                             f"{people!r} is open with {key.replace('_', ' ')} {getattr(there, key)}, set once; a table "
                             "that joins it shares its total and its unit", key=key, population=people,
                         )  # fmt: skip
-                return _next(events, kind="join", **common).row()
+                return [_next(events, kind="join", **common).row()]
             total = _total(
                 epsilon, delta, neighbors or "replace-one", 1 if rows_per_person is None else rows_per_person
             )
-            return _next(events, kind="open", **common, **total, rho_before=0.0, rho_after=0.0).row()
+            return [_next(events, kind="open", **common, **total, rho_before=0.0, rho_after=0.0).row()]
 
         self.store.secret()  # a ledger without its key file could not recognise tables
         self.store.append(make)
@@ -377,7 +416,7 @@ class Account:
         plan = json.dumps({"project": project.name, "plan": project.plan.to_json()})
         warned: list[str] = []
 
-        def make(rows: Sequence[Row]) -> Row:
+        def make(rows: Sequence[Row]) -> list[Row]:
             events = _events(rows)
             population = _population_of(replay(events), self.table, store.name)
             population.fits(project)
@@ -385,12 +424,13 @@ class Account:
                 raise LedgerError(f"the budget is for another δ than the ledger's, {population.delta}", key="delta")
             population.allows(budget.rho)
             warned[:] = _warnings(events, store, self.table, digest)
-            return _next(
+            reserved = _next(
                 events, kind="reserve", who=self.who, population=population.name, table_name=self.table, entry=entry,
                 neighbors=population.neighbors, rows_per_person=population.rows_per_person, epsilon=budget.epsilon,
                 delta=budget.delta, rho=budget.rho, rho_before=population.spent,
                 rho_after=_up(population._counted + Fraction(budget.rho)), plan=plan, fingerprint=mark, note=self.note,
-            ).row()  # fmt: skip
+            )  # fmt: skip
+            return [reserved.row()]
 
         store.append(make)
         population = self.population
@@ -417,8 +457,8 @@ class Reservation:
             "after": {"rho": e.rho_after, "epsilon": p.epsilon_after(e.rho_after)},
         }  # fmt: skip
 
-    def spend(self, rho: float, files: Mapping[str, bytes]) -> str:
-        """The release is made: it counts ``rho`` (at most what was reserved), and its files are kept.
+    def spend(self, rho: float, files: Mapping[str, bytes], acts: Sequence[Act] = ()) -> str:
+        """The release is made by ``acts``: it counts ``rho`` (at most what was reserved), and its files are kept.
 
         Returns the empty text, or what is to be said if the ledger could not be told: the release is paid for by its
         reservation and is handed over all the same.
@@ -430,7 +470,7 @@ class Reservation:
         kept = None if note else (released, data)
         for wait in (0.2, 1.0, None):
             try:
-                self._close("spend", rho, note, released, kept)
+                self._close("spend", rho, note, acts, released, kept)
                 return note
             except EspalierError as error:
                 trouble = error
@@ -439,36 +479,48 @@ class Reservation:
             time.sleep(wait)
         return f"{trouble}. The release counts in full, as it was reserved; the ledger does not know its hash"
 
-    def end(self, drawn: bool, reason: str) -> str:
+    def end(self, drawn: bool, reason: str, acts: Sequence[Act] = ()) -> str:
         """The run ended without a release: returned if nothing was ``drawn``, else it counts in full.
+
+        ``acts`` are what had been drawn by then.
 
         Returns the empty text, or what is to be said if the ledger could not be told: it counts in full.
         """
         try:
-            self._close("spend" if drawn else "return", self.entry.reserved if drawn else 0.0, reason)
+            self._close("spend" if drawn else "return", self.entry.reserved if drawn else 0.0, reason, acts)
         except EspalierError as error:
             return f"{error}. What was reserved counts as spent"
         return ""
 
     def _close(
-        self, kind: Literal["spend", "return"], rho: float, note: str, released: str | None = None,
-        kept: tuple[str, bytes] | None = None,
+        self, kind: Literal["spend", "return"], rho: float, note: str, acts: Sequence[Act],
+        released: str | None = None, kept: tuple[str, bytes] | None = None,
     ) -> None:  # fmt: skip
         entry = self.entry
 
-        def make(rows: Sequence[Row]) -> Row | None:
+        def make(rows: Sequence[Row]) -> list[Row]:
             events = _events(rows)
             if any(e.entry == entry.id and e.kind == kind and e.released == released for e in events):
-                return None  # it was written the last time, and only the answer was lost
+                return []  # it was written the last time, and only the answer was lost
             population = replay(events)[entry.population]
             if not any(e.id == entry.id and e.status == "reserved" for e in population.entries):
                 raise LedgerError(f"the entry {entry.id} has ended already", entry=entry.id)
-            after = population._counted - Fraction(entry.reserved) + Fraction(rho)
-            return _next(
-                events, kind=kind, who=self.account.who, population=entry.population, table_name=entry.table,
-                entry=entry.id, rho=rho, rho_before=population.spent, rho_after=_up(after), released=released,
-                note=note,
-            ).row()  # fmt: skip
+            said = {
+                "who": self.account.who, "population": entry.population, "table_name": entry.table, "entry": entry.id,
+            }  # fmt: skip
+            others, added = population._counted - Fraction(entry.reserved), list(events)
+            for place, act in enumerate(acts):
+                what = f"{act.pool or 'everything'}, {act.draws} draw{'s' if act.draws > 1 else ''}"
+                what += " from rows held out" if act.kind == "look" else ""
+                before, after = (_up(others + _drawn(acts[:i])) for i in (place, place + 1))
+                added.append(
+                    _next(added, kind=act.kind, **said, rho=act.rho, rho_before=before, rho_after=after, note=what)
+                )
+            added.append(_next(
+                added, kind=kind, **said, rho=rho, rho_before=population.spent, rho_after=_up(others + Fraction(rho)),
+                released=released, note=note,
+            ))  # fmt: skip
+            return [event.row() for event in added[len(events) :]]
 
         self.account.ledger.store.append(make, kept)
 
@@ -495,6 +547,8 @@ def replay(events: Sequence[Event]) -> dict[str, Population]:
                 populations[e.population] = replace(p, tables=(*p.tables, e.table_name))
             elif e.kind == "reserve":
                 _reserved(e, populations[e.population], sums, entries)
+            elif e.kind in ("select", "measure", "look"):
+                _part(e, e.kind, sums, entries)
             elif e.kind in ("spend", "return"):
                 _closed(e, sums, entries)
             else:
@@ -531,12 +585,36 @@ def _reserved(e: Event, p: Population, sums: dict[str, Fraction], entries: dict[
     )  # fmt: skip
 
 
-def _closed(e: Event, sums: dict[str, Fraction], entries: dict[str, Entry]) -> None:
-    entry, rho = entries[_there(e.entry)], _there(e.rho)
+def _part(e: Event, kind: PartKind, sums: dict[str, Fraction], entries: dict[str, Entry]) -> None:
+    entry, rho = _running(e, entries), _there(e.rho)
+    _require(rho > 0, "it drew for nothing")
+    others = sums[e.population] - Fraction(entry.reserved)
+    parts = (*entry.parts, Part(kind, e.note, rho, _there(e.rho_before), _there(e.rho_after)))
+    sums_drawn = _up(others + _drawn(entry.parts)), _up(others + _drawn(parts))
+    _require((e.rho_before, e.rho_after) == sums_drawn, "what it says was drawn before and after is not the sum")
+    entries[entry.id] = replace(entry, parts=parts)
+
+
+def _drawn(parts: Sequence[Part | Act]) -> Fraction:
+    """What parts of one entry count: looking meets other people than all the rest."""
+    looked = sum((Fraction(p.rho) for p in parts if p.kind == "look"), Fraction(0))
+    return max(looked, sum((Fraction(p.rho) for p in parts if p.kind != "look"), Fraction(0)))
+
+
+def _running(e: Event, entries: dict[str, Entry]) -> Entry:
+    entry = entries[_there(e.entry)]
     _require((entry.population, entry.table) == (e.population, e.table_name), "its entry is of another table")
-    _require(entry.status == "reserved", "an entry ends twice")
+    _require(entry.status == "reserved", "its entry has ended")
+    return entry
+
+
+def _closed(e: Event, sums: dict[str, Fraction], entries: dict[str, Entry]) -> None:
+    entry, rho = _running(e, entries), _there(e.rho)
     _require(0 <= rho <= entry.reserved, "it counts more than was reserved")
     _require(e.kind == "spend" or rho == 0, "what is returned counts nothing")
+    drawn = float(_drawn(entry.parts))
+    _require(drawn <= rho * (1 + ROUNDED), "it counts less than was drawn")
+    _require(not (e.released and entry.parts) or drawn >= rho * (1 - ROUNDED), "its parts are not all that it counts")
     _change(e, sums, Fraction(rho) - Fraction(entry.reserved))
     entries[entry.id] = replace(
         entry, status="spent" if e.kind == "spend" else "returned", counted=rho, ended=e.at, released=e.released,
@@ -636,12 +714,18 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
 
 
 def facts_of(population: Population, entry: Entry) -> dict[str, Any]:
-    """An entry as plain values, with ε before and after at the population's δ."""
+    """An entry as plain values, with ε before and after at the population's δ, also of each of its parts."""
+
+    def epsilons(one: Entry | Part) -> dict[str, float]:
+        before, after = population.epsilon_after(one.rho_before), population.epsilon_after(one.rho_after)
+        return {"epsilon_before": before, "epsilon_after": after}
+
     return {
         **{k: v for k, v in vars(entry).items() if k != "chain"},
         "plan": dict(entry.plan),
-        "epsilon_before": population.epsilon_after(entry.rho_before),
-        "epsilon_after": population.epsilon_after(entry.rho_after),
+        **epsilons(entry),
+        "parts": [{**vars(part), "status": entry.status, **epsilons(part)} for part in entry.parts],
+        "undrawn": entry.undrawn,
     }
 
 

@@ -29,7 +29,10 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from core.errors import LedgerError, LedgerUnavailable
 from core.privacy.fingerprint import KEY_BYTES
 
-VERSION = "1"
+VERSION = "2"
+"""The layout that is written."""
+READS = ("1", "2")
+"""Layouts that are read. In 1 an entry has no parts; the first event that is added makes it a 2."""
 PATIENCE = 30
 """Seconds to wait for whoever else is writing."""
 _LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
@@ -112,21 +115,23 @@ class Store:
             self._see(len(rows), rows[-1]["hash"])
         return rows
 
-    def append(self, make: Callable[[Sequence[Row]], Row | None], kept: tuple[str, bytes] | None = None) -> None:
-        """Append what ``make(events)`` returns, while nobody else can write; nothing is written if it raises.
+    def append(self, make: Callable[[Sequence[Row]], Sequence[Row]], kept: tuple[str, bytes] | None = None) -> None:
+        """Append what ``make(events)`` returns, all or nothing, while nobody else can write.
 
-        ``make`` may return None: there is nothing to append. ``kept`` is a release to keep with it: hash and zip.
+        Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with it: hash and zip.
         """
         before = self._seen()
         with self._plainly("write"), self._writing() as connection:
-            row = make(self._all(connection, before))
-            if row is None:
+            rows = make(self._all(connection, before))
+            if not rows:
                 return
-            connection.execute(_events.insert().values(row))
-            connection.execute(_meta.update().where(_meta.c.key == "head").values(value=_head(row["seq"], row["hash"])))
+            connection.execute(_events.insert(), [dict(row) for row in rows])
+            last = rows[-1]["seq"], rows[-1]["hash"]
+            connection.execute(_meta.update().where(_meta.c.key == "head").values(value=_head(*last)))
+            connection.execute(_meta.update().where(_meta.c.key == "version").values(value=VERSION))
             if kept is not None and not connection.scalar(sa.select(_kept.c.hash).where(_kept.c.hash == kept[0])):
                 connection.execute(_kept.insert().values(hash=kept[0], zip=kept[1]))
-        self._see(row["seq"], row["hash"])
+        self._see(*last)
 
     def kept(self, hash_: str) -> bytes | None:
         """The zip of a release that was kept, or None."""
@@ -221,9 +226,10 @@ class Store:
                         connection.exec_driver_sql(statement)
                     connection.execute(_meta.insert().values(key="version", value=VERSION))
                     connection.execute(_meta.insert().values(key="head", value=_head(0, "")))
-        elif found != VERSION:
+        elif found not in READS:
             raise LedgerUnavailable(
-                f"{self.name} has the layout {found}, this Espalier knows {VERSION}; use the Espalier that made it"
+                f"{self.name} has the layout {found}, this Espalier knows {' and '.join(READS)}; use the Espalier that "
+                "made it"
             )
 
     @contextmanager

@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Clique = tuple[str, ...]
 """A marginal: column names, in schema order."""
+
+
+Kind = Literal["select", "measure", "look"]
+"""What a draw is for: choosing what to measure, measuring it, or judging the result on rows held out."""
+
+
+@dataclass(frozen=True)
+class Act:
+    """All that was drawn of one ``kind`` from one ``pool`` of the budget: how many draws, and their ρ together."""
+
+    kind: Kind
+    pool: str
+    draws: int
+    rho: float
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from test_pages import app, finish, go, people, press, sample, state, upload, words  # noqa: F401  app is a fixture
 
-from core.privacy.ledger import Ledger, Population
+from core.privacy.ledger import PART_NAMES, Ledger, Population
 from core.project import Project
 from pages.parts import releasing
 from pages.parts.paying import NEW, UNRECORDED
@@ -69,10 +69,14 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert [m.label for m in app.metric] == ["Total ε", "Spent ε", "Spent ρ", "Left ρ", "Largest next ε"]
     assert "would leave" in words(app)
     shown = app.dataframe[0].value
-    assert shown["entry"].tolist() == [entry.id]
-    assert shown["status"].tolist() == ["spent"]
+    assert shown["entry"].dropna().tolist() == [entry.id]
+    assert set(shown["status"]) == {"spent"}
+    assert shown["what"].tolist() == ["release", *(f"↳ {PART_NAMES[x.kind]}" for x in entry.parts)]
+    assert shown["ρ"].tolist() == [entry.counted, *(x.rho for x in entry.parts)]
+    field(app, "toggle", "With every selection").set_value(False).run()
+    assert app.dataframe[0].value["what"].tolist() == ["release"]
     press(app, "Check every hash")
-    assert any("3 events" in s.value for s in app.success)
+    assert any(f"{3 + len(entry.parts)} events" in s.value for s in app.success)
 
     field(app, "selectbox", "Release").set_value(entry.id).run()
     assert not app.exception

@@ -27,6 +27,7 @@ from core.privacy import fingerprint, ledger_store
 from core.privacy.budget import Budget, epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator
 from core.privacy.ledger import START, Ledger, _down, _up, digest_of, replay
+from core.privacy.measurement import Act
 from core.project import Plan, Project
 from core.release import load_release, release
 from core.schema import Column, Schema
@@ -90,6 +91,89 @@ def test_a_release_is_an_entry(where):
     assert facts["after"]["epsilon"] == epsilon_of(entry.reserved, DELTA)
     assert f"entry {entry.id} of people" in made.files["report.html"].decode()
     assert ledger.verify() == []
+
+
+WIDER = Schema((*SCHEMA.columns, Column("c", "categorical", ("r", "s"))))
+LOOKING = Project("t", WIDER, Plan("mst", 1.0, DELTA, target="b", looking=0.2))
+
+
+def wider():
+    return Table.encode(read_table(b"a,b,c\n" + b"x,u,r\ny,v,s\nx,w,r\n" * 600, "t.csv"), WIDER)
+
+
+def test_each_selection_measurement_and_looking_is_a_line_of_its_own(where):
+    ledger = opened(where)
+    reserve(ledger, 0.5)  # of somebody else, and still under way
+    made = release(LOOKING, wider(), ledger=ledger.account("people"))
+    population = ledger.population_of("people")
+    other, entry = population.entries
+    assert other.parts == ()
+    assert [(x.kind, x.what) for x in entry.parts][:3] == [
+        ("measure", "one-way, 3 draws"),
+        ("select", "tree choice, 2 draws"),
+        ("measure", "two-way, 2 draws"),
+    ]
+    looked = [x for x in entry.parts if x.kind == "look"]
+    assert {x.what.split(",")[0] for x in looked} >= {"accuracy"}
+    assert sum(x.rho for x in looked) == pytest.approx(made.looking.rho)
+    assert sum(x.rho for x in entry.parts if x.kind != "look") == pytest.approx(entry.counted)
+    assert sum(x.rho for x in entry.parts if x.kind == "select") == pytest.approx(
+        sum(c.rho for c in made.spending.choices)
+    )
+    assert entry.parts[0].rho_before == other.reserved
+    for before, after in itertools.pairwise(x for x in entry.parts if x.kind != "look"):
+        assert before.rho_after == after.rho_before
+    assert entry.parts[-1].rho_after == pytest.approx(other.reserved + entry.counted, rel=1e-12)
+    assert all(x.rho_before == x.rho_after for x in looked), "other people: it adds nothing"
+    assert ledger.verify() == []
+    (_, exported) = ledger.to_json()["populations"][0]["entries"]
+    assert [x["rho"] for x in exported["parts"]] == [x.rho for x in entry.parts]
+    assert {"status", "epsilon_before", "epsilon_after"} <= set(exported["parts"][0])
+    rows = list(csv.DictReader(io.StringIO(ledger.csv())))
+    kinds = [r["kind"] for r in rows]
+    assert kinds == ["open", "reserve", "reserve", *(x.kind for x in entry.parts), "spend"]
+    assert float(rows[-2]["epsilon_after"]) == float(rows[-1]["epsilon_after"])
+
+
+def test_what_a_cancelled_run_had_drawn_is_listed_and_all_of_it_counts(where, monkeypatch):
+    ledger = opened(where)
+    with pytest.raises(Cancelled):
+        release(LOOKING, wider(), stops(0.1), ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    assert [x.kind for x in entry.parts] == ["measure", "select"]
+    assert 0 < entry.undrawn < entry.counted == entry.reserved
+    assert entry.undrawn + sum(x.rho for x in entry.parts) == pytest.approx(entry.reserved)
+
+    measured = PrivateCurator.measure
+
+    def broken(self, rhos, pool=""):
+        made = measured(self, rhos, pool)
+        if pool == "accuracy":
+            raise RuntimeError("in the middle of looking")
+        return made
+
+    monkeypatch.setattr(PrivateCurator, "measure", broken)
+    with pytest.raises(RuntimeError):
+        release(LOOKING, wider(), ledger=ledger.account("people"))
+    entry = ledger.population_of("people").entries[-1]
+    assert [x.kind for x in entry.parts][-1] == "look", "booked although looking never came back"
+    assert entry.counted == entry.reserved
+    assert ledger.verify() == []
+
+
+def test_parts_and_the_end_are_written_together_or_not_at_all(tmp_path, monkeypatch):
+    ledger = opened(tmp_path / "l.db")
+    reservation = reserve(ledger)
+    parts = [Act("select", "tree", 3, 0.001), Act("measure", "one-way", 2, 0.002)]
+    monkeypatch.setattr("core.privacy.ledger.time.sleep", lambda s: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_store, "_head", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))
+        assert "disk full" in reservation.spend(0.003, {"a": b"x"}, parts)
+    assert ledger.head()[0] == 2
+    assert reservation.spend(0.003, {"a": b"x"}, parts) == ""
+    assert ledger.head()[0] == 5
+    assert reservation.spend(0.003, {"a": b"x"}, parts) == "", "said twice, written once"
+    assert ledger.head()[0] == 5
 
 
 def test_a_release_without_a_ledger_says_so():
@@ -283,7 +367,10 @@ def test_the_reservation_is_there_before_the_first_draw(where, monkeypatch):
     monkeypatch.setattr(
         core.privacy.curator.Spending,
         "debit",
-        lambda self, rhos: (seen.append([e.status for e in ledger.population_of("people").entries]), debit(self, rhos)),
+        lambda self, *args: (
+            seen.append([e.status for e in ledger.population_of("people").entries]),
+            debit(self, *args),
+        ),
     )
     release(PROJECT, table(), ledger=ledger.account("people"))
     assert ["reserved"] in seen
@@ -424,6 +511,12 @@ def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
     events = _events(ledger.store.read())
     replay(events)
     first, taken, returned = events
+    drawn = replace(taken, kind="measure", rho=0.001, rho_before=0.0, rho_after=0.001)
+    spent = replace(
+        returned, kind="spend", rho=0.001, rho_before=taken.rho_after, rho_after=0.001, released="a release"
+    )
+    (kept,) = replay([first, taken, drawn, spent])["people"].entries
+    assert kept.parts[0].rho == kept.counted == 0.001
     for forged in (
         [first, taken, returned, replace(returned, seq=4, rho_before=0.0)],
         [first, replace(taken, rho=first.rho * 2, rho_after=first.rho * 2)],
@@ -438,6 +531,15 @@ def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
         [first, replace(taken, plan="{")],
         [first, returned],
         [first, replace(taken, kind="gift")],
+        [first, taken, replace(drawn, rho=-0.001)],
+        [first, taken, replace(drawn, rho_before=0.001)],
+        [first, taken, replace(drawn, rho_after=0.0)],
+        [first, taken, replace(drawn, table_name="other")],
+        [first, taken, drawn, returned],
+        [first, taken, drawn, replace(spent, rho=0.0005, rho_after=0.0005)],
+        [first, taken, drawn, replace(spent, rho=0.002, rho_after=0.002)],
+        [first, taken, replace(returned, seq=3), replace(drawn, seq=4)],
+        [first, drawn],
     ):
         with pytest.raises(LedgerError, match="tampered"):
             replay(forged)
@@ -488,10 +590,67 @@ def test_a_commit_is_on_the_disk(tmp_path):
 def test_another_layout_is_refused(tmp_path):
     opened(tmp_path / "l.db")
     with sqlite3.connect(tmp_path / "l.db") as db:
-        db.execute("UPDATE espalier_meta SET value = '2'")
+        db.execute("UPDATE espalier_meta SET value = '3' WHERE key = 'version'")
     db.close()
-    with pytest.raises(LedgerUnavailable, match="layout 2"):
+    with pytest.raises(LedgerUnavailable, match="layout 3, this Espalier knows 1 and 2"):
         Ledger(tmp_path / "l.db")
+
+
+PLAN_1 = (
+    '{"project": "t", "plan": {"method": "independent", "epsilon": 1.0, "delta": 1e-06, "regime": "predictive", '
+    '"fair": false, "target": null, "neighbors": "replace-one", "rows_per_person": 1, "allocation": "auto", '
+    '"accounting": "zcdp", "features": null, "rows": null}}'
+)
+LAYOUT_1 = [
+    {
+        "seq": 1, "at": "2026-11-21T09:03Z", "who": "Ada", "kind": "open", "population": "people",
+        "table_name": "people", "neighbors": "replace-one", "rows_per_person": 1, "epsilon": 2.0, "delta": 1e-06,
+        "rho": 0.0881526883544922, "rho_before": 0.0, "rho_after": 0.0, "note": "", "previous": START,
+        "hash": "b643fcc85c678e133e408b3ef5bd694a73a2dffea29b92462ad8128cacd1c6f3",
+    },
+    {
+        "seq": 2, "at": "2026-11-21T09:03Z", "who": "Bob", "kind": "reserve", "population": "people",
+        "table_name": "people", "entry": "372ab9535b78a374", "neighbors": "replace-one", "rows_per_person": 1,
+        "epsilon": 1.0, "delta": 1e-06, "rho": 0.02435597035217285, "rho_before": 0.0,
+        "rho_after": 0.02435597035217285, "plan": PLAN_1, "note": "",
+        "fingerprint": "24551960:ce51c42c2a117432f2c6ff873c5b3355:"
+        "d80a49566312888dced7db4d66fad3035b83c891d8a51d84767d4421fed9974d",
+        "previous": "b643fcc85c678e133e408b3ef5bd694a73a2dffea29b92462ad8128cacd1c6f3",
+        "hash": "d9d1075ce006228089daf12b1e3cb583d24a4eae1390eba7f8a2ac06ea3a57bb",
+    },
+    {
+        "seq": 3, "at": "2026-11-21T09:03Z", "who": "Bob", "kind": "spend", "population": "people",
+        "table_name": "people", "entry": "372ab9535b78a374", "rho": 0.01, "rho_before": 0.02435597035217285,
+        "rho_after": 0.01, "released": "4a4b874a1e9776a52e38fd82a053825f309f46187a803a0fc0c6670c6670e768", "note": "",
+        "previous": "d9d1075ce006228089daf12b1e3cb583d24a4eae1390eba7f8a2ac06ea3a57bb",
+        "hash": "dda17195eae19ea73c752bc3b163b0ff5869a11eda5f56d0948d3e189bc90c8f",
+    },
+]  # fmt: skip
+"""What was written before entries had parts."""
+
+
+def test_a_ledger_from_before_entries_had_parts_goes_on(where):
+    store = Ledger(where, create=True).store
+    with store._engine.begin() as connection:
+        empty = dict.fromkeys(ledger_store._events.c.keys())
+        connection.execute(ledger_store._events.insert(), [{**empty, **row} for row in LAYOUT_1])
+        for key, value in (("version", "1"), ("head", ledger_store._head(3, LAYOUT_1[-1]["hash"]))):
+            connection.execute(ledger_store._meta.update().where(ledger_store._meta.c.key == key).values(value=value))
+    ledger = Ledger(where)
+    assert ledger.verify() == []
+    assert version(ledger) == "1", "reading changes nothing"
+    release(PROJECT, table(), ledger=ledger.account("people"))
+    first, second = ledger.population_of("people").entries
+    assert (first.counted, first.parts) == (0.01, ())
+    assert second.parts[0].rho_before == 0.01
+    assert ledger.verify() == []
+    assert version(ledger) == "2", "an Espalier that knows no parts must not read it any more"
+
+
+def version(ledger):
+    meta = ledger_store._meta
+    with ledger.store._engine.connect() as connection:
+        return connection.scalar(sa.select(meta.c.value).where(meta.c.key == "version"))
 
 
 @pytest.mark.parametrize(
