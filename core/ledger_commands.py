@@ -47,7 +47,8 @@ def add_commands(commands: Any) -> None:
     opened.add_argument("--note", default="", metavar="TEXT")
 
     listed = acts.add_parser("list", help="totals, what is left, and every entry")
-    verify = acts.add_parser("verify", help="check every hash, sum and rule")
+    verify = acts.add_parser("verify", help="check every hash, sum and rule; also of an export, or a release's folder")
+    verify.add_argument("what", nargs="?", type=Path, help="an exported JSON file, or a release's folder")
     export = acts.add_parser("export", help="the whole ledger as CSV or JSON")
     take = acts.add_parser("take", help="write a release that was kept to a folder again")
     for command in (listed, verify, export, take):
@@ -128,6 +129,14 @@ def _state(p: Any) -> str:
 
 
 def _verify(opt: argparse.Namespace) -> None:
+    if opt.what is not None:
+        from core.privacy.ledger_check import check_export, check_release
+
+        if opt.what.is_dir():
+            print(check_release(opt.what, _ledger(opt)))
+        else:
+            print(check_export(opt.what, None if opt.ledger is None else _ledger(opt)))
+        return
     ledger = _ledger(opt)
     if problems := ledger.verify():
         raise LedgerError("; ".join(problems))

@@ -260,7 +260,7 @@ class Ledger:
 
     def populations(self) -> dict[str, Population]:
         """Everybody's budget, by name, in the order of opening."""
-        return replay(_events(self.store.read()))
+        return replay(read_events(self.store.read()))
 
     def population_of(self, table: str) -> Population:
         """The population a table belongs to; raises :class:`LedgerError` if it was never opened."""
@@ -283,7 +283,7 @@ class Ledger:
         given = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors, "rows_per_person": rows_per_person}
 
         def make(rows: Sequence[Row]) -> list[Row]:
-            events = _events(rows)
+            events = read_events(rows)
             known = replay(events)
             if any(table in p.tables for p in known.values()):
                 raise LedgerError(f"{table!r} is open already; its total was set once and stays", table=table)
@@ -318,7 +318,7 @@ class Ledger:
     def verify(self) -> list[str]:
         """What is wrong with the ledger, in words; empty if nothing is. Checks hashes, sums, rules, files, releases."""
         try:
-            events = _events(self.store.read())
+            events = read_events(self.store.read())
             populations = replay(events)
         except LedgerError as error:
             return [str(error)]
@@ -337,7 +337,7 @@ class Ledger:
 
     def head(self) -> tuple[int, str]:
         """The number of events and the hash of the last: what to write down elsewhere, to notice missing ends."""
-        events = _events(self.store.read())
+        events = read_events(self.store.read())
         return len(events), events[-1].hash if events else START
 
     def files(self, released: str) -> dict[str, bytes]:
@@ -356,18 +356,11 @@ class Ledger:
 
     def to_json(self) -> dict[str, Any]:
         """The whole ledger: populations with their entries, and the chain of events. No private figure is in it."""
-        events = _events(self.store.read())
-        out = []
-        for p in replay(events).values():
-            facts = {k: v for k, v in vars(p).items() if k not in ("entries", "tables")}
-            counts = {"spent": p.spent, "epsilon_spent": p.epsilon_after(p.spent), "left": p.left}
-            entries = [facts_of(p, entry) for entry in p.entries]
-            out.append({**facts, "tables": list(p.tables), **counts, "largest_next": p.largest(), "entries": entries})
-        return {"format": FORMAT, "populations": out, "events": [dict(e.row()) for e in events]}
+        return exported(read_events(self.store.read()))
 
     def csv(self) -> str:
         """The chain of events as CSV, one line each, with ε before and after at the population's δ."""
-        events = _events(self.store.read())
+        events = read_events(self.store.read())
         populations = replay(events)
         out = io.StringIO()
         heads = [*Event.__dataclass_fields__, "hash", "epsilon_before", "epsilon_after"]
@@ -407,7 +400,7 @@ class Account:
 
     def warnings(self, digest: bytes) -> list[str]:
         """Is this the table that was released from before, under this name? For the curator's eyes: never exported."""
-        return _warnings(_events(self.ledger.store.read()), self.ledger.store, self.table, digest)
+        return _warnings(read_events(self.ledger.store.read()), self.ledger.store, self.table, digest)
 
     def reserve(self, project: Project, budget: Budget, digest: bytes) -> Reservation:
         """Set ``budget.rho`` aside, or raise :class:`LedgerError`; nothing may be drawn before this returns."""
@@ -417,7 +410,7 @@ class Account:
         warned: list[str] = []
 
         def make(rows: Sequence[Row]) -> list[Row]:
-            events = _events(rows)
+            events = read_events(rows)
             population = _population_of(replay(events), self.table, store.name)
             population.fits(project)
             if budget.delta != population.delta:
@@ -499,7 +492,7 @@ class Reservation:
         entry = self.entry
 
         def make(rows: Sequence[Row]) -> list[Row]:
-            events = _events(rows)
+            events = read_events(rows)
             if any(e.entry == entry.id and e.kind == kind and e.released == released for e in events):
                 return []  # it was written the last time, and only the answer was lost
             population = replay(events)[entry.population]
@@ -559,6 +552,17 @@ def replay(events: Sequence[Event]) -> dict[str, Population]:
     for entry in entries.values():
         of[entry.population].append(entry)
     return {name: replace(p, entries=tuple(of[name])) for name, p in populations.items()}
+
+
+def exported(events: Sequence[Event]) -> dict[str, Any]:
+    """What an export says: the events, and what replaying them gives."""
+    out = []
+    for p in replay(events).values():
+        facts = {k: v for k, v in vars(p).items() if k not in ("entries", "tables")}
+        counts = {"spent": p.spent, "epsilon_spent": p.epsilon_after(p.spent), "left": p.left}
+        entries = [facts_of(p, entry) for entry in p.entries]
+        out.append({**facts, "tables": list(p.tables), **counts, "largest_next": p.largest(), "entries": entries})
+    return {"format": FORMAT, "populations": out, "events": [dict(e.row()) for e in events]}
 
 
 def _opened(e: Event) -> Population:
@@ -649,7 +653,7 @@ def _tampered(seq: int, why: str) -> LedgerError:
     )
 
 
-def _events(rows: Sequence[Row]) -> list[Event]:
+def read_events(rows: Sequence[Row]) -> list[Event]:
     """Rows as events, once the chain is seen to be whole; raises :class:`LedgerError`."""
     events: list[Event] = []
     previous = START

@@ -26,7 +26,7 @@ from core.errors import Cancelled, LedgerError, LedgerUnavailable, ProjectError
 from core.privacy import fingerprint, ledger_store
 from core.privacy.budget import Budget, epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator
-from core.privacy.ledger import START, Ledger, _down, _up, digest_of, replay
+from core.privacy.ledger import START, Ledger, _down, _up, digest_of, read_events, replay
 from core.privacy.measurement import Act
 from core.project import Plan, Project
 from core.release import load_release, release
@@ -506,9 +506,7 @@ def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
     """Somebody who recomputes every hash cannot exceed the total, end an entry twice, or set a total twice."""
     ledger = opened(tmp_path / "l.db", epsilon=1.0)
     reserve(ledger, 0.9).end(False, "")
-    from core.privacy.ledger import _events
-
-    events = _events(ledger.store.read())
+    events = read_events(ledger.store.read())
     replay(events)
     first, taken, returned = events
     drawn = replace(taken, kind="measure", rho=0.001, rho_before=0.0, rho_after=0.001)
