@@ -11,6 +11,11 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core import shared
+from core.privacy.ledger import Ledger
+from core.project import Project
+from core.release import release
+from core.tables.read import read_table
+from core.tables.table import Table
 from pages.parts import doors
 from tests.app.test_pages import finish, go, press, sample, state, words
 
@@ -115,7 +120,7 @@ def test_a_viewer_sees_only_what_is_shared(visit: Any) -> None:
     app = visit(email="carl@hospital.example")
     assert "Nothing is shared yet" in words(app)
     assert not app.file_uploader
-    for page in ("data", "plan", "release", "diagnostics", "structure"):
+    for page in ("data", "plan", "release", "diagnostics", "structure", "ledger"):
         with pytest.raises(ValueError, match="Could not find a navigation page"):
             app.switch_page(f"pages/{page}.py").run()
     assert "espalier" not in app.session_state, "no page of a steward's ran"
@@ -126,6 +131,37 @@ def test_pages_refuse_a_viewer_even_without_the_door(visit: Any, monkeypatch: py
     app = visit(email="carl@hospital.example")
     assert "Only a steward may do this" in words(app)
     assert not app.file_uploader
+
+
+def test_a_viewer_neither_sees_nor_opens_nor_spends_a_budget(
+    visit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = tmp_path / "ledger.db"
+    monkeypatch.setenv("ESPALIER_LEDGER", str(where))
+    ledger = Ledger(where, create=True)
+    ledger.open_table("register", epsilon=9.0, delta=1e-9, who="Anna")
+    project = Project.load(ROOT / "sample_data" / "hiring.json")
+    table = Table.encode(read_table(ROOT / "sample_data" / "hiring.csv"), project.schema)
+    made = [release(project.with_plan(method="independent"), table, ledger=ledger.account("register")) for _ in "ab"]
+    shared.share(made[0].files)
+    before = ledger.head()
+
+    viewer = visit(email="ben@partner.example")
+    assert len(viewer.get("download_button")) == 3, "of two releases the one that is shared"
+    assert "register" not in words(viewer)
+    monkeypatch.setattr(doors, "enter", lambda: "steward")
+    viewer = visit(email="ben@partner.example")  # should the door ever fail, each page has its own
+    for page in ("ledger", "release"):
+        viewer.switch_page(f"pages/{page}.py").run()
+        assert not viewer.exception
+        assert "Only a steward may do this" in words(viewer)
+        assert not any(viewer.get(kind) for kind in ("button", "download_button", "metric", "dataframe", "text_input"))
+    assert ledger.head() == before
+
+    steward = visit(email="anna@hospital.example")
+    steward.switch_page("pages/ledger.py").run()
+    assert "register" in words(steward)
+    assert steward.metric, "what the viewer is kept from is there"
 
 
 def test_a_steward_shares_a_release_and_takes_it_back(visit: Any) -> None:

@@ -22,9 +22,9 @@ FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "-
 
 
 @pytest.fixture(scope="session")
-def address() -> Iterator[str]:
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     port = free_port()
-    with serving(port):
+    with serving(port, tmp_path_factory.mktemp("kept")):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -35,14 +35,17 @@ def free_port() -> int:
 
 
 @contextmanager
-def serving(port: int, *options: str) -> Iterator[None]:
-    """The app on ``port``, for tests that have a browser."""
+def serving(port: int, kept: Path, *options: str) -> Iterator[None]:
+    """The app on ``port``, for tests that have a browser; its ledger and its shelf are in the folder ``kept``."""
     if CHROMIUM is None:
         if os.environ.get("CI"):
             pytest.fail("no Chromium was found, and CI must run the browser tests: apt-get install -y chromium")
         pytest.skip("no Chromium was found on the PATH; install it to run the browser tests")
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true", f"--server.port={port}"]
-    server = subprocess.Popen([*command, *options], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    places = {"ESPALIER_LEDGER": str(kept / "ledger.db"), "ESPALIER_SHARED": str(kept / "shelf")}
+    server = subprocess.Popen(
+        [*command, *options], cwd=ROOT, env=os.environ | places, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     try:
         _await(f"http://127.0.0.1:{port}/_stcore/health", server)
         yield
@@ -76,6 +79,26 @@ class Person:
     def _request(self, request: Any) -> None:
         if request.url.startswith(("http", "ws")) and "//127.0.0.1:" not in request.url:
             self.outside.append(request.url)
+
+    def upload(self, table: Path, project: Path) -> None:
+        """Open a table of one's own with its project file."""
+        for label, file in (("Your table", table), ("Its project file", project)):
+            self.rests()
+            box = self.page.locator("[data-testid=stFileUploader]").filter(has_text=label)
+            box.locator("input[type=file]").set_input_files(file)
+            box.get_by_text(file.name).first.wait_for()
+        self.press("Open the project with this table")
+        self.sees("columns are declared")
+
+    def rests(self) -> None:
+        """The page is drawn to its end: what is done to it while it is drawn anew may be lost."""
+        self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
+        self.page.wait_for_timeout(300)
+
+    def pick(self, field: str, option: str) -> None:
+        """Choose an option of a field that opens a list."""
+        self.page.get_by_role("combobox", name=field).click()
+        self.page.get_by_role("option", name=option).first.click()
 
     def press(self, label: str) -> None:
         self.clicks += 1

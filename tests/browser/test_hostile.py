@@ -9,7 +9,13 @@ from typing import Any
 
 import pytest
 
+from core import shared
+from core.project import Project
+from core.release import release
+from core.tables.read import read_table
+from core.tables.table import Table
 from tests.browser.conftest import Person
+from tests.browser.test_sign_in import Guarded, guarded, signed_in  # noqa: F401  guarded is a fixture
 
 pytestmark = [pytest.mark.browser]
 
@@ -19,6 +25,7 @@ HTML = (
 )
 LINK = "[click](http://evil.example/a) https://evil.example/b <http://evil.example/c>"
 STYLE = "**hostile** _hostile_ # hostile\n# hostile :red[hostile] $hostile$ `hostile` ~~hostile~~"
+ONE_LINE = STYLE.replace("\n", " ")
 LIVE = """() => [...document.querySelectorAll('*')].flatMap(e => [e, ...(e.shadowRoot?.querySelectorAll('*') ?? [])])
     .filter(e => `${e.getAttribute('href')}${e.getAttribute('xlink:href')}${e.getAttribute('src')}`.includes('evil')
         || e.matches('img[src=x]')
@@ -51,20 +58,21 @@ def harmless(page: Any) -> None:
 
 def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) -> None:
     page = person.page
-    for label, file in zip(("Your table", "Its project file"), files(tmp_path), strict=True):
-        box = page.locator("[data-testid=stFileUploader]").filter(has_text=label)
-        box.locator("input[type=file]").set_input_files(file)
-        box.get_by_text(file.name).first.wait_for()
-    person.press("Open the project with this table")
-    person.sees("3 columns are declared")
+    person.upload(*files(tmp_path))
     harmless(page)
     for name in ("Structure", "Plan"):
         person.visit(name)
         page.wait_for_timeout(1500)
         harmless(page)
     person.visit("Release")
-    page.get_by_role("combobox", name="Paid from the budget of").click()
-    page.get_by_role("option", name="Not recorded in a ledger").click()
+    person.rests()
+    for field, text in (("Name of the private table", HTML[:100] + LINK), ("Set by", LINK), ("Note", ONE_LINE)):
+        page.get_by_label(field, exact=True).fill(text)
+    person.press("Open this budget")
+    person.sees("After this plan")
+    person.rests()
+    harmless(page)
+    page.get_by_label("Note for the ledger").fill(HTML)
     person.press("Spend ε = 1 and release")
     person.sees(": 90 synthetic rows")
     harmless(page)
@@ -74,6 +82,15 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
     with page.expect_download() as download:
         page.get_by_role("button", name="Report").click()
     report = Path(download.value.path()).read_text("utf-8")
+    person.visit("Ledger")
+    person.sees("The ledger itself")
+    person.rests()
+    person.pick("Release", "UTC")
+    person.sees("The files are those that were handed over")
+    person.press("Check every hash and sum")
+    person.sees("every hash, sum and rule holds")
+    page.wait_for_timeout(500)
+    harmless(page)
     person.visit("Diagnostics")
     person.press("Compare with the real rows")
     person.sees("How to read it")
@@ -89,3 +106,21 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
     assert person.outside == []
     page.set_content('<b>hostile</b><a href="http://evil.example">x</a>')
     assert len(page.evaluate(LIVE)) == 2, "the check sees what it looks for"
+
+
+def test_a_shared_release_stays_text_for_those_it_is_shared_with(
+    guarded: Guarded,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    csv_file, project_file = files(tmp_path)
+    project = Project.load(project_file)
+    made = release(project, Table.encode(read_table(csv_file), project.schema))
+    monkeypatch.setenv("ESPALIER_SHARED", str(guarded[2]))
+    shared.share(made.files)
+    with signed_in(guarded, "ben@partner.example", tmp_path / "profile") as page:
+        page.get_by_text("90 rows, 3 columns").wait_for()
+        assert page.get_by_role("button", name="Synthetic table").count() == 1
+        page.wait_for_timeout(500)
+        harmless(page)
+        assert page.locator("[data-testid=stException]").count() == 0

@@ -88,10 +88,14 @@ class Answer(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+Guarded = tuple[str, Provider, Path]
+"""A server's address, who says who people are, and where its shared releases lie."""
+
+
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Provider]]:
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """The app with sign-in, and its provider."""
-    provider, port = Provider(), free_port()
+    provider, port, kept = Provider(), free_port(), tmp_path_factory.mktemp("kept")
     threading.Thread(target=provider.serve_forever, daemon=True).start()
     secrets = tmp_path_factory.mktemp("secrets") / "secrets.toml"
     secrets.write_text(
@@ -107,14 +111,14 @@ viewer = ["@partner.example"]
 """,
         "utf-8",
     )
-    with serving(port, f"--secrets.files={secrets}"):
-        yield f"http://localhost:{port}", provider
+    with serving(port, kept, f"--secrets.files={secrets}"):
+        yield f"http://localhost:{port}", provider, kept / "shelf"
     provider.shutdown()
     provider.server_close()
 
 
 @contextmanager
-def signed_in(guarded: tuple[str, Provider], address: str, folder: Path) -> Iterator[Any]:
+def signed_in(guarded: Guarded, address: str, folder: Path) -> Iterator[Any]:
     """A browser in which ``address`` has pressed "Sign in"."""
     from playwright.sync_api import sync_playwright
 
@@ -138,9 +142,7 @@ def signed_in(guarded: tuple[str, Provider], address: str, folder: Path) -> Iter
         ("eve@evil.example", "Your address is on no list", False),
     ],
 )
-def test_each_sees_what_the_lists_say(
-    guarded: tuple[str, Provider], tmp_path: Path, address: str, sees: str, steward: bool
-) -> None:
+def test_each_sees_what_the_lists_say(guarded: Guarded, tmp_path: Path, address: str, sees: str, steward: bool) -> None:
     with signed_in(guarded, address, tmp_path) as page:
         page.get_by_text(sees).first.wait_for()
         uploads = page.locator("[data-testid=stFileUploader]")
