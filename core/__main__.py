@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     graph.add_argument("--to", choices=FORMAT_NAMES, help="print the graph in this format; what it cannot hold is said")
 
     demo = commands.add_parser("demo", help="release a bundled sample to a folder")
-    demo.add_argument("--sample", choices=("readmission", "hiring", "services"), default="readmission")
+    demo.add_argument("--sample", choices=("readmission", "hiring", "services", "visits"), default="readmission")
     demo.add_argument("--out", type=Path, default=None, help="a new or empty folder (default: out/SAMPLE)")
     ledger_commands.add_commands(commands)
 
@@ -174,7 +174,7 @@ def _run_release(project: Project, data: Path, out: Path, quiet: bool, account: 
     if account is not None:
         account.check(project)  # what the ledger will refuse is refused before the table is read
     text = read_table(data)
-    left_out = Table.left_out(text, project.schema)
+    left_out = [name for name in Table.left_out(text, project.schema) if name != project.plan.person]
     if left_out and not quiet:
         print(f"left out (not in the schema): {', '.join(left_out)}", file=sys.stderr)
     if project.plan.person and not quiet:

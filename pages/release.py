@@ -80,11 +80,12 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
             f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
             f"for {words.unit(plan.neighbors, plan.rows_per_person, plan.person)}."
         )
-        agreed, note = True, ""
+        agreed, note = True, f"note-{state.opened}"
         if population is not None:
             if not paying.outlook(population, seen):
                 return
-            agreed, note = paying.known_table(state), st.text_input("Note for the ledger", key=f"note-{state.opened}")
+            agreed = paying.known_table(state)
+            st.text_input("Note for the ledger", key=note)
         elif again:
             st.warning(
                 f"This table has been released from {'once' if len(again) == 1 else f'{len(again)} times'} in this "
@@ -94,19 +95,18 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
             agreed = st.checkbox(
                 "I want to spend the budget on this table again", key=f"again-{state.opened}-{len(state.spent)}"
             )
+
+        def start() -> None:
+            said = st.session_state.get(note, "")  # as it is now, also where it was typed just before the click
+            account = None if population is None else (state.paid_from, paying.who(), said)
+            releasing.start(state, share / 100, seen.spent, seen.budget.delta, account)
+
         st.button(
             f"Spend ε = {plan.epsilon:g} and release",
             type="primary",
             disabled=not agreed,
             icon=":material/publish:",
-            on_click=releasing.start,
-            args=(
-                state,
-                share / 100,
-                seen.spent,
-                seen.budget.delta,
-                (state.paid_from, paying.who(), note) if population is not None else None,
-            ),
+            on_click=start,
             key=f"release-{state.releases}-{len(state.spent)}",
         )
         st.caption(

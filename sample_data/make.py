@@ -433,6 +433,78 @@ def register(rng: np.random.Generator, rows: int) -> Table:
     }
 
 
+# --- visits: several rows of each person --------------------------------------------------------
+
+CLINICS = ("eyes", "heart", "skin", "pain", "children")
+REMINDERS = ("none", "letter", "text")
+WEEK = DAYS[:5]
+YEARS_OLD = (0, 18, 30, 45, 60, 75, 100)
+DISTANCE = (0, 2, 5, 10, 20, 40, 80)
+WAITED = (0, 3, 7, 14, 28, 60, 120)
+
+VISITS = project(
+    "visits",
+    schema=[
+        numeric("age", YEARS_OLD),
+        categorical("sex", SEXES),
+        numeric("distance_km", DISTANCE),
+        categorical("clinic", CLINICS),
+        ordinal("weekday", WEEK),
+        numeric("days_waited", WAITED),
+        categorical("reminder", REMINDERS),
+        categorical("missed", YES_NO),
+    ],
+    edges=[
+        ["age", "clinic"],
+        ["clinic", "days_waited"],
+        ["age", "reminder"],
+        ["distance_km", "missed"],
+        ["days_waited", "missed"],
+        ["reminder", "missed"],
+    ],
+    roles={
+        "outcome": ["missed"],
+        "protected": ["sex"],
+        "admissible": ["distance_km", "days_waited", "reminder"],
+        "inadmissible": [],
+    },
+    method="prism",
+    regime="causal",
+    target="missed",
+    rows_per_person=2,
+    rows=5_000,
+    person="patient",
+    looking=0.2,
+)
+
+
+def appointments(rng: np.random.Generator, people: int) -> Table:
+    """Appointments of patients, most of whom have one or two, and some of whom have dozens, and miss more of them."""
+    often = rng.standard_normal(people)
+    count = np.clip(np.round(np.exp(0.6 + 0.95 * often)), 1, 40).astype(int)
+    age = np.abs(within(np.round(48 + 22 * rng.standard_normal(people)), YEARS_OLD))  # no -0
+    sex, far = pick(rng, [0.53, 0.47], people), within(np.round(np.exp(1.8 + rng.standard_normal(people))), DISTANCE)
+    whose = rng.permutation(np.repeat(np.arange(people), count))
+    rows, age, far = len(whose), age[whose], far[whose]
+    old = (age - 48) / 22
+    clinic = np.where(age < 18, 4, pick(rng, [3, 4, 3, 2], rows))
+    waited = np.round(np.array([21, 12, 16, 9, 5])[clinic] * np.exp(0.7 * rng.standard_normal(rows)))
+    waited = within(waited, WAITED)
+    reminder = np.where(coin(rng, -0.4 - 0.7 * old, rows), 2, pick(rng, [1, 1], rows))
+    missed = coin(rng, -1.3 + 0.03 * far + 0.045 * waited - 0.6 * reminder + 0.35 * np.maximum(often[whose], 0), rows)
+    return {
+        "patient": np.array([f"P{number:04d}" for number in whose.tolist()], dtype=object),
+        "age": text(age),
+        "sex": named(SEXES, sex[whose]),
+        "distance_km": text(far),
+        "clinic": named(CLINICS, clinic),
+        "weekday": named(WEEK, pick(rng, [5, 4, 4, 4, 3], rows)),
+        "days_waited": text(waited),
+        "reminder": named(REMINDERS, reminder),
+        "missed": named(YES_NO, missed),
+    }
+
+
 # --- writing ------------------------------------------------------------------------------------
 
 
@@ -443,6 +515,7 @@ def write(folder: Path) -> list[Path]:
         "readmission_other_hospital": hospital(np.random.default_rng(12), 8_000, codes_follow_outcome=False),
         "hiring": applicants(np.random.default_rng(13), 6_000),
         "services": register(np.random.default_rng(14), 6_000),
+        "visits": appointments(np.random.default_rng(15), 3_000),
     }
     written = []
     for name, table in tables.items():
@@ -451,7 +524,7 @@ def write(folder: Path) -> list[Path]:
             lines = csv.writer(file, lineterminator="\n")
             lines.writerow(table)
             lines.writerows(zip(*table.values(), strict=True))
-    for content in (READMISSION, HIRING, SERVICES):
+    for content in (READMISSION, HIRING, SERVICES, VISITS):
         written.append(folder / f"{content['name']}.json")
         pretty = json.dumps(content, ensure_ascii=False, indent=1)
         written[-1].write_text(pretty + "\n", encoding="utf-8", newline="\n")

@@ -22,6 +22,7 @@ PROJECT_OF = {
     "readmission_other_hospital": "readmission",
     "hiring": "hiring",
     "services": "services",
+    "visits": "visits",
 }
 
 
@@ -89,6 +90,8 @@ def test_made_again_the_files_are_the_same_byte_for_byte(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", PROJECT_OF)
 def test_every_cell_is_one_the_schema_declares(name: str) -> None:
     schema, cells = project(name)["schema"], table(name)
+    person = project(name)["plan"].get("person")
+    cells = cells.drop(columns=[person] if person else [])
     assert list(cells.columns) == [column["name"] for column in schema]
     for column in schema:
         values = cells[column["name"]]
@@ -105,7 +108,7 @@ def test_every_cell_is_one_the_schema_declares(name: str) -> None:
             assert set(values) <= set(column["categories"]), column["name"]
 
 
-@pytest.mark.parametrize("name", ["readmission", "hiring", "services"])
+@pytest.mark.parametrize("name", ["readmission", "hiring", "services", "visits"])
 def test_project_is_complete_and_agrees_with_itself(name: str) -> None:
     content = project(name)
     assert list(content) == ["format", "name", "schema", "dag", "roles", "plan"]
@@ -121,7 +124,7 @@ def test_project_is_complete_and_agrees_with_itself(name: str) -> None:
     plan = content["plan"]
     assert list(plan) == [
         "method", "regime", "fair", "target", "epsilon", "delta", "neighbors", "rows_per_person",
-        "allocation", "accounting", "features", "rows",
+        "allocation", "accounting", "features", "rows", *(["person", "looking"] if name == "visits" else []),
     ]  # fmt: skip
     assert plan["target"] in content["roles"]["outcome"]
     assert (plan["epsilon"], plan["delta"], plan["neighbors"]) == (1.0, None, "replace-one")
@@ -192,6 +195,20 @@ def test_hiring_proxies_give_gender_away_and_admissible_columns_matter() -> None
 
     assert gap(frame["hired"].eq("yes").to_numpy()) > 0.3
     assert 0.05 < gap(fair(frame)) < 0.15
+
+
+def test_visits_have_people_with_many_rows_whom_only_a_person_column_protects() -> None:
+    cells, plan = table("visits"), project("visits")["plan"]
+    rows = cells["patient"].value_counts()
+    assert plan["person"] == "patient"
+    assert (len(cells), len(rows)) == (8722, 3000), "as the card of the sample says"
+    assert rows.max() == 40
+    assert (rows == 1).mean() > 0.3
+    kept = rows.clip(upper=plan["rows_per_person"]).sum()
+    assert kept < plan["rows"] < 1.05 * kept, "the declared total is close to what is left"
+    of = cells["patient"].map(rows)
+    missed = cells["missed"] == "yes"
+    assert missed[of > 10].mean() > missed[of == 1].mean() + 0.05, "those who come often miss more"
 
 
 def test_services_has_the_troubles_it_promises() -> None:

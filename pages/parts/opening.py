@@ -31,6 +31,13 @@ SAMPLES = {
         "6,000 applicants, 10 columns. Gender reaches the decision through qualification, and also through postcode "
         "and club. *Shows what the fence does.*",
     ),
+    "visits": (
+        "Visits",
+        "event_repeat",
+        8722,
+        "8,722 appointments of 3,000 patients, 8 columns. Some patients came once, some forty times. "
+        "*Shows how a person with all their rows is protected, and figures that may leave the building.*",
+    ),
     "services": (
         "Social services",
         "diversity_3",
@@ -43,8 +50,9 @@ OTHER = "readmission_other_hospital.csv"
 
 
 def samples(state: Session) -> None:
-    """Three cards; one click opens a sample with its project."""
-    for place, (key, (title, icon, rows, text)) in zip(st.columns(3), SAMPLES.items(), strict=True):
+    """Cards, two by two; one click opens a sample with its project."""
+    places = [*st.columns(2), *st.columns(2)]
+    for place, (key, (title, icon, rows, text)) in zip(places, SAMPLES.items(), strict=True):
         with place.container(border=True, height="stretch"):
             st.markdown(f"#### :material/{icon}: {title}")
             st.markdown(text)

@@ -103,6 +103,10 @@ def _left_out(state: Session, draft: Draft) -> None:
         out += [
             c for c in Table.left_out(state.text, state.project.schema) if c not in {row["name"] for row in draft.rows}
         ]
+    person = state.project.plan.person
+    if person in out:
+        out.remove(person)
+        st.caption(f"{name(person)} says whose a row is (Plan page). It is never counted or released.")
     if not out:
         return
     st.markdown(f"**Left out of everything:** {names(out, 20)}.")

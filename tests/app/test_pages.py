@@ -91,14 +91,14 @@ def test_every_page_says_what_to_do_when_nothing_is_open(app: AppTest, page: str
         assert "Open this budget" in labels
         assert "No budget is open yet" in words(app)
     elif page == "data":
-        assert {"Open readmission", "Open hiring", "Open social services"} <= set(labels)
+        assert {"Open readmission", "Open hiring", "Open social services", "Open visits"} <= set(labels)
     else:
         assert "Go to Data" in labels
         press(app, "Go to Data")
         assert any(b.key == "sample-hiring" for b in app.button)
 
 
-@pytest.mark.parametrize("name", ["readmission", "hiring", "services"])
+@pytest.mark.parametrize("name", ["readmission", "hiring", "services", "visits"])
 def test_every_page_shows_every_sample(app: AppTest, name: str) -> None:
     sample(app, name)
     for page in PAGES:
