@@ -4,9 +4,10 @@
 
 Starts the app, and for every session a tab of a real Chromium with nothing shared (its own browser context). Each
 uploads its own copy of Adult with its own project file, which has one column more: a mark whose two values occur in no
-other session. All press "Spend" before the first has finished, then wait. Checked: every session gets its release, the
-released rows and everything the tab ever showed hold no other session's mark, some saw their place in the queue, and
-the server's memory. Prints one line of figures; exit status 1 if any of that fails. Needs Chromium and playwright.
+other session. Each opens a budget, all in one ledger. All press "Spend" before the first has finished, then wait.
+Checked: every session gets its release, the released rows and everything the tab ever showed hold no other session's
+mark, some saw their place in the queue, and the server's memory. Prints one line of figures; exit status 1 if any of
+that fails. Needs Chromium and playwright.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import re
 import secrets
 import shutil
@@ -56,10 +58,10 @@ class Visitor:
 
 
 def prepare(number: int, rows: list[list[str]], folder: Path) -> Visitor:
-    """A table and a project whose extra column, and name, nobody else has."""
+    """A table and a project with a column whose values nobody else has."""
     mark = f"mark-{secrets.token_hex(6)}"
     facts = adult_project("mst").to_json()
-    facts["name"] = f"adult {mark}"
+    facts["name"] = f"adult {number}"  # the ledger names it, and is everybody's
     facts["schema"].append({"name": "mark", "kind": "categorical", "categories": [f"{mark} a", f"{mark} b"]})
     project, table = folder / f"{number}.json", folder / f"{number}.csv"
     project.write_text(json.dumps(facts), "utf-8")
@@ -71,13 +73,14 @@ def prepare(number: int, rows: list[list[str]], folder: Path) -> Visitor:
 
 
 @contextmanager
-def server() -> Iterator[tuple[str, int]]:
-    """The app on a free port: its address and process id."""
+def server(folder: str) -> Iterator[tuple[str, int]]:
+    """The app on a free port, its ledger in ``folder``: its address and process id."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true", f"--server.port={port}"]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    env = os.environ | {"ESPALIER_LEDGER": f"{folder}/ledger.db"}
+    process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         for _ in range(240):
             with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1):
@@ -112,6 +115,7 @@ async def open_files(page: Any, visitor: Visitor, address: str) -> None:
     await page.get_by_role("button", name="Open the project with this table").click()
     await page.get_by_text("columns are declared").wait_for()
     await page.locator("[data-testid=stSidebarNavLink]").filter(has_text="Release").click()
+    await page.get_by_role("button", name="Open this budget").click()
     await page.get_by_role("button", name="Spend").first.wait_for()
 
 
@@ -164,7 +168,7 @@ def main() -> int:
     data = opt.data.read_bytes()
     text = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).decode()
     rows = list(csv.reader(io.StringIO(text)))
-    with tempfile.TemporaryDirectory() as folder, server() as (address, pid):
+    with tempfile.TemporaryDirectory() as folder, server(folder) as (address, pid):
         visitors = [prepare(i, rows, Path(folder)) for i in range(opt.sessions)]
         idle = memory(pid)
         opened, highest, took = asyncio.run(visit(address, pid, visitors))
