@@ -25,7 +25,7 @@ state = shell.start(
 
 def total(state: Session, p: Population) -> None:
     """Total, spent, left, and what the next plan would leave."""
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True, gap="medium"):
         st.metric("Total ε", f"{p.epsilon:g}", width="content", help=f"At δ = {p.delta:g}, which is ρ = {p.rho:.6g}.")
         st.metric("Spent ε", round_up(p.epsilon_after(p.spent)), width="content", help="All releases together.")
         st.metric("Spent ρ", round_up(p.spent), width="content", help="ρ adds up; ε does not.")
@@ -72,7 +72,12 @@ def entries(p: Population) -> None:
         rows,
         hide_index=True,
         placeholder="",
-        column_config={"ρ": st.column_config.NumberColumn(format="%.4g")},
+        column_config={
+            "ρ": st.column_config.NumberColumn(format="%.4g"),
+            "when": st.column_config.TextColumn("when (UTC)", width=130),
+            "table": st.column_config.TextColumn(width=110),
+            "hash": st.column_config.TextColumn("hash of the release"),
+        },
     )
     st.caption(
         "*reserved*: under way, or it never came to an end; it counts in full. *spent*: drawn. *returned*: it ended "
