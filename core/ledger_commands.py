@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,16 +108,22 @@ def _list(opt: argparse.Namespace) -> None:
             print(f"  {'entry, parts':<16}  {'when':<17}  {heads}")
         for e in p.entries:
 
-            def line(name: str, at: str, rho: float, one: Any, what: str, p: Any = p, status: str = e.status) -> str:
-                before, after = (round_up(p.epsilon_after(r)) for r in (one.rho_before, one.rho_after))
-                return f"  {name:<16}  {at:<17}  {status:<8}  {round_up(rho):>10}  {before:>9}  {after:>9}  {what}"
+            def line(name: str, at: str, rhos: Sequence[float], what: str, p: Any = p, status: str = e.status) -> str:
+                before, after = (round_up(p.epsilon_after(r)) for r in rhos[1:])
+                figures = f"{round_up(rhos[0]):>10}  {before:>9}  {after:>9}"
+                return f"  {name:<16}  {at:<17}  {status:<8}  {figures}  {_shown(what)}"
 
             what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}"
-            print(line(e.id, e.at, e.counted, e, what + (f"; {e.note}" if e.note else "")))
+            print(line(e.id, e.at, (e.counted, e.rho_before, e.rho_now), what + (f"; {e.note}" if e.note else "")))
             for part in e.parts:
-                print(line(f"  {PART_NAMES[part.kind]}", "", part.rho, part, part.what))
+                print(line(f"  {PART_NAMES[part.kind]}", "", (part.rho, part.rho_before, part.rho_after), part.what))
             if e.undrawn:
                 print(f"  {'  not drawn':<16}  {'':<17}  {e.status:<8}  {round_up(e.undrawn):>10}  counts all the same")
+
+
+def _shown(text: str) -> str:
+    """What people named, as it may stand in a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _state(p: Any) -> str:

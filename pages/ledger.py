@@ -96,7 +96,7 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
         return {"what": what, "of": of, "status": e.status, "ρ": rho, **shown, **more}
 
     made = line(
-        "release", e.project, e.counted, e.rho_before, e.rho_after, when=e.at.replace("T", " ").rstrip("Z"),
+        "release", e.project, e.counted, e.rho_before, e.rho_now, when=e.at.replace("T", " ").rstrip("Z"),
         method=words.METHOD_NAMES.get(e.plan.get("method", ""), ""), plan=f"ε = {e.epsilon:g}", table=e.table,
         who=e.who, note=e.note, entry=e.id, hash=e.released,
     )  # fmt: skip

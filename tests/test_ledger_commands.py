@@ -84,6 +84,17 @@ def test_open_release_list_verify_export_take(work, capsys):
         assert (work / "again" / file.name).read_bytes() == file.read_bytes()
 
 
+def test_names_do_not_steer_the_terminal(work, capsys):
+    (work / "p.json").write_text(json.dumps({**PROJECT, "name": "a\x1b[31mb"}))
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
+    assert spend("o", "--ledger", "l.db", "--table", "t") == 0
+    capsys.readouterr()
+    assert run("ledger", "list", "--ledger", "l.db") == 0
+    listed = capsys.readouterr().out
+    assert "\x1b" not in listed
+    assert "[31mb" in listed
+
+
 @pytest.mark.usefixtures("work")
 def test_the_unit_that_was_fixed(capsys):
     assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-9") == 0

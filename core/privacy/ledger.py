@@ -152,6 +152,11 @@ class Entry:
     parts: tuple[Part, ...] = ()
 
     @property
+    def rho_now(self) -> float:
+        """What counted when this was reserved, and on top of it what this counts now. Rounded up."""
+        return _up(Fraction(self.rho_before) + Fraction(self.counted))
+
+    @property
     def undrawn(self) -> float:
         """ρ that counts although nothing was drawn for it: of a run that was ended after its first draw."""
         if self.status != "spent" or self.released or not self.parts:

@@ -12,8 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 from core import shared
 from core.privacy.ledger import Ledger
-from core.project import Project
+from core.project import Plan, Project
 from core.release import release
+from core.schema import Column, Schema
 from core.tables.read import read_table
 from core.tables.table import Table
 from pages.parts import doors
@@ -183,6 +184,15 @@ def test_a_steward_shares_a_release_and_takes_it_back(visit: Any) -> None:
     app.toggle(key="share-1").set_value(False).run()
     assert shared.shared() == []
     assert "Nothing is shared yet" in words(visit(email="ben@partner.example"))
+
+
+def test_whose_rows_are_protected_is_said_of_what_is_shared(visit: Any) -> None:
+    schema = Schema((Column("a", "categorical", ("x", "y")),))
+    plan = Plan("independent", 1.0, 1e-6, person="who", rows_per_person=2, rows=60)
+    text = read_table(b"a,who\n" + b"x,P1\ny,P2\nx,P3\n" * 20, "t.csv")
+    shared.share(release(Project("t", schema, plan), Table.encode(text, schema, "who")).files)
+    said = words(visit(email="ben@partner.example"))
+    assert "`who`, at most 2" in said, said
 
 
 def test_broken_secrets_let_nobody_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

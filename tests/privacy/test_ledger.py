@@ -79,7 +79,7 @@ def test_a_release_is_an_entry(where):
     assert (entry.status, entry.who, entry.table, entry.note) == ("spent", "Bob", "people", "for the board")
     assert entry.plan == PROJECT.plan.to_json()
     assert entry.reserved == rho_of(1.0, DELTA)
-    assert entry.counted == made.spending.rho == population.spent
+    assert entry.counted == entry.rho_now == made.spending.rho == population.spent
     assert (population.opened_by, population.note) == ("Ada", "the register of 2024")
     assert population.left == pytest.approx(rho_of(2.0, DELTA) - made.spending.rho)
     assert entry.released == digest_of(made.files)
@@ -333,7 +333,7 @@ def test_cancelled_before_the_first_draw_is_returned(where):
         release(PROJECT, table(), stops(0.0), ledger.account("people"))
     population = ledger.population_of("people")
     assert [e.status for e in population.entries] == ["returned"]
-    assert population.spent == 0.0
+    assert population.spent == population.entries[0].rho_now == 0.0
     assert ledger.verify() == []
 
 
