@@ -12,7 +12,7 @@ from core.errors import EspalierError
 from core.privacy.budget import rho_of, round_up
 from core.privacy.ledger import PART_NAMES, Entry, Ledger, Population, default_ledger, zipped
 from core.project import Project
-from pages.parts import charts, paying, shell, words
+from pages.parts import charts, handover, paying, shell, words
 from pages.parts.session import Session
 from pages.parts.words import name, plain
 
@@ -143,9 +143,9 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
             "All files (zip)", zipped(files), file_name=f"{stem}-{picked}.zip", mime="application/zip",
             on_click="ignore", key=f"zip-{picked}", type="primary", icon=":material/download:",
         )  # fmt: skip
-        for file in files:
+        for file, title, mime in handover.FILES:
             st.download_button(
-                file, files[file], file_name=f"{stem}-{file}", mime="application/octet-stream", on_click="ignore",
+                title, files[file], file_name=f"{stem}-{file}", mime=mime, on_click="ignore",
                 key=f"file-{picked}-{file}", icon=":material/download:",
             )  # fmt: skip
         st.button(

@@ -15,18 +15,21 @@ from pages.parts import charts, doors, fence, fence_picture, graph_picture, look
 from pages.parts.session import Made, Session
 from pages.parts.words import name, names, plain
 
+FILES = (
+    ("synthetic.csv", "Synthetic table", "text/csv"),
+    ("report.html", "Report", "text/html"),
+    ("release.json", "Accounting (JSON)", "application/json"),
+    ("project.json", "Project file", "application/json"),
+    ("model.npz", "Model", "application/octet-stream"),
+)
+"""What is handed over: file, what it is called on the screen, its type."""
+
 
 def files(made: Made) -> None:
     """One button for each file of a release."""
     stem = shell.filename(made.release.project.name)
     with st.container(horizontal=True):
-        for file, label, mime in (
-            ("synthetic.csv", "Synthetic table", "text/csv"),
-            ("report.html", "Report", "text/html"),
-            ("release.json", "Accounting (JSON)", "application/json"),
-            ("project.json", "Project file", "application/json"),
-            ("model.npz", "Model", "application/octet-stream"),
-        ):
+        for file, label, mime in FILES:
             st.download_button(
                 label,
                 made.files[file],

@@ -81,7 +81,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     field(app, "selectbox", "Release").set_value(entry.id).run()
     assert not app.exception
     downloads = {d.proto.label for d in app.get("download_button")}
-    assert {"All files (zip)", "synthetic.csv", "report.html", "Export as CSV"} <= downloads
+    assert {"All files (zip)", "Synthetic table", "Report", "Export as CSV"} <= downloads
     kept = Ledger(where).files(entry.released)
     assert kept == made.files
     from core.privacy.ledger import zipped

@@ -14,6 +14,7 @@ from core.errors import BudgetError, SizeError
 from core.privacy.allocation import Purse
 from core.privacy.budget import Budget, Unit
 from core.privacy.curator import PrivateCurator, Rehearsal, Spending
+from core.privacy.measurement import Act
 from core.privacy.scores import EdgeScore, FeatureScore
 from core.project import Plan
 
@@ -51,6 +52,31 @@ def test_overspending_raises_before_anything_is_read():
         c.choose(FLAT, [("a", "b")], 0.05, "edge")
     assert table.asked == [("a",)]
     assert c.spending.rho == 0.06
+
+
+def test_what_was_bought_is_listed_by_kind_and_pool_as_it_was_first_paid_for():
+    c, _ = curator(0.1)
+    c.measure({("a",): 0.01, ("b",): 0.02}, "one-way")
+    c.choose(FLAT, [("a", "b"), ("a", "c")], 0.005, "edge", "tree")
+    with pytest.raises(BudgetError):
+        c.measure({("c",): 0.5}, "never")
+    c.choose(FLAT, [("a", "b"), ("b", "c")], 0.005, "edge", "tree")
+    c.measure_scores(FLAT, [("a", "b")], 0.01, "explain")
+    c.measure({("a", "b"): 0.03}, "two-way")
+    assert c.spending.acts == (
+        Act("measure", "one-way", 2, 0.03), Act("select", "tree", 2, 0.01), Act("select", "explain", 1, 0.01),
+        Act("measure", "two-way", 1, 0.03),
+    )  # fmt: skip
+    assert math.fsum(act.rho for act in c.spending.acts) == pytest.approx(c.spending.rho, rel=1e-15)
+
+
+def test_booking_elsewhere_is_held_to_the_budget():
+    elsewhere = Spending(0.1)
+    c = PrivateCurator(Counted(), SIZES, ONE, Budget(1.0, 1e-9, 0.1), 10**6, elsewhere)
+    c.measure({("a",): 0.06})
+    assert elsewhere.rho == 0.06
+    with pytest.raises(ValueError, match="held to the budget"):
+        PrivateCurator(Counted(), SIZES, ONE, Budget(1.0, 1e-9, 0.1), 10**6, Spending(0.2))
 
 
 def test_not_even_a_billionth_more_is_spent():
