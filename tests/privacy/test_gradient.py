@@ -95,13 +95,13 @@ def test_the_noise_is_what_the_price_buys_not_less_and_not_more():
     c = curator(t, 10.0)
     exact = t.residual_sums("y", names, w) / UNITS
     sigma = 2 * math.sqrt(60) / math.sqrt(2 * 0.1)
-    draws = np.concatenate([c.measure_gradient("y", names, w, 0.1).values - exact for _ in range(30)])
+    draws = np.concatenate([c.measure_gradient("y", names, w, 0.1).values - exact for _ in range(60)])
     square = float(np.sum((draws / sigma) ** 2))
     low, high = chi2.ppf([1e-7, 1 - 1e-7], len(draws))
     assert low < square < high
     assert not low < square / 0.8 < high, "a scale 11 % smaller would be told"
     assert not low < square * 0.8 < high, "and one 11 % larger"
-    assert c.spending.rho == pytest.approx(3.0)
+    assert c.spending.rho == pytest.approx(6.0)
 
 
 def test_bad_weights_and_overspending_are_refused_before_anything_is_read():
