@@ -551,7 +551,8 @@ def test_private_figures_stand_apart_from_those_that_are_not(app: AppTest) -> No
     assert any("Private figures" in s.value for s in app.subheader)
     assert "adds nothing to the bill" in words(app)
 
-    finish(press(go(app, "release"), "Spend"))
+    assert "10 % of the rows, drawn by lot" in words(go(app, "release"))
+    finish(press(app, "Spend"))
     assert "adds nothing" in words(app)
     section = json.loads(state(app).made.files["release.json"])["looking"]
     assert section["rows"] == 800
