@@ -36,20 +36,25 @@ def test_neither_of_two_tabs_sees_what_is_in_the_other(person: Person, address: 
             shown[mark].append(somebody.page.content())
 
     for mark, somebody in marks.items():
+        somebody.page.bring_to_front()  # a browser lets a tab behind another wait
         somebody.upload(*files(tmp_path, mark))
         look()
     for page in ("Plan", "Release"):
         for somebody in marks.values():
+            somebody.page.bring_to_front()
             somebody.visit(page)
             look()
     for somebody in marks.values():
+        somebody.page.bring_to_front()
         somebody.rests()
         somebody.pick("Paid from the budget of", "Not recorded in a ledger")
     for somebody in marks.values():  # both before either is finished
+        somebody.page.bring_to_front()
         somebody.sees("Nothing will keep count")
         somebody.rests()
         somebody.press("Spend ε = 1 and release")
     for mark, somebody in marks.items():
+        somebody.page.bring_to_front()
         somebody.sees(": 120 synthetic rows")
         look()
         for button in ("Synthetic table", "Report", "Accounting"):
