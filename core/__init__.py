@@ -2,10 +2,13 @@
 
 The names a notebook user needs, loaded when first used (so that importing one room costs no other)::
 
-    from core import Project, Table, read_table, release
+    from core import Project, Table, read_table
+    from core.release import release
     project = Project.load("project.json")
     table = Table.encode(read_table("people.csv"), project.schema)
     result = release(project, table)
+
+(:mod:`core.release` and :mod:`core.preview` are rooms called like their one function, which is imported from there.)
 """
 
 from __future__ import annotations
@@ -26,8 +29,6 @@ _WHERE = {
     "Separation": "graph.separations",
     "PrivateCurator": "privacy.curator",
     "Ledger": "privacy.ledger",
-    "preview": "preview",
-    "release": "release",
     "evaluate": "diagnostics",
 }
 __all__ = list(_WHERE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -230,3 +231,11 @@ def test_every_method_on_adult(shared_data, work, capsys):
         assert all(s["holds"] for s in facts["separations"])
         assert facts["rows"] == 48_842
     capsys.readouterr()
+
+
+def test_the_readmes_notebook_cell_runs(tmp_path, monkeypatch):
+    text = (ROOT / "README.md").read_text("utf-8").split("**In a notebook**:")[1].split("\n| method")[0]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
+    exec(textwrap.dedent(text), {})
+    assert (tmp_path / "out" / "hiring" / "synthetic.csv").exists()

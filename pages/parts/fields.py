@@ -8,11 +8,14 @@ is, and keeps the focus.
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
+from core.errors import EspalierError
 from pages.parts.session import Session
 
 
@@ -41,6 +44,23 @@ def taken(state: Session, name: str) -> Any:
     own: Field = state.drafts["fields"][name]
     value = st.session_state[own.key]
     own.shown = value
+    return value
+
+
+def number(text: str, what: str) -> float:
+    """A number as it was typed, a decimal comma being a point; raises :class:`EspalierError` for what may mean two.
+
+    Browsers drop what their own number fields do not know: there 1,5 becomes 15. So budgets are typed as text.
+    """
+    said = text.strip()
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2}([.,]\d{3})+([.,]\d+)?", said) and not re.fullmatch(r"[+-]?\d+\.\d+", said):
+        raise EspalierError(f"{what}: {text!r} may mean two numbers; type it without separators, such as 1.5")
+    try:
+        value = float(said.replace(",", ".")) if said.isascii() and "_" not in said else math.nan
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise EspalierError(f"{what} must be a number such as 1.5 or 1e-9, not {text!r}")
     return value
 
 

@@ -10,7 +10,7 @@ from core.errors import EspalierError
 from core.preview import Preview
 from core.privacy.budget import round_up
 from core.privacy.ledger import Ledger, Population, default_ledger, whoami
-from pages.parts import session, shell, words
+from pages.parts import fields, session, shell, words
 from pages.parts.session import Session
 from pages.parts.words import name, plain
 
@@ -175,8 +175,8 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
         if shared == nobody:
             a, b = st.columns(2)
             epsilon = 2.0 * plan.epsilon if plan else 2.0
-            a.number_input(
-                "Total ε", 1e-6, 100.0, min(epsilon, 100.0), format="%g", key=f"{key}-epsilon",
+            a.text_input(
+                "Total ε", f"{min(epsilon, 100.0):g}", key=f"{key}-epsilon",
                 help="All releases together, for ever. ρ adds up, not ε: ε = 2 pays for some four plans of ε = 1.",
             )  # fmt: skip
             b.text_input(
@@ -209,13 +209,9 @@ def _open(state: Session, key: str, nobody: str) -> None:
         if said["people"] != nobody:
             unit: dict[str, Any] = {"population": said["people"]}
         else:
-            try:
-                delta = float(said["delta"])
-            except ValueError:
-                raise EspalierError(f"δ must be a number such as 1e-9, not {said['delta']!r}") from None
             unit = {
-                "epsilon": said["epsilon"], "delta": delta, "neighbors": said["neighbors"],
-                "rows_per_person": said["rows"],
+                "epsilon": fields.number(said["epsilon"], "Total ε"), "delta": fields.number(said["delta"], "δ"),
+                "neighbors": said["neighbors"], "rows_per_person": said["rows"],
             }  # fmt: skip
         ledger = Ledger(default_ledger(), create=True)
         ledger.open_table(said["table"], **unit, who=said["who"], note=said["note"])

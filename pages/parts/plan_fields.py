@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.preview import TREES
-from pages.parts import people_fields, shell, words
+from pages.parts import fields, people_fields, shell, words
 from pages.parts.session import Session
 from pages.parts.words import plain
 
@@ -97,7 +97,7 @@ def show(state: Session) -> Spots:
         )
         spots["delta"] = st.container()
         if "delta" in state.trouble:
-            spots["delta"].error(plain(state.trouble["delta"]))
+            spots["delta"].error(f"{plain(state.trouble['delta'])}. The plan keeps its old δ.")
         people_fields.show(state, spots, _bound)
     with st.expander("More: allocation, accounting, features, synthetic rows"):
         _more(state)
@@ -251,24 +251,22 @@ def _beyond_the_tree(state: Session) -> None:
 def _epsilon(state: Session) -> None:
     assert state.project is not None
     epsilon = state.project.plan.epsilon
-    st.number_input(
+    st.text_input(
         "ε (the budget)",
-        0.01,
-        100.0,
-        float(epsilon),
-        step=0.1,
-        format="%g",
+        state.drafts.get("epsilon", f"{epsilon:g}"),
         help="Smaller protects more and blurs more. About 1 is common; above 8 protects little.",
-        **_bound(state, "epsilon"),
+        **_bound(state, "epsilon", _take_epsilon),
     )
-    st.caption("From 0.01 to 100; anything else is not taken.")
+    if "epsilon" in state.trouble:
+        st.error(f"{plain(state.trouble['epsilon'])}. The plan keeps ε = {epsilon:g}.")
     key = f"preset-{state.opened}"
     st.session_state[key] = epsilon if epsilon in PRESETS else None
 
     def preset() -> None:
         if (chosen := st.session_state[key]) is not None:
-            state.change_plan(epsilon=chosen)
-            st.session_state[f"plan-{state.opened}-epsilon"] = chosen
+            st.session_state[f"plan-{state.opened}-epsilon"] = f"{chosen:g}"
+            _take_epsilon(state, f"{chosen:g}")
+            state.trouble.pop("epsilon", None)
 
     st.segmented_control(
         "Common values of ε",
@@ -331,13 +329,14 @@ def _method(state: Session, method: str) -> None:
     st.session_state[f"plan-{state.opened}-fair"] = state.project.plan.fenced if state.project else False
 
 
+def _take_epsilon(state: Session, text: str) -> None:
+    state.drafts["epsilon"] = text
+    state.change_plan(epsilon=fields.number(text, "ε"))
+
+
 def _delta(state: Session, text: str) -> None:
     state.drafts["delta"] = text
-    try:
-        value = float(text) if text.strip() else None
-    except ValueError:
-        raise EspalierError(f"δ must be a number such as 1e-9, not {text!r}; the plan keeps its old δ") from None
-    state.change_plan(delta=value)
+    state.change_plan(delta=fields.number(text, "δ") if text.strip() else None)
 
 
 _ON_SCREEN = {"delta": "δ must be given here: a number above 0 and far below 1/n, such as 1e-9."}

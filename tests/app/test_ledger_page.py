@@ -42,7 +42,7 @@ def pay_from(app: AppTest, budget: str) -> AppTest:  # noqa: F811
 def opened(app: AppTest, epsilon: float = 2.0) -> AppTest:  # noqa: F811
     """The sample, with a budget."""
     pay_from(go(sample(app, "hiring"), "release"), NEW)
-    field(app, "number_input", "Total ε").set_value(epsilon).run()
+    field(app, "text_input", "Total ε").set_value(f"{epsilon:g}").run()
     return press(app, "Open this budget")
 
 

@@ -161,7 +161,8 @@ def test_a_changed_plan_leaves_the_release_as_it_was(app: AppTest) -> None:
     released(app)
     made = state(app).made
     go(app, "plan")
-    next(n for n in app.number_input if n.label.startswith("ε")).set_value(2.0).run()
+    next(n for n in app.text_input if n.label.startswith("ε")).set_value("2,0").run()
+    assert state(app).project.plan.epsilon == 2.0
     go(app, "release")
     assert state(app).made is made
     assert "has changed since" in words(app)

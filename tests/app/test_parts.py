@@ -10,7 +10,7 @@ import pytest
 from core.errors import EspalierError, SchemaError
 from core.graph.roles import Roles
 from core.schema import Column, Schema
-from pages.parts import job, words
+from pages.parts import fields, job, words
 from pages.parts.job import Job
 from pages.parts.schema_rows import Draft, column_of, join, numbers, row_of, split
 
@@ -234,3 +234,17 @@ def test_the_fence_is_drawn_with_sides_gate_and_scores() -> None:
         "sex – hired: refused by the frame, score 1,234 rows (noisy)", "postcode – hired: refused by the frame",
     ]  # fmt: skip
     assert len([t for t in figure.data if t.line.dash is None]) == len(edges)
+
+
+@pytest.mark.parametrize(
+    ("typed", "value"),
+    [("1,5", 1.5), (" 0.5 ", 0.5), ("1e-9", 1e-9), ("2,5e-8", 2.5e-8), ("3", 3.0), ("0.125", 0.125), ("0,125", 0.125)],
+)
+def test_a_decimal_comma_is_a_point(typed: str, value: float) -> None:
+    assert fields.number(typed, "ε") == value
+
+
+@pytest.mark.parametrize("typed", ["1,000", "1.000,5", "1,5,5", "1_0", "nan", "inf", "", "abc", "１", "0x1"])
+def test_a_number_that_may_be_another_is_refused(typed: str) -> None:
+    with pytest.raises(EspalierError, match="ε"):
+        fields.number(typed, "ε")
