@@ -231,7 +231,7 @@ def associated(unit: Unit, strata: bool) -> Pair:
         return [(2, 2)] * n
 
     def avoiding(n: int) -> list[tuple[int, int]]:
-        h = math.isqrt(n)
+        h = math.isqrt(n * unit.rows_per_person)
         return [(2, 2)] * (n - 2 * h) + [(0, 2)] * h + [(2, 0)] * h
 
     def joined(ab: list[tuple[int, int]], cd: list[tuple[int, int]], y: int) -> list[Row]:
@@ -425,7 +425,7 @@ def releases(broken: bool) -> Iterator[Case]:
 
         rho = Budget.of(given.plan, ROWS).rho
         for way in ["half the noise", *["all rows kept"] * bounded] if broken else [""]:
-            yield Case(f"{name}, fitted model", relation, rho, run, way, 4 if broken else 1)
+            yield Case(f"{name}, fitted model", relation, rho, run, way, 8 if broken else 1)
 
 
 @contextmanager
