@@ -11,7 +11,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.privacy.budget import rho_of, round_up
 from core.privacy.ledger import PART_NAMES, Entry, Ledger, Population, default_ledger, zipped
-from core.project import Project
+from core.project import Plan, Project
 from pages.parts import charts, handover, paying, shell, words
 from pages.parts.session import Session
 from pages.parts.words import name, plain
@@ -32,32 +32,50 @@ def total(state: Session, p: Population) -> None:
         st.metric("Left ρ", f"{p.left:.4g}", width="content")
         largest = f"{p.largest():g}" if p.largest() else "none"
         st.metric("Largest next ε", largest, width="content", help="One more plan of this ε would use up what is left.")
-    following = next_plan(state, p)
-    charts.show(charts.ledger(p, following), f"ledger-{p.name}", "What is spent, and what the next plan would take")
+    st.caption(
+        "The largest next ε can be more than total minus spent, and yet the total holds: ρ adds up, and the ε of all "
+        "releases together grows slower than the sum of their ε."
+    )
+    following, called = next_plan(state, p)
+    charts.show(
+        charts.ledger(p, following, called), f"ledger-{p.name}", "What is spent, and what the next plan would take"
+    )
     st.caption(
         f"For {words.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Tables: {words.names(p.tables)}. Set by "
         f"{name(p.opened_by)} on {p.opened_at[:10]}" + (f": {plain(p.note)}" if p.note else "") + "."
     )
 
 
-def next_plan(state: Session, p: Population) -> float:
-    """Say what the open plan would leave; returns its ρ, 0 if it does not fit or there is none."""
+def next_plan(state: Session, p: Population) -> tuple[float, str]:
+    """Say what the open plan would leave, if it is paid from here; its ρ (0 if it takes none) and what to call it."""
     if state.project is None:
         st.caption("Open a project on the Data page to see here what its plan would leave.")
-        return 0.0
+        return 0.0, ""
+    payer, _ = paying.chosen(state)
+    if payer is None or payer.name != p.name:
+        st.caption("The open plan is not paid from this budget. Where it is paid from is chosen on the Release page.")
+        return 0.0, ""
     try:
         plan = p.fits(state.project).plan
     except EspalierError as error:
         st.info(f"The open plan cannot be paid from this budget: {plain(error)}.")
-        return 0.0
+        return 0.0, ""
+    again = any(e.project == state.project.name and same_plan(e, plan) for e in p.entries if e.counted)
     rho = rho_of(plan.epsilon, p.delta)
     left = p.outlook(rho)
     if not left["fits"]:
-        st.warning(f"The open plan (ε = {plan.epsilon:g}) does not fit: it needs ρ = {round_up(rho)}.")
-        return 0.0
+        what = "The same plan again" if again else "The open plan"
+        st.warning(f"{what} (ε = {plan.epsilon:g}) does not fit: it needs ρ = {round_up(rho)}.")
+        return 0.0, ""
     more = f"one plan of ε up to {left['largest_after']:g} after it" if left["largest_after"] else "nothing more"
-    st.markdown(f"The open plan, ε = {plan.epsilon:g}, would leave **ρ = {left['after']:.4g}**: {more}.")
-    return rho
+    what = "Releasing the same plan again" if again else "The open plan"
+    st.markdown(f"{what}, ε = {plan.epsilon:g}, would leave **ρ = {left['after']:.4g}**: {more}.")
+    return rho, "the same plan again" if again else "the open plan"
+
+
+def same_plan(e: Entry, plan: Plan) -> bool:
+    """Was this plan paid for already? A δ that it does not give is the budget's."""
+    return {**e.plan, "delta": e.delta} == {**plan.to_json(), "delta": e.delta}
 
 
 def entries(p: Population) -> None:

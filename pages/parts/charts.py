@@ -79,8 +79,8 @@ def budget(lines: Sequence[Line], total: float) -> go.Figure:
     return figure
 
 
-def ledger(people: Population, following: float) -> go.Figure:
-    """One bar: what each entry counts, what the next plan would take, what is then left, in ρ."""
+def ledger(people: Population, following: float, called: str = "the open plan") -> go.Figure:
+    """One bar: what each entry counts, what the next plan, ``called`` so, would take, what is then left, in ρ."""
     import plotly.graph_objects as go
 
     figure = blank(150, barmode="stack", showlegend=True)
@@ -91,7 +91,7 @@ def ledger(people: Population, following: float) -> go.Figure:
     parts = {
         "spent": ([(t, r) for t, r, s in shown if s == "spent"], POOLS[0]),
         "reserved": ([(t, r) for t, r, s in shown if s == "reserved"], POOLS[1]),
-        "the open plan": ([("the open plan", following)] if following else [], POOLS[2]),
+        called: ([(called, following)] if following else [], POOLS[2]),
         "left": ([("left", max(people.after(following), 0.0))], "rgba(135,150,165,.25)"),
     }
     for label, (segments, color) in parts.items():

@@ -67,7 +67,9 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert "After this plan" in words(app)
     go(app, "ledger")
     assert [m.label for m in app.metric] == ["Total ε", "Spent ε", "Spent ρ", "Left ρ", "Largest next ε"]
-    assert "would leave" in words(app)
+    assert "Releasing the same plan again, ε = 1, would leave" in words(app)
+    state(app).change_plan(epsilon=0.5)
+    assert "The open plan, ε = 0.5, would leave" in words(go(app, "ledger"))
     shown = app.dataframe[0].value
     assert shown["entry"].dropna().tolist() == [entry.id]
     assert set(shown["status"]) == {"spent"}
@@ -97,6 +99,7 @@ def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:  #
     assert "Not enough is left" in words(app)
     assert not any(b.label.startswith("Spend") for b in app.button)
     assert len(budget(where).entries) == 1
+    assert any(b.label == "Choose another ε on Plan" for b in app.button)
     state(app).change_plan(epsilon=budget(where).largest())
     go(app, "release")
     finish(press(app, "Spend"))
@@ -214,3 +217,12 @@ def test_paying_is_chosen_anew_for_another_table(app: AppTest) -> None:  # noqa:
     assert state(app).paid_from is None
     press(app, "Go back to")
     assert state(app).paid_from == "hiring"
+
+
+def test_only_the_budget_that_pays_is_told_what_the_plan_would_leave(app: AppTest, where: Path) -> None:  # noqa: F811
+    Ledger(where, create=True).open_table("compas", epsilon=2.0, delta=1e-9)
+    go(sample(app, "readmission"), "ledger")
+    assert "would leave" not in words(app)
+    assert "not paid from this budget" in words(app)
+    pay_from(go(app, "release"), "compas")
+    assert "The open plan, ε = 1, would leave" in words(go(app, "ledger"))
