@@ -122,7 +122,7 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         "view": f"{drawing.view(state)} {drawing.view_of(state)}",
         "wide": state.drafts.get("wide", drawing.WIDE),
         "fits": state.drafts.get("fits", 0),
-        "hint": drawing.HINT,
+        "hint": drawing.hint(state),
         "alt": f"Causal graph: {len(columns)} columns{f' shown, {hidden} not' if hidden else ''}, {len(dag.edges)} "
         "arrows. The arrows are listed below as text, and the fields below the drawing do all that it does.",
     }

@@ -23,6 +23,10 @@ FAR = 1e6
 WIDE = 1000
 """How wide a line of boxes may be, in the drawing's pixels; less on a narrow screen."""
 HINT = "Drag from a cause to its effect to draw an arrow. Click a box or an arrow to select it."
+AROUND = (
+    "The drawing shows the neighbourhood of what is selected. Choose a column below, or use the Causes tab to draw "
+    "arrows to columns that are not shown."
+)
 
 
 def take(state: Session, sent: Any) -> None:
@@ -218,6 +222,11 @@ def view(state: Session) -> str:
     many = len(state.project.schema.columns) > MOST_BOXES
     chosen: str = state.drafts.get("view") or ("around" if many else "all")
     return chosen
+
+
+def hint(state: Session) -> str:
+    """What can be done on the drawing as it is shown."""
+    return AROUND if view(state) == "around" else HINT
 
 
 def marks(state: Session) -> list[str]:

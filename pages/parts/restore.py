@@ -112,7 +112,7 @@ def keep(state: Session) -> None:
 def offer(state: Session) -> None:
     """Offer back what the tab had kept from before a reload."""
     found, place = state.found, st.empty()  # a place in any case: what stands below must not move while it is used
-    if found is None:
+    if found is None or not fits(state, found):
         return
     arrows = f"{len(found.dag.edges)} arrow{'s' * (len(found.dag.edges) != 1)}"
     with place.container(border=True):
@@ -127,10 +127,21 @@ def offer(state: Session) -> None:
                 f"off the table, so they were not kept: open the table again, then put the drawing back."
             )
         with st.container(horizontal=True):
-            fits = found.project is not None or state.project is not None
+            able = found.project is not None or state.project is not None
             label = "Restore the draft" if found.project else "Put the drawing back"
-            st.button(label, type="primary", disabled=not fits, on_click=bring_back, args=(state,), key="restore-draft")
+            st.button(label, type="primary", disabled=not able, on_click=bring_back, args=(state,), key="restore-draft")
             st.button("Forget it", on_click=forget, args=(state,), key="forget-draft")
+
+
+def fits(state: Session, found: Found) -> bool:
+    """Is there anything to bring back? A drawing alone must hold something about the table that is open."""
+    if found.project is not None:
+        return True
+    drawn = [*found.dag.edges, *((c,) for _, columns in found.roles.items() for c in columns)]
+    if state.project is None:
+        return bool(drawn)
+    known = set(state.project.schema.names)
+    return any(known.issuperset(columns) for columns in drawn)
 
 
 def bring_back(state: Session) -> None:

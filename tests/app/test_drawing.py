@@ -176,6 +176,7 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
     assert drawing.shown(state) == ["v098", "v099", "v100", "v101", "v102"]
     sent = board.data(state, implying.now(state)[1])
     assert len(sent["nodes"]) == 5
+    assert "Choose a column below" in sent["hint"], "there may be nothing to drag to"
     assert len(sent["arrows"]) == 199, "a cycle is refused over what is not shown too"
     before = state.project
     send(state, {"do": "arrange"}, start=2)
@@ -253,6 +254,17 @@ def test_a_draft_with_guesses_keeps_the_drawing_only() -> None:
     again.found = found
     restore.bring_back(again)
     assert edges(again) == (("a", "y"),)
+
+
+def test_only_a_drawing_about_the_open_table_is_offered() -> None:
+    def left(*edges: tuple[str, str]) -> restore.Found:
+        return restore.read(restore.kept(fresh(("a", "y"), edges=edges, guessed=("categories",))))
+
+    assert restore.fits(Session(), left(("a", "y")))
+    assert restore.fits(fresh(("a", "y", "new")), left(("a", "y")))
+    assert not restore.fits(fresh(("a", "y")), left())
+    assert not restore.fits(Session(), left())
+    assert not restore.fits(fresh(("a", "b")), left(("a", "y")))
 
 
 @pytest.mark.parametrize(
