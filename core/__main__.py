@@ -37,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     parser = _Parser(prog="python -m core", description="Synthetic tables under differential privacy.")
-    commands = parser.add_subparsers(dest="command", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
 
     plan = commands.add_parser("plan", help="show what a plan would spend, and on what; reads no data")
     plan.add_argument("project", type=Path)
@@ -69,6 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     ledger_commands.add_commands(commands)
 
     opt = parser.parse_args(argv)
+    if opt.command is None:
+        parser.print_help(sys.stderr)
+        return 2
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that has no ρ gets \u03c1

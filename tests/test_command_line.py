@@ -239,3 +239,10 @@ def test_the_readmes_notebook_cell_runs(tmp_path, monkeypatch):
     (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
     exec(textwrap.dedent(text), {})
     assert (tmp_path / "out" / "hiring" / "synthetic.csv").exists()
+
+
+def test_no_command_lists_the_commands(capsys):
+    assert main([]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert all(command in shown.err for command in ("plan", "release", "evaluate", "graph", "demo", "ledger"))

@@ -109,6 +109,6 @@ class Table:
 
 def _column(text: TextTable, name: str) -> TextColumn:
     if name not in text.columns:
-        known = ", ".join(list(text.columns)[:12])
+        known = ", ".join(list(text.columns)[:12]) + (", …" if len(text.columns) > 12 else "")
         raise TableError(f"{text.source}: there is no column {name!r}; the table has {known}", column=name)
     return text.columns[name]
