@@ -82,8 +82,12 @@ def opened(state: Session) -> None:
     """What is open, whether it fits together, and the way on."""
     assert state.project is not None
     project = state.project
+    count = len(project.schema.columns)
+    many = f"{count} column{' is' if count == 1 else 's are'}"
     source = "" if state.text is None else f", with the table {name(state.text.source)}"
-    st.success(f"Open: {name(project.name)}{source}. {len(project.schema.columns)} columns are declared.")
+    st.success(f"Open: {name(project.name)}{source}. {many} declared.")
+    if state.text is not None:
+        opening.warn_if_misread(state.text)
     table_state(state)
     with st.container(horizontal=True):
         shell.way("Structure", "Next: Structure")

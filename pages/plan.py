@@ -25,8 +25,8 @@ try:
     )
 except EspalierError as error:
     plan_fields.conflict(spots, error)
-    missing = error.data.get("key") == "rows"
-    st.info(f"The preview appears here when {'that number is there' if missing else 'the conflict above is mended'}.")
+    step = plan_fields.to_fill_in(error)
+    st.info(f"The preview appears here when {'that is filled in' if step else 'the conflict above is mended'}.")
     shell.sidebar(state)
     st.stop()
 except MemoryError:

@@ -6,7 +6,7 @@ from core.errors import EspalierError
 from core.preview import Preview
 from core.privacy.budget import round_up
 from core.tables.table import Table
-from pages.parts import handover, paying, releasing, shell, words
+from pages.parts import handover, paying, plan_fields, releasing, shell, words
 from pages.parts.session import Session
 from pages.parts.words import name, names, plain
 
@@ -30,7 +30,10 @@ def ready(state: Session) -> tuple[Table, Preview] | None:
         delta = population.delta if population else None
         return table, state.preview(table.rows if state.project.plan.neighbors == "replace-one" else None, delta)
     except EspalierError as error:
-        st.error("The table holds a value that is not declared." if error.data.get("value") else plain(error))
+        if plan_fields.to_fill_in(error):
+            st.info("The plan is not complete yet: a field on the Plan page is still empty.")
+        else:
+            st.error("The table holds a value that is not declared." if error.data.get("value") else plain(error))
         key = error.data.get("key")
         page = "Structure" if key in ("roles", "regime") else "Plan" if key else "Data"
         shell.way(page, f"Mend it on {page}")
@@ -88,6 +91,7 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         agreed, note = True, f"note-{state.opened}"
         if population is not None:
             if not paying.outlook(population, seen):
+                shell.way("Plan", "Choose another ε on Plan")
                 return
             agreed = paying.known_table(state)
             st.text_input("Note for the ledger", key=note)

@@ -91,6 +91,7 @@ def _check_method(plan: Plan) -> None:
             "how many rows are left when each person keeps only a few is private: declare a total (rows) to which the "
             "table is filled up or cut, or choose add-remove",
             key="person",
+            missing="rows",
         )
 
 
@@ -99,10 +100,12 @@ def _fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
     roles, schema = project.roles, project.schema
     if project.separations and not roles.outcome and not roles.protected:
         return ()
+    always = project.plan.method in ("privci", "prefair")
+    instead = "choose the method mst, which has no fence" if always else "plan without the fence"
     for role, names in (("protected", roles.protected), ("outcome", roles.outcome)):
         if not names:
             raise ProjectError(
-                f"a fence needs at least one {role} column: mark one on the Structure page, or plan without the fence",
+                f"a fence needs at least one {role} column: mark one on the Structure page, or {instead}",
                 key="roles", role=role,
             )  # fmt: skip
     if not roles.admissible:
@@ -151,7 +154,7 @@ def _prefair(project: Project) -> tuple[Separation, ...]:
 def _prism(project: Project, fence: tuple[Separation, ...], warnings: list[str]) -> Frame:
     plan, schema = project.plan, project.schema
     if plan.target is None:
-        raise ProjectError("prism protects what predicts one column: name the target", key="target")
+        raise ProjectError("prism protects what predicts one column: name the target", key="target", missing="target")
     if plan.regime != "predictive" and not project.dag.edges:
         raise ProjectError(
             f"the {plan.regime} regime needs a graph: draw what causes {plan.target!r} on the Structure page, "

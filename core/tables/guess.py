@@ -23,6 +23,24 @@ def guess_schema(text: TextTable, names: tuple[str, ...] | None = None) -> Schem
     return Schema(tuple(guess_column(n, text.columns[n]) for n in chosen))
 
 
+def identifiers(text: TextTable) -> tuple[str, ...]:
+    """Columns that look like numbers or names of persons or cases: whole numbers or texts that hardly repeat.
+
+    More than :data:`FEW` distinct values, and more than half as many as there are cells that hold one. Private.
+    """
+    return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(column))
+
+
+def _hardly_repeats(column: TextColumn) -> bool:
+    values = [v for v in column.values if v != MISSING]
+    empty = column.values.index(MISSING) if MISSING in column.values else -1
+    cells = int((column.codes != empty).sum())
+    if len(values) <= FEW or 2 * len(values) <= cells:
+        return False
+    numeric = all(NUMBER.fullmatch(v) for v in values)
+    return not numeric or all(math.isfinite(x) and x.is_integer() for x in map(float, values))
+
+
 def guess_column(name: str, column: TextColumn) -> Column:
     """One column's guess: numbers with many distinct values get about ten bins, all else categories."""
     values = [v for v in column.values if v != MISSING]

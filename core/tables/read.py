@@ -123,6 +123,15 @@ def _check_unpacked(size: int, packed: int, shown: str) -> None:
         )
 
 
+def misread(table: TextTable) -> bool:
+    """Does a table of one column look like several whose header names only one: a delimiter in most of its cells?"""
+    if len(table.columns) != 1:
+        return False
+    (column,) = table.columns.values()
+    holds = np.array([any(d in value for d in DELIMITERS) for value in column.values])
+    return bool(holds[column.codes].mean() > 0.5)
+
+
 def _csv(data: bytes, shown: str) -> TextTable:
     import pyarrow as pa
     from pyarrow import csv as pa_csv

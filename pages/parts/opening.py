@@ -9,8 +9,10 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.project import Project
-from core.tables.guess import guess_schema
-from core.tables.read import TextTable, read_table
+from core.schema import Schema
+from core.tables.guess import guess_schema, identifiers
+from core.tables.read import TextTable, misread, read_table
+from pages.parts.schema_rows import Draft
 from pages.parts.session import Session, blank
 from pages.parts.shell import filename
 from pages.parts.words import name, plain
@@ -119,7 +121,18 @@ def _read(state: Session, file: Any) -> TextTable:
     return table
 
 
+def warn_if_misread(text: TextTable) -> None:
+    """Say so where a table of one column looks like several."""
+    if misread(text):
+        st.warning(
+            f"{name(text.source)} was read as **one column**, and most of its cells hold a comma, a semicolon, a tab "
+            "or a bar. Most likely its header line does not name every column, or a quote in it is out of place: look "
+            "at the first lines of the file, mend them, and open it again."
+        )
+
+
 def _table_alone(state: Session, text: TextTable) -> None:
+    warn_if_misread(text)
     if state.project is not None:
         lacking = [c for c in state.project.schema.names if c not in text.columns]
         if lacking:
@@ -142,7 +155,16 @@ def _table_alone(state: Session, text: TextTable) -> None:
 
 
 def _guess(state: Session, text: TextTable) -> None:
+    """Open the table with guessed columns; what looks like an identifier is left out at first."""
     try:
-        state.open(blank(filename(text.source.split(".")[0]), guess_schema(text)), text)
+        schema, out = guess_schema(text), identifiers(text)
+        kept = tuple(c for c in schema.columns if c.name not in out)
+        state.open(blank(filename(text.source.split(".")[0]), Schema(kept) if kept else schema), text)
     except EspalierError as error:
         state.trouble["open"] = str(error)
+        return
+    if out and kept:
+        draft = Draft.of(schema)
+        for column in out:
+            draft.leave_out(column)
+        state.drafts.update(schema=draft, identifiers=out)

@@ -341,18 +341,30 @@ def _delta(state: Session, text: str) -> None:
 
 _ON_SCREEN = {"delta": "δ must be given here: a number above 0 and far below 1/n, such as 1e-9."}
 """What the project file calls delta is called δ here."""
+_NEXT = {
+    "rows": "δ is 1/n², so the plan needs the number of rows n: type it here, or give δ a number.",
+    "person": "Next: type the **Declared total of rows** below. How many rows are left when each person keeps only a "
+    "few is private, so the table is filled up or cut to a number that you declare. Or choose add-remove under "
+    "**Neighbouring tables**, which needs no such number.",
+    "target": "Next: choose the **Target** above. PRISM protects what predicts one column: say which.",
+}
+"""What is only not filled in yet, by the field beside which it is said."""
+
+
+def to_fill_in(error: EspalierError) -> str:
+    """The next step, where nothing is wrong and a field is only still empty; else nothing."""
+    key = error.data.get("key", "")
+    return _NEXT.get(key, "") if key == "rows" or error.data.get("missing") else ""
 
 
 def conflict(spots: Spots, error: EspalierError) -> None:
-    """Explain a conflict where it can be mended."""
+    """Explain a conflict where it can be mended, or say what is still to be filled in."""
     key = error.data.get("key", "")
     text = plain(error)
-    if key == "rows":
-        text = "δ is 1/n², so the plan needs the number of rows n: type it here, or give δ a number."
-    elif key in _ON_SCREEN:
-        text = _ON_SCREEN[key]
-    place = spots.get(key) or st.container()
-    with place:
-        st.info(text) if key == "rows" else st.error(text)
+    with spots.get(key) or st.container():
+        if step := to_fill_in(error):
+            st.info(step)
+        else:
+            st.error(_ON_SCREEN.get(key, f"{text[:1].upper()}{text[1:]}."))
         if key in ("roles", "regime"):
             shell.way("Structure", "Mend it on Structure", primary=False)

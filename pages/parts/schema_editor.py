@@ -11,7 +11,7 @@ from core.errors import EspalierError
 from core.schema import Column, Schema
 from core.tables.guess import guess_schema
 from core.tables.table import Table
-from pages.parts.schema_rows import Draft
+from pages.parts.schema_rows import LISTED, ONE_BY_ONE, Draft, guessed_categories
 from pages.parts.session import Session
 from pages.parts.words import name, names, plain
 
@@ -109,6 +109,11 @@ def _left_out(state: Session, draft: Draft) -> None:
         st.caption(f"{name(person)} says whose a row is (Plan page). It is never counted or released.")
     if not out:
         return
+    if looks := [c for c in state.drafts.get("identifiers", ()) if c in out]:
+        st.info(
+            f"{names(looks, 8)}: looks like an identifier, so it is left out. If one person has several rows, use it "
+            "as the **person column** on Plan; if it is none, tick **Use**."
+        )
     st.markdown(f"**Left out of everything:** {names(out, 20)}.")
     unknown = [c for c in out if c not in {row["name"] for row in draft.rows} and c]
     if unknown and state.text is not None:
@@ -128,9 +133,11 @@ def confirm(state: Session) -> None:
         return
     draft: Draft = state.drafts["schema"]
     ticked = sum(row["checked"] and bool(row["guess"]) for row in draft.rows)
+    pairs = draft.guessed()
     with st.container(border=True):
         st.markdown(
-            f"#### :material/warning: {len(guessed)} columns hold guesses: {names((c.name for c in guessed), 8)}"
+            f"#### :material/warning: {len(guessed)} column{' holds' if len(guessed) == 1 else 's hold'} guesses: "
+            f"{names((c.name for c in guessed), 8)}"
         )
         st.markdown(
             "A guess was read off the private rows, and a category or a range can give a person away by itself: a rare "
@@ -138,6 +145,12 @@ def confirm(state: Session) -> None:
             "because a code book, a form or common knowledge says so. Otherwise replace the values. "
             "A release is refused until no guess is left."
         )
+        _becomes_public([column for row, column in pairs if row["checked"]])
+        if alone := [c.name for row, c in pairs if guessed_categories(c) > ONE_BY_ONE and not row["checked"]]:
+            st.caption(
+                f"Not ticked with the rest, having more than {ONE_BY_ONE} categories: {names(alone)}. Read their "
+                "categories, then tick them one by one."
+            )
         with st.container(horizontal=True):
             st.button(
                 f"Confirm the {ticked} ticked columns" if ticked != 1 else "Confirm the ticked column",
@@ -147,6 +160,20 @@ def confirm(state: Session) -> None:
                 icon=":material/check:",
             )
             st.button("Tick all: I have checked every one", on_click=draft.tick_all)
+
+
+def _becomes_public(ticked: list[Column]) -> None:
+    """What cannot be seen at a glance of the ticked columns: many categories, and ranges."""
+    many = [c for c in ticked if guessed_categories(c) > LISTED]
+    for c in many:
+        st.markdown(
+            f"- {name(c.name)}: **{len(c.categories):,} categories** will be public, among them "
+            f"{names((c.categories[0], c.categories[len(c.categories) // 2], c.categories[-1]))}."
+        )
+    ranges = [f"{name(c.name)} {c.edges[0]:.12g} to {c.edges[-1]:.12g}" for c in ticked if "edges" in c.guessed]
+    if ranges:
+        more = f", and {len(ranges) - 20} more" if len(ranges) > 20 else ""
+        st.markdown(f"- Ranges that will be public: {', '.join(ranges[:20])}{more}.")
 
 
 def coarsen(state: Session) -> None:

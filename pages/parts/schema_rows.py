@@ -18,6 +18,8 @@ FIELDS = {
     "integer": "whole numbers",
     "missing": "empty cells",
 }
+LISTED, ONE_BY_ONE = 30, 50
+"""Guessed categories above which a column is shown before it is confirmed, and is not ticked with all others."""
 TEXTS = ("guess", "name", "kind", "categories", "edges")
 FLAGS = ("use", "checked", "integer", "missing", "unknown")
 
@@ -90,10 +92,15 @@ class Draft:
             row["use"] = row["use"] and row["name"] != column
         self.revision += 1
 
+    def guessed(self) -> list[tuple[dict[str, Any], Column]]:
+        """The rows in use that still hold a guess, each with its column."""
+        found = {c.name: c for c in self.columns() if c.guessed}
+        return [(row, found[row["name"]]) for row in self.rows if row["use"] and row["name"] in found]
+
     def tick_all(self) -> None:
-        """Mark every guessed column in use as checked."""
-        for row in self.rows:
-            row["checked"] = row["checked"] or (row["use"] and bool(row["guess"]))
+        """Mark the guessed columns in use as checked, but for those whose categories are too many to be seen."""
+        for row, column in self.guessed():
+            row["checked"] = row["checked"] or guessed_categories(column) <= ONE_BY_ONE
         self.revision += 1
 
     def confirm(self) -> None:
@@ -113,6 +120,11 @@ class Draft:
         for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
             if i not in self.errors and row["use"]:
                 row["guess"] = _guess_text(column_of(row, origin))
+
+
+def guessed_categories(column: Column) -> int:
+    """How many categories were read off the table and confirmed by nobody."""
+    return len(column.categories) if "categories" in column.guessed else 0
 
 
 def row_of(column: Column) -> dict[str, Any]:

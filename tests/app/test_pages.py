@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from core.graph.roles import Roles
 from core.project import Project
 from pages.parts.job import QUEUE, Job
 from pages.parts.session import KEY, Session
@@ -73,7 +74,7 @@ def people(rows: int = 60) -> str:
     writer = csv.writer(out)
     writer.writerow(["Name of ward, old", "年齢", "out*come*"])
     for i in range(rows):
-        writer.writerow([("A; b", "C")[i % 2], 20 + i, ("yes", "no")[i % 3 == 0]])
+        writer.writerow([("A; b", "C")[i % 2], 20 + i % 30, ("yes", "no")[i % 3 == 0]])
     return out.getvalue()
 
 
@@ -332,7 +333,7 @@ def test_a_column_moves_to_its_new_role(app: AppTest) -> None:
     ("changes", "text"),
     [
         ({"method": "mst", "fair": True}, "knows no fence"),
-        ({"method": "prism", "fair": False, "target": None}, "name the target"),
+        ({"method": "prism", "fair": False, "target": None}, "Next: choose the **Target**"),
         ({"neighbors": "add-remove"}, "δ must be given here"),
         ({"method": "prism", "fair": True, "target": "hobby"}, "must be an outcome column"),
     ],
@@ -498,7 +499,8 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
     next(s for s in app.selectbox if s.label.startswith("Person")).select("patient").run()
     assert not app.exception
     assert "patient" not in state(app).project.schema
-    assert "declare a total" in words(app)
+    assert "Next: type the **Declared total of rows**" in words(app)
+    assert not app.error
     next(n for n in app.number_input if n.label == "Declared total of rows").set_value(60).run()
     next(n for n in app.number_input if n.label.startswith("Rows per person")).set_value(1).run()
     assert "at most 1 of them kept" in words(app)
@@ -566,3 +568,57 @@ def test_private_figures_stand_apart_from_those_that_are_not(app: AppTest) -> No
     accuracy = next(f for f in section["figures"] if f["figure"] == "accuracy")
     assert f"{accuracy['low']:.3f} to {accuracy['high']:.3f}" in shown
     assert "not shown" in shown, "what the tenth cannot carry is said"
+
+
+def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) -> None:
+    rows = "".join(f"{1000 + i},{'fm'[i % 2]}\n" for i in range(40))
+    press(upload(app, f"patient_nbr,sex\n{rows}"), "Guess")
+    assert state(app).project.schema.names == ("sex",)
+    assert "`patient_nbr`: looks like an identifier" in words(app)
+    assert [row["use"] for row in state(app).drafts["schema"].rows] == [False, True]
+    press(app, "Tick all")
+    press(app, "Confirm the ticked column")
+    assert state(app).project.schema.guessed == ()
+    go(app, "plan")
+    next(s for s in app.selectbox if s.label.startswith("Person")).select("patient_nbr").run()
+    assert not app.exception
+    assert state(app).project.plan.person == "patient_nbr"
+    assert "looks like an identifier" not in words(go(app, "data"))
+
+
+def test_a_table_of_identifiers_only_is_guessed_all_the_same(app: AppTest) -> None:
+    press(upload(app, "id\n" + "\n".join(f"p{i}" for i in range(40)) + "\n"), "Guess")
+    assert state(app).project.schema.names == ("id",)
+    assert "1 column is declared" in "".join(s.value for s in app.success)
+    assert "1 column holds guesses" in words(app)
+
+
+def test_many_categories_are_shown_before_they_become_public(app: AppTest) -> None:
+    rows = "".join(f"d{i % 60:02},e{i % 40:02},{i % 30}\n" for i in range(240))
+    press(upload(app, f"diagnosis,ward,age\n{rows}"), "Guess")
+    press(app, "Tick all")
+    assert [row["checked"] for row in state(app).drafts["schema"].rows] == [False, True, True]
+    said = words(app)
+    assert "Not ticked with the rest, having more than 50 categories: `diagnosis`" in said
+    assert "`ward`: **40 categories** will be public, among them `e00`, `e20`, `e39`" in said
+    assert "Ranges that will be public: `age` 0 to" in said
+    press(app, "Confirm the 2 ticked")
+    assert [c.name for c in state(app).project.schema.guessed] == ["diagnosis"]
+
+
+def test_a_table_read_as_one_column_is_doubted(app: AppTest) -> None:
+    upload(app, 'hello "world\n1,2,3\n"unclosed,4\n')
+    assert "was read as **one column**" in words(app)
+    press(app, "Guess")
+    assert "was read as **one column**" in words(app)
+
+
+@pytest.mark.parametrize("method", ["privci", "prefair"])
+def test_the_fence_of_a_method_that_has_it_is_not_said_to_be_a_switch(app: AppTest, method: str) -> None:
+    sample(app, "readmission")
+    state(app).redraw(roles=Roles())
+    state(app).change_plan(method=method, fair=None)
+    said = words(go(app, "plan"))
+    assert "A fence needs at least one protected column" in said.replace("\\", "")
+    assert "choose the method mst" in said
+    assert "plan without the fence" not in said

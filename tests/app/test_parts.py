@@ -248,3 +248,16 @@ def test_a_decimal_comma_is_a_point(typed: str, value: float) -> None:
 def test_a_number_that_may_be_another_is_refused(typed: str) -> None:
     with pytest.raises(EspalierError, match="ε"):
         fields.number(typed, "ε")
+
+
+def test_a_column_with_many_categories_is_not_ticked_with_the_rest() -> None:
+    def column(name: str, size: int, *guessed: str) -> Column:
+        return Column(name, "categorical", tuple(f"v{i}" for i in range(size)), guessed=guessed)
+
+    draft = Draft.of(Schema((column("a", 50, "categories"), column("b", 51, "categories"), column("c", 51, "kind"))))
+    draft.tick_all()
+    assert [row["checked"] for row in draft.rows] == [True, False, True]
+    draft.rows[1]["checked"] = True
+    draft.tick_all()
+    draft.confirm()
+    assert [c.guessed for c in draft.columns()] == [(), (), ()]

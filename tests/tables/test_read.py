@@ -15,8 +15,8 @@ from pyarrow import parquet
 from core.errors import TableError
 from core.project import Project
 from core.schema import Column, Schema
-from core.tables.guess import guess_schema
-from core.tables.read import read_table
+from core.tables.guess import guess_schema, identifiers
+from core.tables.read import TextColumn, TextTable, misread, read_table
 from core.tables.table import Table
 
 
@@ -208,3 +208,36 @@ def test_bundled_projects_fit_their_tables(samples):
     for name in ("readmission", "hiring", "services"):
         project = Project.load(samples / f"{name}.json")
         Table.encode(read_table(samples / f"{name}.csv"), project.schema)
+
+
+def test_what_hardly_repeats_looks_like_an_identifier():
+    columns = {
+        "number": [str(1000 + i) for i in range(60)],
+        "text": [f"p{i}" for i in range(60)],
+        "visits of 31 people": [str(i % 31) for i in range(60)],
+        "half": [str(i % 30) for i in range(60)],
+        "measured": [str(i + 0.5) for i in range(60)],
+        "mostly empty": [str(i) if i < 25 else "" for i in range(60)],
+        "few": [str(i) if i < 20 else "" for i in range(60)],
+    }
+    text = TextTable({n: TextColumn.of(cells) for n, cells in columns.items()}, 60)
+    assert identifiers(text) == ("number", "text", "visits of 31 people", "mostly empty")
+
+
+@pytest.mark.parametrize(
+    ("data", "looks"),
+    [
+        (b'hello "world\n1,2,3\n"unclosed,4\n', True),
+        (b"a\n1;2\n3;4\n5\n", True),
+        (b"a\n1;2\n3\n5\n", False),
+        (b'a,b\n"1,2",3\n', False),
+    ],
+)
+def test_several_columns_read_as_one_are_noticed(data, looks):
+    assert misread(read_table(data)) == looks
+
+
+def test_what_a_table_has_is_cut_short_visibly():
+    text = read_table(",".join(f"c{i}" for i in range(14)).encode() + b"\n" + b",".join([b"1"] * 14) + b"\n")
+    with pytest.raises(TableError, match="c11, …$"):
+        Table.encode(text, Schema((Column("gender", "categorical", ("x",)),)))
