@@ -130,7 +130,8 @@ def _plan(opt: argparse.Namespace) -> None:
     b = shown.budget
     print(f"{shown.project.name}: {shown.project.plan.method}, ε = {b.epsilon:g}, δ = {b.delta:.3g}, ρ = {b.rho:.6g}")
     for s in shown.frame.separations:
-        print(f"  {', '.join(s.left)} ⊥ {', '.join(s.right)} | {', '.join(s.given) or '∅'}   ({s.why})")
+        given = f" given {', '.join(s.given)}" if s.given else ""
+        print(f"  {', '.join(s.left)} and {', '.join(s.right)} independent{given}   ({s.why})")
     if shown.frame.features:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>9}  what")

@@ -212,7 +212,8 @@ def _warnings(
         out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
     if forest and plan.method != "independent" and not frame.warnings:
         out.append(
-            "Inside this frame no single tree links all columns: the model falls into separate parts (a forest)."
+            "Not all columns are linked with one another: the model falls into separate parts (a forest), which the "
+            "table shows as unrelated."
         )
     if plan.method not in TREES and (plan.width > 1 or plan.explain or plan.compress):
         out.append(

@@ -14,7 +14,8 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,6 +82,8 @@ class Release:
     """What a ledger set aside for it; None: this release is not recorded in a ledger."""
     ledger_trouble: str = ""
     """What is to be said if the ledger could not be told that the release was made."""
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    """The day it was made, in UTC."""
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -126,6 +129,7 @@ class Release:
             ],
             "looking": None if self.looking is None else self.looking.to_json(),
             "rows": self.rows,
+            "date": self.date,
             "fit": {
                 "iterations": self.model.fit.iterations, "gap": self.model.fit.gap,
                 "converged": self.model.fit.converged, "criterion": self.model.fit.criterion,

@@ -11,7 +11,9 @@ from html import escape
 from typing import Any
 
 from core.graph.annotations import Annotation, annotations_from_json
+from core.graph.frame import unfenced
 from core.privacy.budget import Unit, guess_right, round_up
+from core.schema import FIELDS
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }
@@ -45,14 +47,15 @@ def render(facts: Mapping[str, Any]) -> str:
     parts = [
         f"<h1>{name}: synthetic table</h1>",
         f'<p class="soft">{facts["rows"]:,} synthetic rows, {len(project["schema"])} columns. '
-        f"{escape(_METHOD.get(facts['method'], facts['method']))}.</p>",
+        f"{escape(_METHOD.get(facts['method'], facts['method']))}. "
+        f"Released on {escape(facts.get('date') or 'a day unknown')}.</p>",
         "<h2>What is promised</h2>",
         _promise({**spent, **facts["asked"], "counted": spent["rho"]}),
         _ledger(facts.get("ledger")),
         _bullets(facts["promises"]),
         "<h2>Where the budget went</h2>",
         _pools(facts),
-        _looking(facts.get("looking")),
+        _looking(facts.get("looking"), project["plan"]),
         "<h2>The frame</h2>",
         _frame(facts),
         _explained(facts),
@@ -83,7 +86,7 @@ def render(facts: Mapping[str, Any]) -> str:
 
 def _confirmed(schema: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the curator took responsibility for: read off the private table, and confirmed to be public."""
-    told = [f"“{c['name']}” ({', '.join(c['confirmed'])})" for c in schema if c.get("confirmed")]
+    told = [f"“{c['name']}” ({', '.join(FIELDS[f] for f in c['confirmed'])})" for c in schema if c.get("confirmed")]
     if not told:
         return []
     return [
@@ -142,9 +145,10 @@ _FIGURES = {
 }
 
 
-def _looking(section: Mapping[str, Any] | None) -> str:
+def _looking(section: Mapping[str, Any] | None, plan: Mapping[str, Any]) -> str:
     if section is None:
         return ""
+    others = ", the first target only" if plan.get("targets") else ""
     rows = []
     for f in section["figures"]:
         what = escape(_FIGURES[f["figure"]])
@@ -155,7 +159,7 @@ def _looking(section: Mapping[str, Any] | None) -> str:
                 f'<tr><td>{what}</td><td class="n">{f["value"]:.3f}</td>'
                 f'<td class="n">{f["low"]:.3f} to {f["high"]:.3f}</td><td>{escape(f["method"])}</td></tr>'
             )
-    target = f" Predicted was <strong>{escape(section['target'])}</strong>." if section["target"] else ""
+    target = f" Predicted was <strong>{escape(section['target'])}</strong>{others}." if section["target"] else ""
     who = "of the people with all their rows" if section["by"] == "person" else "of the rows"
     return (
         "<h2>What the table is worth: private figures</h2>"
@@ -169,14 +173,17 @@ def _looking(section: Mapping[str, Any] | None) -> str:
 
 
 def _frame(facts: Mapping[str, Any]) -> str:
-    out = []
+    roles = {role: names for role, names in facts["project"]["roles"].items() if names}
+    out = ["".join(f"<p>{role.capitalize()} columns: {_list(names)}.</p>" for role, names in roles.items())]
     if facts["selected"]:
-        target = escape(str(facts["project"]["plan"]["target"]))
-        out.append(f"<p>Columns measured together with <strong>{target}</strong>: {_list(facts['selected'])}.</p>")
+        plan = facts["project"]["plan"]
+        targets = list(dict.fromkeys([plan["target"], *plan.get("targets", {})]))
+        chosen = [c for c in facts["selected"] if c not in targets[:1]]
+        out.append(f"<p>Columns measured together with <strong>{_list(targets)}</strong>: {_list(chosen)}.</p>")
     if facts["refused"]:
         out.append(f"<p>Left out because the fence forbids it: {_list(facts['refused'])}.</p>")
     if not facts["separations"]:
-        out.append("<p>This plan carries no separation: any association may appear in the table.</p>")
+        out.append(f"<p>{unfenced(facts['method'], bool(facts['project']['dag']['edges']))}</p>")
     for s in facts["separations"]:
         given = _list(s["given"]) if s["given"] else "nothing"
         state = "holds" if s["holds"] else "DOES NOT HOLD"
@@ -239,7 +246,7 @@ def _choices(facts: Mapping[str, Any]) -> str:
     if not facts["choices"]:
         return ""
     rows = [
-        f"<tr><td>{escape(c['what'])}: {' – '.join(map(escape, c['chosen']))}</td>"
+        f"<tr><td>{escape(c['what'])}: {' – '.join(map(escape, c['chosen'])) or 'none is worth its noise'}</td>"
         f'<td class="n">{c["candidates"]:,}</td><td class="n">{round_up(c["rho"])}</td>'
         f'<td class="n">{c["scale"]:.4g}</td></tr>'
         for c in facts["choices"]
@@ -257,7 +264,7 @@ def _bounds(facts: Mapping[str, Any]) -> str:
         return ""
     rows = [
         f"<tr><td>{' × '.join(map(escape, m['clique']))}</td>"
-        f'<td class="n">{m["cells"]:,}</td><td class="n">{100 * m["expected_tv"]:.2f} %</td>'
+        f'<td class="n">{m["cells"]:,}</td><td class="n">{_expected(m["expected_tv"])}</td>'
         f'<td class="n">{_within(m["tv"])}</td></tr>'
         for m in bounds["marginals"]
     ]
@@ -270,12 +277,17 @@ def _bounds(facts: Mapping[str, Any]) -> str:
     )  # fmt: skip
     if bounds["tree"] is not None:
         out += (
-            f"<p>Bound for a table made from the pairs with the target alone: {_within(bounds['tree'])} of rows in the "
-            "wrong cell, if these columns depend on each other through the target only. Bound for the excess risk "
-            f"of a model trained on that table (Theorem 6.2, for a loss of at most {inputs['loss']:g} and linear "
-            f"predictors of norm at most {inputs['norm']:g}): {_within(bounds['excess_risk'], percent=False)}.</p>"
+            "<p>Bound for the share of rows in the wrong cell of a table made from the pairs with the target alone, if "
+            f"these columns depend on each other through the target only: {_within(bounds['tree'])}. Bound for the "
+            f"excess risk of a model trained on that table (Theorem 6.2, for a loss of at most {inputs['loss']:g} and "
+            f"linear predictors of norm at most {inputs['norm']:g}): "
+            f"{_within(bounds['excess_risk'], percent=False)}.</p>"
         )
     return out
+
+
+def _expected(share: float) -> str:
+    return "above 100 %: mostly noise" if share > 1 else f"{100 * share:.2f} %"
 
 
 def _within(bound: float, percent: bool = True) -> str:

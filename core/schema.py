@@ -23,7 +23,11 @@ MISSING = ""
 
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _KEYS = {"name", "kind", "categories", "groups", "edges", "integer", "missing", "unknown", "guessed", "confirmed"}
-_GUESSABLE = {"kind", "categories", "edges", "integer", "missing"}
+FIELDS = {
+    "kind": "kind", "categories": "categories", "edges": "bin edges", "integer": "whole numbers",
+    "missing": "empty cells",
+}  # fmt: skip
+"""What can be guessed off a table, and what it is called on screen and in the report."""
 
 
 def smallest_unsigned(size: int) -> np.dtype[Any]:
@@ -70,7 +74,7 @@ class Column:
         if self.unknown == "missing" and not self.missing:
             raise self._error('"unknown": "missing" needs "missing": true, so that there is a place for them')
         for key, fields in (("guessed", self.guessed), ("confirmed", self.confirmed)):
-            if odd := set(fields) - _GUESSABLE:
+            if odd := set(fields) - FIELDS.keys():
                 raise self._error(f"{key} names {sorted(odd)}, which are not fields that can be guessed")
 
     def _error(self, text: str) -> SchemaError:

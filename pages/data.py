@@ -23,11 +23,11 @@ def rows_for_the_curator(state: Session) -> None:
     assert state.text is not None
     if not st.toggle("Show me the rows (for the curator's eyes)", key=f"rows-{state.opened}"):
         st.caption(
-            "Nothing of the private rows is on the screen. What you would see here is not private: do not share it."
+            "The real rows are not on the screen. What you would see here is not protected by noise: do not share it."
         )
         return
     st.warning(
-        "Private rows: for the curator's eyes only. Nothing on this tab is protected by noise.",
+        "Real rows: for the curator's eyes only. Nothing on this tab is protected by noise.",
         icon=":material/visibility:",
     )
     st.dataframe(

@@ -12,8 +12,8 @@ shell.need_project(state)
 if state.made is not None and state.made.release.looking is not None:
     looking.show(state.made.release.looking, shell.filename(state.made.release.project.name))
 st.warning(
-    "**Not private: for the curator's eyes only.** Every figure below was computed on real rows, and "
-    "none was paid for "
+    "**Not private, so not for sharing: for the curator's eyes only.** Every figure below was computed on real "
+    "rows, and none was paid for "
     "from the budget. Do not publish them, and do not choose among releases by them without saying so.",
     icon=":material/visibility:",
 )

@@ -18,8 +18,8 @@ from pages.parts.words import name, plain
 
 state = shell.start(
     "Ledger",
-    "One budget for all that is ever released about the same people. It cannot be overspent. No figure on this page "
-    "is private.",
+    "One budget for all that is ever released about the same people. It cannot be overspent. Nothing on this "
+    "page was worked out on real rows, but for what has been released.",
 )
 
 

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from core.errors import EspalierError
+from core.graph.frame import unfenced
 from core.preview import grouped
 from core.privacy.budget import guess_right, round_up
 from pages.parts import by_hand, charts, looking, paying, plan_fields, promises, shell, words
@@ -75,7 +76,9 @@ if plan.method == "prism":
         elif best < len(task.candidates):
             which = f"the **{best} best** of {len(task.candidates)} columns, by a private choice at release"
         else:
-            which = f"all {best} columns; the budget counts all of them usefully"
+            which = f"all {best} columns; the budget counts all of them usefully" + (
+                ", so the logistic fit has nothing to choose and is not paid for" if plan.selector == "logistic" else ""
+            )
         st.markdown(f"Measured together with {words.name(task.target)}: {which}.")
     if seen.frame.refused:
         st.markdown(f"Refused, because the fence forbids the pair: {names(seen.frame.refused, 40)}.")
@@ -84,7 +87,7 @@ if seen.frame.separations:
     for s in seen.frame.separations:
         st.markdown(f"- {words.separation(s)}  \n  :small[{plain(s.why)}]")
 else:
-    st.markdown("No separation: the table may show any association, as far as the budget reaches.")
+    st.markdown(unfenced(plan.method, bool(project.dag.edges)))
 if plan.fenced and project.roles.inadmissible:
     st.markdown(
         "**Where the inadmissible columns may fall.** The fence stands between the outcome and the protected columns."
@@ -96,7 +99,8 @@ charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of
 alone = ", ".join(f"{plain(pool)} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
 st.caption(
     "Each segment is one thing that will be paid for; point at it to see which. Shares are of ρ, which adds up; ε does "
-    f"not. By itself each pool would cost, in ε: {alone}."
+    f"not. By itself each pool would cost, in ε: {alone}. A private choice may stop early at release: what it "
+    "leaves goes to the counts."
 )
 rows = grouped(seen.lines)
 with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=True):

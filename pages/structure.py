@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.errors import EspalierError
-from core.graph.frame import frame_of
+from core.graph.frame import frame_of, unfenced
 from pages.parts import arrow_table, board, graph_files, implying, merging, separations, shell, structure_fields, words
 from pages.parts.words import name, names, plain
 
@@ -61,7 +61,7 @@ try:
             st.markdown(f"- {words.separation(s)}")
     else:
         st.markdown(
-            f"With the plan as it stands ({chosen}) there is no separation: any association may show. The "
+            f"With the plan as it stands ({chosen}): {unfenced(project.plan.method, bool(project.dag.edges))} The "
             "method is chosen on the Plan page."
         )
     for warning in frame.warnings:

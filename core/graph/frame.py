@@ -58,6 +58,18 @@ def frame_of(project: Project) -> Frame:
     return _prism(project, fence, warnings)
 
 
+def unfenced(method: str, drawn: bool) -> str:
+    """What a plan without separations says of the associations in its table; ``drawn``: there are arrows."""
+    if method == "independent":
+        return "Every column is counted by itself: the table shows no association at all."
+    if method == "privbayes" and drawn:
+        return (
+            "No separation is promised. The table shows what the drawn arrows link, as far as the budget reaches; "
+            "columns without an arrow between them are related through others only."
+        )
+    return "No separation: the table may show any association, as far as the budget reaches."
+
+
 def _check_method(plan: Plan) -> None:
     if plan.method == "mst" and plan.fair:
         raise ProjectError(

@@ -127,13 +127,13 @@ def _picture(release: Release) -> None:
         columns, target = project.schema.names, project.plan.target
         graph_picture.tree(columns, edges, refused, project.roles, target, "release-tree", gate)
     if release.measured.features:
-        st.markdown(
-            f"Measured together with {name(project.plan.target or '')}: {names(release.measured.features, 40)}."
-        )
+        targets = list(project.plan.weights)
+        chosen = [c for c in release.measured.features if c not in targets[:1]]
+        st.markdown(f"Measured together with {names(targets)}: {names(chosen, 40)}.")
     for s in release.frame.separations:
         state_word = "holds" if s.holds(edges) else "**does not hold**"
-        gate = f" Gate: {names(s.given)}." if s.given else ""
-        st.markdown(f"- {names(s.left)} | {names(s.right)}: {state_word}.{gate}")
+        given = f" given {names(s.given)}" if s.given else ""
+        st.markdown(f"- {names(s.left)} and {names(s.right)} are independent{given}: {state_word}.")
     fence.given_up(release)
     with st.expander(f"The {len(edges)} measured pairs as text"):
         st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: every column stands alone.")

@@ -9,15 +9,8 @@ from typing import Any
 import pandas as pd
 
 from core.errors import EspalierError, SchemaError
-from core.schema import Column, Schema
+from core.schema import FIELDS, Column, Schema
 
-FIELDS = {
-    "kind": "kind",
-    "categories": "categories",
-    "edges": "bin edges",
-    "integer": "whole numbers",
-    "missing": "empty cells",
-}
 LISTED, ONE_BY_ONE = 30, 50
 """Guessed categories above which a column is shown before it is confirmed, and is not ticked with all others."""
 TEXTS = ("guess", "name", "kind", "categories", "edges")
