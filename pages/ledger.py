@@ -64,8 +64,8 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
     rho = rho_of(plan.epsilon, p.delta)
     left = p.outlook(rho)
     if not left["fits"]:
-        what = "The same plan again" if again else "The open plan"
-        st.warning(f"{what} (ε = {plan.epsilon:g}) does not fit: it needs ρ = {round_up(rho)}.")
+        what, say = ("The same plan again", st.info) if again else ("The open plan", st.warning)
+        say(f"{what} (ε = {plan.epsilon:g}) does not fit: it needs ρ = {round_up(rho)}.")
         return 0.0, ""
     more = f"one plan of ε up to {left['largest_after']:g} after it" if left["largest_after"] else "nothing more"
     what = "Releasing the same plan again" if again else "The open plan"

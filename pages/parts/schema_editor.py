@@ -148,8 +148,8 @@ def confirm(state: Session) -> None:
         _becomes_public([column for row, column in pairs if row["checked"]])
         if alone := [c.name for row, c in pairs if guessed_categories(c) > ONE_BY_ONE and not row["checked"]]:
             st.caption(
-                f"Not ticked with the rest, having more than {ONE_BY_ONE} categories: {names(alone)}. Read their "
-                "categories, then tick them one by one."
+                f"“Tick all” leaves out what has more than {ONE_BY_ONE} categories: {names(alone)}. Read them, then "
+                "tick one by one."
             )
         with st.container(horizontal=True):
             st.button(

@@ -57,7 +57,8 @@ def sidebar(state: session.Session) -> None:
         st.caption("Project")
         st.markdown(name(project.name))
         table = "no table opened" if state.text is None else plain(state.text.source)
-        st.caption(f"{len(project.schema.columns)} columns · {table}")
+        count = len(project.schema.columns)
+        st.caption(f"{count} column{'s' * (count != 1)} · {table}")
         guessed = bool(project.schema.guessed)
         if guessed:
             st.caption("It holds guesses read off private rows: the project file is not for sharing yet.")

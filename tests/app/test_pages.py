@@ -599,7 +599,7 @@ def test_many_categories_are_shown_before_they_become_public(app: AppTest) -> No
     press(app, "Tick all")
     assert [row["checked"] for row in state(app).drafts["schema"].rows] == [False, True, True]
     said = words(app)
-    assert "Not ticked with the rest, having more than 50 categories: `diagnosis`" in said
+    assert "“Tick all” leaves out what has more than 50 categories: `diagnosis`" in said
     assert "`ward`: **40 categories** will be public, among them `e00`, `e20`, `e39`" in said
     assert "Ranges that will be public: `age` 0 to" in said
     press(app, "Confirm the 2 ticked")
