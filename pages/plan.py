@@ -54,7 +54,7 @@ st.caption(f"Unit of privacy: {words.unit(plan.neighbors, plan.rows_per_person, 
 for warning in seen.warnings:
     st.warning(plain(warning))
 
-st.subheader("What it would leave", anchor=False)
+st.subheader("What it would leave in the ledger", anchor=False)
 if population is not None:
     if paying.fits(state, population):
         paying.outlook(population, seen)

@@ -75,7 +75,7 @@ def show(state: Session, dag: Dag, found: Implied) -> None:
     assert project is not None
     target, roles = project.plan.target, project.roles
     if target is None:
-        st.caption("Choose a target, and its direct causes and Markov blanket are shown here.")
+        st.caption("Give a column the role of outcome, and its direct causes and Markov blanket are shown here.")
     else:
         st.markdown(f"**Direct causes of {name(target)}, Pa(Y):** {names(found.parents, 40, 'none drawn')}.")
         st.markdown(

@@ -57,6 +57,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             placeholder="type a round number",
             help="How many rows are left when each person keeps only a few is private. The table is filled with "
             "invented rows, or cut by lot, to this number, which is public; the synthetic table has as many. "
+            "Take it from what is public anyway, such as an annual report, and not from a count of this table. "
             "Add-remove does without.",
             **bound(state, "rows"),
         )
