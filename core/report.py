@@ -160,6 +160,15 @@ def _looking(section: Mapping[str, Any] | None, plan: Mapping[str, Any]) -> str:
                 f'<td class="n">{f["low"]:.3f} to {f["high"]:.3f}</td><td>{escape(f["method"])}</td></tr>'
             )
     target = f" Predicted was <strong>{escape(section['target'])}</strong>{others}." if section["target"] else ""
+    guess = section.get("accuracy_baseline")
+    beside = (
+        f"Always guessing the commonest value would be right for about {guess:.3f} of them, by the same noisy counts."
+        if guess is not None
+        else "These counts do not say how often always guessing the commonest value would be right: compare accuracy "
+        "with the commonest value's share in the synthetic table."
+    )
+    if any(f["figure"] == "accuracy" and f["value"] is not None for f in section["figures"]):
+        target += f" {beside}"
     who = "of the people with all their rows" if section["by"] == "person" else "of the rows"
     return (
         "<h2>What the table is worth: private figures</h2>"

@@ -60,7 +60,7 @@ if state.findings:
         for learned in (facts["tstr"], *facts.get("tstr_further", [])):
             judging.task(learned, which)
     with fair:
-        fairness.show(facts["fairness"], facts.get("fairness_reason", ""))
+        fairness.show(facts["fairness"], facts.get("fairness_reason", ""), which)
     with cost:
         fairness.cost(facts)
     with one:

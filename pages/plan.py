@@ -4,9 +4,8 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.graph.frame import unfenced
-from core.preview import grouped
 from core.privacy.budget import guess_right, round_up
-from pages.parts import by_hand, charts, looking, paying, plan_fields, promises, shell, words
+from pages.parts import by_hand, charts, looking, measured, paying, plan_fields, promises, shell, words
 from pages.parts.words import names, plain
 
 state = shell.start(
@@ -102,33 +101,8 @@ st.caption(
     f"not. By itself each pool would cost, in ε: {alone}. A private choice may stop early at release: what it "
     "leaves goes to the counts."
 )
-rows = grouped(seen.lines)
 with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=True):
-    st.dataframe(
-        [
-            {
-                "pool": x.pool,
-                "what": f"{times} times: {x.what}" if times > 1 else x.what,
-                "cells": x.cells,
-                "ρ (each)": x.rho,
-                "σ (rows)": x.sigma,
-                "error (% of n)": None if x.error is None else 100 * x.error,
-                "bound (% of n)": None if x.bound is None else 100 * x.bound,
-            }
-            for times, x in rows
-        ],
-        hide_index=True,
-        placeholder="",
-        width="stretch",
-        height=min(36 * (len(rows) + 1) + 4, 420),
-        column_config={
-            "what": st.column_config.TextColumn(width=300),
-            "ρ (each)": st.column_config.NumberColumn(format="%.3g"),
-            "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
-            "error (% of n)": st.column_config.NumberColumn(format="%.3f"),
-            "bound (% of n)": st.column_config.NumberColumn(format="%.1f"),
-        },
-    )
+    measured.table(seen.lines)
     st.caption(
         "A **clique** is a set of columns that are counted together; its counts are a **marginal**, one cell "
         "per combination of "

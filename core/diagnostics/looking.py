@@ -94,11 +94,23 @@ class Looking:
     measurements: tuple[Measurement, ...]
     figures: tuple[PrivateFigure, ...]
 
+    @property
+    def accuracy_baseline(self) -> float | None:
+        """The share that always guessing the target's commonest value gets right, by the noisy counts of the target.
+
+        Post-processing of what was measured, so it costs nothing; None where the target was not counted by itself.
+        """
+        made = [m for m in self.measurements if m.clique == (self.target,)]
+        if not made:
+            return None
+        counts = np.maximum(_combined(made)[0], 0.0)
+        return float(counts.max() / counts.sum()) if counts.sum() > 0 else None
+
     def to_json(self) -> dict[str, Any]:
         """The section ``looking`` of ``release.json``."""
         return {
             "private": True, "share": self.share, "by": self.by, "target": self.target, "rows": self.rows,
-            "rho": self.rho, "why": WHY,
+            "rho": self.rho, "why": WHY, "accuracy_baseline": self.accuracy_baseline,
             "measurements": [
                 {"columns": list(m.clique), "pool": m.pool, "cells": m.values.size, "rho": m.rho, "sigma": m.sigma}
                 for m in self.measurements

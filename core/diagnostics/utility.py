@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 HOLDOUT = "holdout"
 ITSELF = "the table itself"
 _NOTES = {
-    HOLDOUT: "Both models are tested on the hold-out rows; the real one trained on all rows of the table.",
+    HOLDOUT: "Neither model saw the tested rows; the real one trained on all rows of the release's own table.",
     ITSELF: (
-        "There is no hold-out. The model trained on synthetic rows is tested on all rows of the table the "
+        "No rows were kept back. The model trained on synthetic rows is tested on all rows of the table the "
         "release was made from, so its figures may be slightly too good. The real model's figures are for "
         "the same rows, each predicted by a model that did not train on it (five folds, fixed seed)."
     ),

@@ -17,8 +17,8 @@ class Implied:
     """Pa(Y) and Mb(Y) of the target Y (empty without one), and the open paths from protected columns to the outcome
     given the admissible ones.
 
-    ``complete`` is False where more paths are open than are listed. ``separated`` is what the drawing says about the
-    fence: True if no path is open, None where a protected or an outcome column is missing.
+    ``complete`` is False where more paths are open than are listed. ``separated`` is what the drawing itself
+    says: True if no path is open, None where a protected or an outcome column is missing.
     """
 
     parents: tuple[str, ...] = ()

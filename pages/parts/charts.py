@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 REAL, SYNTHETIC, MODEL = "#8796a5", "#3f9a6b", "#c58a2b"
 MARK = "#d1495b"
+MOST_LEVEL = 9
+"""With more bars than this the figures on them stand upright, so that they do not run into each other."""
 POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
 
 
@@ -127,6 +129,7 @@ def bars(
     import plotly.graph_objects as go
 
     figure = blank(300, barmode="group", showlegend=len(series) > 1)
+    crowded = len(names) * len(series) > MOST_LEVEL
     for (label, values), color in zip(series.items(), colors, strict=False):
         ends = (whiskers or {}).get(label) or [None] * len(values)
         arms = [(e[1] - v, v - e[0]) if e and v is not None else (0.0, 0.0) for e, v in zip(ends, values, strict=True)]
@@ -140,6 +143,8 @@ def bars(
                 cliponaxis=False,
                 text=["" if v is None else f"{v:{figures}}" for v in values],
                 textposition="inside" if whiskers else "outside",
+                textangle=-90 if crowded else 0,
+                constraintext="none",
                 insidetextanchor="start",
                 error_y={"array": [a for a, _ in arms], "arrayminus": [b for _, b in arms], "visible": bool(whiskers)},
                 hovertemplate="%{x}: %{y:.4g}<extra>" + label + "</extra>",
@@ -158,7 +163,7 @@ def bars(
             )
         )
         figure.update_layout(showlegend=True)
-    figure.update_yaxes(title=unit, rangemode="tozero", **({"range": [0, top]} if top else {}))
+    figure.update_yaxes(title=unit, rangemode="tozero", **({"range": [0, top + 0.15 * crowded]} if top else {}))
     figure.update_xaxes(type="category")
     return figure
 
@@ -194,7 +199,8 @@ def calibration(
     """Predicted probability against how often it came true, a line and a mark of its own for each group."""
     import plotly.graph_objects as go
 
-    figure = blank(340)
+    figure = blank(400)
+    figure.update_layout(legend={"yanchor": "top", "y": -0.2})
     figure.add_trace(
         go.Scatter(x=[0, 1], y=[0, 1], mode="lines", name="perfect", line={"dash": "dot", "color": REAL, "width": 1})
     )

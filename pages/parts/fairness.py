@@ -12,14 +12,17 @@ from pages.parts.words import name, plain
 
 MOST_GROUPS = 12
 MOST_LINES = 6
+FEW = 20
+"""A mark of the calibration chart stands for at least so many rows."""
 
 
-def show(facts: Facts | None, reason: str) -> None:
-    """What the outcome owes to protected columns, and what a trained model makes of it."""
+def show(facts: Facts | None, reason: str, tested: str) -> None:
+    """What the outcome owes to protected columns, and what a model makes of it when ``tested`` on those real rows."""
     if facts is None:
         st.info(f"No fairness figures: {plain(reason)}. Give the roles on the Structure page.")
         return
     _dependence(facts)
+    st.subheader(f"Does a model treat the groups alike? Tested on {plain(tested.lower())}", anchor=False)
     _gaps(facts)
     _groups(facts)
     _no_promise(facts)
@@ -42,7 +45,8 @@ def _dependence(facts: Facts) -> None:
     given = ", ".join(name(c) for c in facts["admissible"]) or "nothing"
     st.markdown(
         f"**How to read it.** What {', '.join(map(name, facts['outcome']))} tells about "
-        f"{', '.join(map(name, facts['protected']))} when {given} is known; 0 is independence. A table of rows shows "
+        f"{', '.join(map(name, facts['protected']))} when {given} is known; 0 is independence. *Real* is the release's "
+        "own table, *synthetic* the released one, whatever the models below are tested on. A table of rows shows "
         "a little above 0 by chance alone: where nothing links them it stays below the line, the **sampling floor**, "
         "in 95 of 100 tables of this size. The model's figure is exact."
     )
@@ -89,7 +93,8 @@ def _gaps(facts: Facts) -> None:
     )
     accuracy = [facts["accuracy_synthetic"], facts["accuracy_real"]]
     beside = (
-        f" Beside them stands accuracy, since one can cost the other: {accuracy[0]:.3f} and {accuracy[1]:.3f}."
+        f" Beside them stands accuracy, since one can cost the other: {accuracy[0]:.3f} trained on "
+        f"synthetic, {accuracy[1]:.3f} trained on real."
         if None not in accuracy
         else ""
     )
@@ -143,11 +148,13 @@ def _groups(facts: Facts) -> None:
         "group-auc",
         "AUC by protected group, with intervals",
     )
-    if any(g["calibration_synthetic"] for g in shown):
+    lines, left_out = _calibration(labels, shown)
+    if lines or left_out:
         st.markdown("**Are its probabilities right in each group?** (the model trained on synthetic rows)")
+    if lines:
         charts.show(
             charts.calibration(
-                {label: g["calibration_synthetic"] for label, g in list(zip(labels, shown, strict=True))[:MOST_LINES]},
+                lines,
                 charts.POOLS,
                 "predicted probability",
                 "share that came true",
@@ -159,6 +166,8 @@ def _groups(facts: Facts) -> None:
             "On the dotted line, of the rows that were given a probability of 0.3, three in ten came true. A group "
             "above it is underrated by the model, one below it overrated."
         )
+    if left_out:
+        st.caption(left_out)
     figures = ("accuracy", "auc", "calibration_error")
     st.dataframe(
         [
@@ -180,6 +189,19 @@ def _groups(facts: Facts) -> None:
         reasons(group, "auc_synthetic")
     if len(groups) > len(shown):
         st.caption(f"The {len(shown)} largest of {len(groups)} groups.")
+
+
+def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[Any]], str]:
+    """A line for each of the largest groups, of marks that stand for enough rows; and what was left out, in words."""
+    drawn = list(zip(labels, groups, strict=True))[:MOST_LINES]
+    lines = {label: [b for b in g["calibration_synthetic"] if b["rows"] >= FEW] for label, g in drawn}
+    gone = sum(len(g["calibration_synthetic"]) for _, g in drawn) - sum(map(len, lines.values()))
+    if not gone:
+        return {label: bins for label, bins in lines.items() if bins}, ""
+    without = [label for label, bins in lines.items() if not bins]
+    text = f"Left out: {gone} mark{'s' * (gone > 1)} that would stand for fewer than {FEW} rows each, which say nothing"
+    text += f"; so there is no line for {', '.join(map(plain, without))}." if without else "."
+    return {label: bins for label, bins in lines.items() if bins}, text
 
 
 def _no_promise(facts: Facts) -> None:

@@ -23,10 +23,10 @@ MOST_BYTES = 2_000_000
 MOST_QUESTIONS = 25
 KINDS = {
     "column": "Names that are not columns of the table",
-    "latent": "Latent nodes",
+    "latent": "Columns that were not measured (latent)",
     "matrix": "Direction of a matrix",
-    "undirected": "Edges without a direction",
-    "partly directed": "Edges of which one end is not known",
+    "undirected": "Links without a direction",
+    "partly directed": "Links of which one end is not known",
     "bidirected": "Shared unmeasured causes",
     "cycle": "Cycles",
     "role": "Roles",
@@ -105,8 +105,8 @@ def _settle(state: Session) -> None:
     title, graph = state.drafts["graph"]
     kind, columns = FORMATS[graph.format].title, state.project.schema.names
     st.markdown(
-        f"**{plain(title)}** · {kind} · {len(graph.nodes):,} nodes, {len(graph.edges):,} edges · "
-        f"{len({n.name for n in graph.nodes} & set(columns)):,} of the nodes are columns of the table"
+        f"**{plain(title)}** · {kind} · {len(graph.nodes):,} names, {len(graph.edges):,} links · "
+        f"{len({n.name for n in graph.nodes} & set(columns)):,} of the names are columns of the table"
     )
     _list([f"line {r.line}: {r.text}" for r in graph.remarks])
     try:
@@ -152,7 +152,7 @@ def _questions(state: Session, settled: Settled) -> None:
             ranked = ranked[:MOST_QUESTIONS]
             st.caption("The others have a proposed answer, or come when these are settled.")
     if directions := [q for q in settled.open if "->" in q.choices]:
-        what = f"{len(directions)} edges the directions" if len(directions) > 1 else "one edge the direction"
+        what = f"{len(directions)} links the directions" if len(directions) > 1 else "one link the direction"
         st.button(
             f"Give {what} in which the file lists them", key=f"graph-listed-{state.opened}",
             on_click=_as_listed, args=(state, directions),

@@ -11,7 +11,7 @@ from core.errors import EspalierError
 from core.preview import Line
 from core.privacy.budget import round_up
 from core.release import Release
-from pages.parts import charts, doors, fence, fence_picture, graph_picture, looking, paying, shell, words
+from pages.parts import charts, doors, fence, fence_picture, graph_picture, measured, paying, shell, words
 from pages.parts.session import Made, Session
 from pages.parts.words import name, names, plain
 
@@ -87,27 +87,17 @@ def show(state: Session, made: Made) -> None:
         )
         bought = lines(release)
         charts.show(charts.budget(bought, spent["rho"]), "spent-budget", "Share of the budget by pool, as spent")
-        st.dataframe(
-            [{"pool": x.pool, "what": x.what, "cells": x.cells, "ρ": x.rho, "σ (rows)": x.sigma} for x in bought],
-            hide_index=True,
-            placeholder="",
-            column_config={
-                "what": st.column_config.TextColumn(width="large"),
-                "ρ": st.column_config.NumberColumn(format="%.3g"),
-                "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
-            },
-        )
+        measured.table(bought)
         if release.looking is not None:
             st.markdown(
                 "**Private figures**, paid with the same ρ once more on people (rows) that were held out, which adds "
                 "nothing. They stand on the Diagnostics page, in the report and in release.json."
             )
-            looking.lines(
+            measured.table(
                 [
                     Line(m.pool, "counts of " + " × ".join(m.clique), m.clique, m.values.size, m.rho, m.sigma, None)
                     for m in release.looking.measurements
-                ],
-                len(release.looking.measurements),
+                ]
             )
         seconds = ", ".join(f"{step} {value:.1f} s" for step, value in release.seconds.items())
         st.caption(f"Time: {seconds}.")

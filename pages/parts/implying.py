@@ -23,7 +23,7 @@ PARENT, BLANKET = "Pa(Y)", "Mb(Y)"
 def tags(column: str, project: Project, now: Implied, marks: Iterable[str]) -> list[str]:
     """The marks of one column, in words."""
     out, roles = [], project.roles
-    if "fence" in marks and roles.protected and roles.outcome:
+    if "fence" in marks and project.plan.fenced and roles.protected and roles.outcome:
         role = roles.of(column)
         far = role == "protected" or (role == "inadmissible" and project.plan.strict)
         out += ["behind the fence"] * far + ["gate"] * (role == "admissible") + ["fenced in"] * (role == "outcome")
@@ -88,31 +88,36 @@ def show(state: Session, dag: Dag, found: Implied) -> None:
         ends = f"{names(roles.protected)} and {names(roles.outcome)}"
         if found.separated:
             gate = f" given the admissible {names(roles.admissible)}" if roles.admissible else ""
-            st.markdown(f"**Fence:** the drawing itself keeps {ends} apart{gate}.")
+            st.markdown(f"**Separation:** the drawing itself keeps {ends} apart{gate}.")
         else:
-            _open(found, dag, roles, ends)
+            _open(found, dag, project, ends)
     contested(state)
     for sentence in advice(project):
         st.info(plain(sentence))
 
 
-def _open(found: Implied, dag: Dag, roles: Roles, ends: str) -> None:
+def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
     """The open paths, those that avoid the admissible columns apart from those that looking at them opens."""
+    roles = project.roles
     past = avoiding(found, roles)
     through = [p for p in found.paths if p not in past]
     more = "" if found.complete else " (the shortest ones; there are more)"
     if past:
         gate = f" that avoid the admissible {names(roles.admissible)}" if roles.admissible else ""
-        st.markdown(f"**Fence:** paths between {ends}{gate}, red in the drawing{more}:")
+        st.markdown(f"**Open paths** between {ends}{gate}, red in the drawing{more}:")
         _listed(past, dag)
     if through:
         gate = names(roles.admissible)
         st.markdown(
-            f"{'Besides' if past else '**Fence:**'}: {ends} are linked once {gate} are looked at, as effects of two "
+            f"{'Besides' if past else '**Open paths**'}: {ends} are linked once {gate} are looked at, as effects of two "
             f"causes that then seem linked{more}:"
         )
         _listed(through, dag)
-    st.caption("A fence erases these links in the released table, whatever the drawing says.")
+    st.caption(
+        "The plan's fence erases these links in the released table, whatever the drawing says."
+        if project.plan.fenced
+        else "The plan as it stands has no fence: these links may show in the released table."
+    )
 
 
 def _listed(paths: list[Path], dag: Dag) -> None:

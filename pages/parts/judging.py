@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.diagnostics.fidelity import TOLERANCE
 from core.errors import EspalierError
 from core.tables.read import TextTable, read_table
 from core.tables.table import Table
@@ -197,7 +198,7 @@ def pairs(facts: Facts) -> None:
     if worse:
         st.markdown(
             f"**Worse than no link at all: {len(worse)} pair{'s' if len(worse) > 1 else ''}.** Do not study "
-            "these in the synthetic table."
+            f"{'these' if len(worse) > 1 else 'it'} in the synthetic table. {_BEYOND}"
         )
         st.dataframe(
             [
@@ -208,7 +209,13 @@ def pairs(facts: Facts) -> None:
             column_config={k: st.column_config.NumberColumn(format="%.3f") for k in ("synthetic", "independent")},
         )
     else:
-        st.caption("No pair came out worse than if its two columns had been independent.")
+        st.caption(f"No pair came out clearly worse than if its two columns had been independent. {_BEYOND}")
+
+
+_BEYOND = (
+    "Counted is a pair whose green bar is longer than its grey one by more than drawing the synthetic rows by lot can "
+    f"explain and {TOLERANCE:g} besides; a smaller difference says nothing."
+)
 
 
 def _of(shown: Sequence[Any], every: Sequence[Any], what: str) -> str:

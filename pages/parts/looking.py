@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import streamlit as st
 
 from core.diagnostics.looking import Looking, PrivateFigure
-from core.preview import Line, Preview, grouped
+from core.preview import Preview
 from core.privacy.budget import round_up
+from pages.parts import measured
 from pages.parts.words import name, plain
 
 FIGURES = {
@@ -45,34 +45,7 @@ def planned(seen: Preview) -> None:
             "intervals are narrower or wider by a half or so."
         )
     with st.expander(f"All {len(seen.looking)} measurements of the {by} held out"):
-        lines(seen.looking, len(seen.looking))
-
-
-def lines(bought: Sequence[Line], height: int) -> None:
-    """What is or was paid for on the held-out part."""
-    st.dataframe(
-        [
-            {
-                "pool": x.pool,
-                "what": f"{times} times: {x.what}" if times > 1 else x.what,
-                "cells": x.cells,
-                "ρ (each)": x.rho,
-                "σ (rows)": x.sigma,
-                "error (% of those held out)": None if x.error is None else 100 * x.error,
-            }
-            for times, x in grouped(bought)
-        ],
-        hide_index=True,
-        placeholder="",
-        width="stretch",
-        height=min(36 * (height + 1) + 4, 320),
-        column_config={
-            "what": st.column_config.TextColumn(width=300),
-            "ρ (each)": st.column_config.NumberColumn(format="%.3g"),
-            "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
-            "error (% of those held out)": st.column_config.NumberColumn(format="%.2f"),
-        },
-    )
+        measured.table(seen.looking, "those")
 
 
 def _expected(figure: PrivateFigure) -> dict[str, str]:
@@ -102,6 +75,15 @@ def show(looking: Looking, stem: str) -> None:
         for f in looking.figures:
             if f.value is None:
                 st.caption(f"{FIGURES[f.name]}: not shown, {plain(f.reason)}.")
+        if any(f.name == "accuracy" for f in there):
+            guess = looking.accuracy_baseline
+            st.markdown(
+                f"Beside accuracy: always guessing the commonest value gives about **{guess:.3f}**, by the same noisy "
+                "counts."
+                if guess is not None
+                else "Beside accuracy: these counts do not say what always guessing the commonest value gives; its "
+                "share in the synthetic table tells about as much."
+            )
         st.markdown(MEANING)
         st.download_button(
             "Download these figures (private)",

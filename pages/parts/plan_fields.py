@@ -53,14 +53,15 @@ def show(state: Session) -> Spots:
             )
             st.markdown(words.REGIMES[plan.regime])
             spots["regime"] = st.container()
+        fair = _bound(state, "fair")
+        st.session_state[fair["key"]] = plan.fenced
         st.toggle(
             "Fence between outcome and protected columns",
-            plan.fenced,
             wrap=True,
             disabled=plan.fair in _FIXED.get(plan.method, ()),
             help="The outcome may depend on protected columns only through the admissible ones. PrivCI and "
             "PreFair always have it, MST and PrivBayes never; PRISM and Independent can.",
-            **_bound(state, "fair"),
+            **fair,
         )
         spots["fair"] = spots["roles"] = st.container()
         if plan.fenced:
@@ -251,11 +252,12 @@ def _beyond_the_tree(state: Session) -> None:
 def _epsilon(state: Session) -> None:
     assert state.project is not None
     epsilon = state.project.plan.epsilon
+    field = _bound(state, "epsilon", _take_epsilon)
+    st.session_state[field["key"]] = state.drafts.get("epsilon", f"{epsilon:g}")
     st.text_input(
         "ε (the budget)",
-        state.drafts.get("epsilon", f"{epsilon:g}"),
         help="Smaller protects more and blurs more. About 1 is common; above 8 protects little.",
-        **_bound(state, "epsilon", _take_epsilon),
+        **field,
     )
     if "epsilon" in state.trouble:
         st.error(f"{plain(state.trouble['epsilon'])}. The plan keeps ε = {epsilon:g}.")
@@ -264,7 +266,6 @@ def _epsilon(state: Session) -> None:
 
     def preset() -> None:
         if (chosen := st.session_state[key]) is not None:
-            st.session_state[f"plan-{state.opened}-epsilon"] = f"{chosen:g}"
             _take_epsilon(state, f"{chosen:g}")
             state.trouble.pop("epsilon", None)
 
@@ -287,13 +288,14 @@ def _n(state: Session) -> None:
 
     def count() -> None:
         assert state.text is not None
-        state.rows = st.session_state[key] = state.text.rows
+        state.rows = state.text.rows
 
+    st.session_state[key] = state.rows
     st.number_input(
         "Number of rows n",
         1,
         None,
-        state.rows,
+        None,
         key=key,
         on_change=take,
         placeholder="type it, if you know it",
@@ -326,7 +328,6 @@ def _method(state: Session, method: str) -> None:
         state.drafts["fair"] = plan.fair
     fair = state.drafts.get("fair") if method in ("prism", "independent") else None
     state.change_plan(method=method, fair=fair)
-    st.session_state[f"plan-{state.opened}-fair"] = state.project.plan.fenced if state.project else False
 
 
 def _take_epsilon(state: Session, text: str) -> None:

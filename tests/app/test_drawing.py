@@ -189,6 +189,7 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
 def test_the_board_is_told_in_plain_json() -> None:
     state = fresh(edges=(("a", "y"), ("b", "y")))
     state.redraw(roles=Roles(("y",), ("a",), ("b",)), target="y")
+    state.change_plan(method="privci", fair=None)
     assert state.project is not None
     said = Annotation(belief="contested", may_break=True)
     state.redraw(state.project.dag.annotated(("a", "y"), said))
@@ -202,6 +203,9 @@ def test_the_board_is_told_in_plain_json() -> None:
     labels = {n["id"]: n["label"] for n in sent["nodes"]}
     assert labels["a"].split("\n") == ["a", "(protected)", "behind the fence", "Pa(Y)"]
     assert labels["b"].split("\n") == ["b", "(admissible)", "gate", "Pa(Y)"]
+    state.change_plan(method="mst", fair=None)
+    labels = {n["id"]: n["label"] for n in board.data(state, implying.now(state)[1])["nodes"]}
+    assert labels["a"].split("\n") == ["a", "(protected)", "Pa(Y)"], "a plan without a fence draws none"
 
 
 def test_the_switch_leaves_contested_arrows_out_of_the_sets() -> None:

@@ -76,7 +76,7 @@ def test_a_graph_is_settled_taken_over_and_undone(app: AppTest) -> None:
     assert state(app).drawing == before, "nothing changes before it is taken over"
 
     go(go(app, "plan"), "structure")
-    press(app, "Give one edge the direction")
+    press(app, "Give one link the direction")
     press(app, "Put it in place of the drawing")
     dag, roles, target = state(app).drawing
     assert dag.edges == (("gender", "club"), ("qualification", "hired"), ("club", "hired"))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from streamlit.elements.lib import policies
 from streamlit.testing.v1 import AppTest
 
 from core.graph.roles import Roles
@@ -137,6 +138,9 @@ def test_the_other_hospital(app: AppTest) -> None:
     finish(press(app, "Test on the other hospital"))
     tested = state(app).findings["The other hospital"]["tstr"]
     assert tested["auc_synthetic"] > tested["auc_real"] + 0.1, "causes hold elsewhere, correlations do not"
+    go(app, "diagnostics")
+    assert "hold-out" not in words(app)
+    assert "Does a model treat the groups alike? Tested on the other hospital" in [s.value for s in app.subheader]
 
 
 def test_reruns_and_visits_spend_nothing_and_draw_nothing(app: AppTest) -> None:
@@ -345,6 +349,32 @@ def test_conflicts_are_explained(app: AppTest, changes: dict[str, Any], text: st
     assert text in words(app).replace("\\", "")
     for page in PAGES:
         go(app, page)
+
+
+def test_the_structure_page_claims_a_fence_only_where_the_plan_has_one(app: AppTest) -> None:
+    go(sample(app, "hiring"), "structure")
+    assert state(app).project.plan.fenced
+    assert "fence erases these links" in words(app)
+    state(app).change_plan(method="mst", fair=None)
+    go(app, "structure")
+    assert "fence erases" not in words(app)
+    assert "has no fence: these links may show" in words(app)
+
+
+def test_changing_methods_keeps_the_switch_and_logs_no_complaint(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(policies.runtime, "exists", lambda: True)
+    monkeypatch.setattr(policies, "_shown_default_value_warning", False)
+    monkeypatch.setattr(policies._LOGGER, "warning", lambda text, *_, **__: said.append(text))
+    go(sample(app, "hiring"), "plan")
+    for method in ("mst", "prism", "privci", "independent"):
+        next(s for s in app.selectbox if s.label == "Method").set_value(method).run()
+        assert not app.exception
+        assert next(t for t in app.toggle if t.label.startswith("Fence")).value == state(app).project.plan.fenced
+    next(c for c in app.button_group if c.label == "Common values of ε").set_value(2.0).run()
+    assert state(app).project.plan.epsilon == 2.0
+    assert next(t for t in app.text_input if t.label.startswith("ε")).value == "2"
+    assert not said
 
 
 def test_a_wrong_delta_stays_in_its_field(app: AppTest) -> None:

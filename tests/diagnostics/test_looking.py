@@ -225,6 +225,13 @@ def test_the_report_shows_private_figures_and_says_that_they_are(made):
     assert "may be shared" in html
     assert "AUC of that model" in html
     assert f"{made.looking.figures[0].value:.3f}" in html
+    counts = next(m.values for m in made.looking.measurements if m.clique == ("y",))
+    guess = counts.max() / counts.sum()
+    assert made.to_json()["looking"]["accuracy_baseline"] == pytest.approx(guess)
+    assert f"commonest value would be right for about {guess:.3f}" in html
+    uncounted = replace(made.looking, measurements=made.looking.measurements[:1])
+    assert uncounted.accuracy_baseline is None
+    assert "do not say how often" in render({**made.to_json(), "looking": uncounted.to_json()})
     without = release(PROJECT.with_plan(looking=0.0), table()).to_json()
     assert without["looking"] is None
     assert "private figures" not in render(without)

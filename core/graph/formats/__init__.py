@@ -158,7 +158,7 @@ def not_held(graph: MixedGraph, format: str) -> tuple[str, ...]:
     if not kind.marks and (odd := [e for e in graph.edges if e.mark != "->"]):
         out.append(f"{kind.title} holds arrows only; left out: {_some(odd)}")
     if not kind.latent and (latent := [shown(n.name) for n in graph.nodes if n.latent]):
-        out.append(f"{kind.title} cannot mark a node as latent: {_some(latent)}")
+        out.append(f"{kind.title} cannot mark a column as latent: {_some(latent)}")
     if not kind.roles and (given := [shown(n.name) for n in graph.nodes if n.roles]):
         out.append(f"{kind.title} holds no roles; left out for {_some(given)}")
     if kind.name == "dagitty":

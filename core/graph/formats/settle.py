@@ -94,7 +94,7 @@ def settle(
     here = {*names, *hidden}
     kept = [e for e in edges if e.left in here and e.right in here]
     if gone := len(edges) - len(kept):
-        asking.told.append(f"edges that went with nodes left out: {gone}")
+        asking.told.append(f"links that went with names left out: {gone}")
     arrows, confounded = _directions(kept, asking)
     if not asking.open:
         arrows = _without_cycles(arrows, asking)
@@ -166,7 +166,7 @@ def _fates(graph: MixedGraph, columns: tuple[str, ...] | None, asking: _Asking) 
         elif answer == MARGINALISE:
             hidden.append(node.name)
         elif answer == DROP:
-            asking.told.append(f"{shown(node.name)} is left out, with its edges")
+            asking.told.append(f"{shown(node.name)} is left out, with its links")
         else:
             column = names[node.name] = answer.removeprefix("column:")
             if column != node.name:
@@ -176,7 +176,7 @@ def _fates(graph: MixedGraph, columns: tuple[str, ...] | None, asking: _Asking) 
 
 _HIDE = {
     MARGINALISE: "marginalise it: its causes become causes of its effects, which share an unmeasured cause",
-    DROP: "leave it out, with its edges",
+    DROP: "leave it out, with its links",
 }
 
 

@@ -148,7 +148,7 @@ def test_a_latent_node_is_marginalised_or_left_out() -> None:
     dropped = settle(graph, None, {"node:U": DROP})
     assert dropped.dag is not None
     assert dropped.dag.edges == (("c", "d"),)
-    assert dropped.told == ("'U' is left out, with its edges", "edges that went with nodes left out: 3")
+    assert dropped.told == ("'U' is left out, with its links", "links that went with names left out: 3")
     kept = settle(graph, None, {"node:U": "column:U"})
     assert kept.dag is not None
     assert ("a", "U") in kept.dag.edges
