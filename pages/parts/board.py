@@ -13,7 +13,7 @@ from core.graph.implied import Implied, without
 from core.graph.paths import arrows_of
 from core.graph.roles import Roles
 from pages.parts import drawing, implying
-from pages.parts.boxes import COLORS, label, load_vis
+from pages.parts.boxes import COLORS, apart, label, load_vis, width
 from pages.parts.session import Session
 
 FOLDER = Path(__file__).resolve().parent
@@ -71,18 +71,19 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
     assert project is not None
     dag, roles, target = project.dag, project.roles, project.plan.target
     columns, marks = drawing.shown(state), drawing.marks(state)
-    at = drawing.places(state, columns)
+    tagged = {n: implying.tags(n, project, now, marks) for n in columns}
+    at = apart(drawing.places(state, columns), {n: width(n, roles, target, tags=tagged[n]) for n in columns})
     visible = set(columns)
     avoiding = implying.avoiding(now, roles) if "paths" in marks else []
     lit = {a for p in avoiding for a in arrows_of(p, dag.edges)}
     few = len(dag.edges) <= MOST_WHAT_IF
     nodes = []
     for n in columns:
-        tags = implying.tags(n, project, now, marks)
+        tags = tagged[n]
         nodes.append(
             {
                 "id": n,
-                "x": at[n][0],
+                "x": round(at[n][0]),
                 "y": at[n][1],
                 "color": COLORS[roles.of(n)],
                 "label": label(n, roles, target, tags),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,8 @@ COLORS = {
 HIGH = 78
 GAP = 34.0
 """Between two boxes of the drawing board, in its pixels."""
+LEAST = 12.0
+"""As little as that is left of it when boxes grow."""
 TRIES = 1500
 """How long a better place for the boxes is looked for."""
 Places = dict[str, tuple[float, float]]
@@ -66,11 +68,31 @@ def label(column: str, roles: Roles, target: str | None, tags: Iterable[str] = (
     return "\n".join([name, *(["(" + ", ".join(words) + ")"] if words else []), *tags])
 
 
-def width(slot: Slot, roles: Roles, target: str | None, bend: float = 46.0) -> float:
+def width(slot: Slot, roles: Roles, target: str | None, bend: float = 46.0, tags: Iterable[str] = ()) -> float:
     """Room that a box takes, in the picture's pixels; a bend takes little."""
     if not isinstance(slot, str):
         return bend
-    return 34 + 8.4 * min(max(len(part) for part in label(slot, roles, target).split("\n")), 20)
+    return 34 + 8.4 * min(max(len(part) for part in label(slot, roles, target, tags).split("\n")), 20)
+
+
+def high(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> float:
+    """How high a box is, in the picture's pixels: names longer than its line are folded."""
+    return 18 + 20 * sum(math.ceil(len(part) / 18) for part in label(column, roles, target, tags).split("\n"))
+
+
+def apart(places: Places, wide: Mapping[str, float]) -> Places:
+    """Boxes of a line (those at the same height) pushed sideways where they would touch; the line's middle stays."""
+    lines: dict[float, list[str]] = {}
+    for n in sorted(places, key=lambda n: places[n][0]):
+        lines.setdefault(places[n][1], []).append(n)
+    out: Places = {}
+    for y, line in lines.items():
+        xs = [places[n][0] for n in line]
+        for i in range(1, len(line)):
+            xs[i] = max(xs[i], xs[i - 1] + (wide[line[i - 1]] + wide[line[i]]) / 2 + LEAST)
+        off = (sum(xs) - sum(places[n][0] for n in line)) / len(line)
+        out |= {n: (x - off, y) for n, x in zip(line, xs, strict=True)}
+    return {n: out[n] for n in places}
 
 
 def folded(
@@ -119,9 +141,8 @@ def arranged(
     if not edges:  # an empty canvas: a block, whose lines leave room for arrows
         most = min(most, max(560.0, 1.5 * math.sqrt(HIGH * sum(width(n, roles, target) + GAP for n in alone))))
     for k, line in enumerate(folded(alone, most, roles, target, GAP)):
-        high = 1.0 if edges else 1.45
         out |= {n: (x + 34 * (k % 2) * (not edges), at) for n, (x, at) in _line(line, y, roles, target, 0.0).items()}
-        y += high * HIGH
+        y += (1.2 if edges else 1.45) * HIGH
     return out
 
 

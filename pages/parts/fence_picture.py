@@ -21,8 +21,10 @@ INK, REFUSED = "#7b8794", "#d1495b"
 COLORS = {
     "outcome": "#f0c05a", "protected": "#ee9fb0", "admissible": "#93c99a", "inadmissible": "#c3a9e0", None: "#ccd6dd",
 }  # fmt: skip
-PLACE = {"right": 0.0, "gate": 1.0, "left": 2.0}
+BANDS = ("right", "gate", "left")
 """Across the picture: the separation's right (protected columns), its gate, its left (the outcome)."""
+STAR = 3
+"""From so many pairs of one column within its band on, the band has two lanes: the column in one, its pairs across."""
 FREE = 3
 """Columns on neither side stand below, so many to a row."""
 
@@ -39,14 +41,19 @@ def draw(
 ) -> go.Figure:
     """``refused`` pairs with their score in rows where it was paid for; ``heads`` name the sides and the gate."""
     side = sides(columns, edges, separation)
-    where, rows = _places(columns, edges, side)
+    lanes = _lanes(columns, edges, side)
+    where, rows = _places(columns, edges, side, lanes)
+    across = sum(len(of) for of in lanes.values())
     figure = charts.blank(70 + ROW * rows, showlegend=True)
     top, bottom = 0.7, -rows + 0.35
     floor = min(y for n, (_, y) in where.items() if side[n] != "free") - 0.55
-    for head, x, ground in zip(heads, (0.0, 1.0, 2.0), (REFUSED, "#3f9a6b", "#c58a2b"), strict=True):
+    begin = -0.5
+    for head, band, ground in zip(heads, lanes, (REFUSED, "#3f9a6b", "#c58a2b"), strict=True):
+        wide = len(lanes[band])
+        x, begin = begin + wide / 2, begin + wide
         figure.add_shape(
-            type="rect", x0=x - 0.42, x1=x + 0.42, y0=floor, y1=top, layer="below",
-            fillcolor=ground, opacity=0.10 if x != 1 else 0.16, line={"width": 0},
+            type="rect", x0=x - wide / 2 + 0.08, x1=x + wide / 2 - 0.08, y0=floor, y1=top, layer="below",
+            fillcolor=ground, opacity=0.10 if band != "gate" else 0.16, line={"width": 0},
         )  # fmt: skip
         figure.add_annotation(x=x, y=top + 0.02, text=f"<b>{head}</b>", showarrow=False, yanchor="bottom")
     for pairs, label, style in (
@@ -59,9 +66,9 @@ def draw(
         figure.add_annotation(
             x=x, y=y, showarrow=False, bgcolor=COLORS[role], bordercolor=INK, borderpad=4,
             font={"color": "#15201a", "size": 13}, hovertext=charts.short(name, 200),
-            text=charts.short(name, 20) + (f"<br><i>{role}</i>" if role else ""),
+            text=charts.short(name, 29 - 3 * across) + (f"<br><i>{role}</i>" if role else ""),
         )  # fmt: skip
-    figure.update_xaxes(visible=False, range=[-0.55, 2.55])
+    figure.update_xaxes(visible=False, range=[-0.55, across - 0.45])
     figure.update_yaxes(visible=False, range=[bottom, top + 0.5])
     figure.update_layout(legend={"y": -0.02, "yanchor": "top"}, margin={"t": 4})
     return figure
@@ -110,29 +117,57 @@ def _curve(a: Place, b: Place) -> tuple[list[float], list[float]]:
     return xs, [ya + (yb - ya) * t for t in steps]
 
 
-def _places(columns: Sequence[str], edges: Sequence[Clique], side: Mapping[str, str]) -> tuple[dict[str, Place], int]:
+def _lanes(columns: Sequence[str], edges: Sequence[Clique], side: Mapping[str, str]) -> dict[str, list[list[str]]]:
+    """The columns of each band in one lane, or in two so that pairs of the band stand across from one another."""
+    out = {}
+    for band in BANDS:
+        inside = [n for n in columns if side[n] == band]
+        near: dict[str, list[str]] = {n: [] for n in inside}
+        for a, b in edges:
+            if a in near and b in near:
+                near[a].append(b)
+                near[b].append(a)
+        if max(map(len, near.values()), default=0) < STAR:
+            out[band] = [inside]
+            continue
+        lane: dict[str, int] = {}
+        for start in sorted(inside, key=lambda n: -len(near[n])):
+            queue = [start] if start not in lane and near[start] else []
+            lane.update(dict.fromkeys(queue, 0))
+            for n in queue:
+                queue += (new := [m for m in near[n] if m not in lane])
+                lane |= dict.fromkeys(new, 1 - lane[n])
+        fewer = [n for n in inside if lane.get(n) == 0]
+        other = [n for n in inside if lane.get(n) != 0]
+        out[band] = [other, fewer] if band == "left" else [fewer, other]
+    return out
+
+
+def _places(
+    columns: Sequence[str], edges: Sequence[Clique], side: Mapping[str, str], lanes: Mapping[str, list[list[str]]]
+) -> tuple[dict[str, Place], int]:
     """Where each column stands, and how many rows the picture has; few lines cross."""
     near: dict[str, list[str]] = {n: [] for n in columns}
     for a, b in edges:
         near[a].append(b)
         near[b].append(a)
-    bands = {s: [n for n in columns if side[n] == s] for s in PLACE}
-    height = {n: float(i) for names in bands.values() for i, n in enumerate(names)}
+    upright = [list(names) for of in lanes.values() for names in of]
+    height = {n: float(i) for names in upright for i, n in enumerate(names)}
     for _ in range(6):
-        for names in bands.values():
+        for names in upright:
             weight = {}
             for n in names:
                 beside = [height[m] for m in near[n] if m in height]
                 weight[n] = sum(beside) / len(beside) if beside else height[n]
             names.sort(key=weight.__getitem__)
             height |= {n: float(i) for i, n in enumerate(names)}
-    tall = max(map(len, bands.values()))
+    tall = max(map(len, upright))
     where = {}
-    for s, names in bands.items():
+    for x, names in enumerate(upright):
         gap = (tall - len(names)) / 2
-        where |= {n: (PLACE[s], -gap - i) for i, n in enumerate(names)}
+        where |= {n: (float(x), -gap - i) for i, n in enumerate(names)}
     free = [n for n in columns if side[n] == "free"]
     for i, n in enumerate(free):
         row = free[i // FREE * FREE : i // FREE * FREE + FREE]
-        where[n] = (1.0 + (i % FREE - (len(row) - 1) / 2) * 0.9, -tall - 0.4 - i // FREE)
+        where[n] = ((len(upright) - 1) / 2 + (i % FREE - (len(row) - 1) / 2) * 0.9, -tall - 0.4 - i // FREE)
     return where, tall + (1 + (len(free) - 1) // FREE if free else 0) + bool(free)

@@ -14,7 +14,7 @@ import streamlit as st
 
 from core.graph.layers import layered
 from core.graph.roles import Roles
-from pages.parts.boxes import COLORS, HIGH, folded, label, load_vis, width
+from pages.parts.boxes import COLORS, HIGH, folded, high, label, load_vis, width
 
 MAX_NODES = 120
 
@@ -50,7 +50,8 @@ export default function ({ data, parentElement }) {
       id: i, from: e.from, to: e.to, arrows: e.arrow ? { to: { enabled: true, scaleFactor: 0.9 } } : "",
       dashes: e.fence ? [7, 7] : false, width: e.fence ? 1.5 : 2, hoverWidth: 0, selectionWidth: 0,
       color: { color: e.fence ? fence : ink, opacity: e.fence ? 0.95 : 0.6, inherit: false },
-      smooth: e.fence ? { enabled: true, type: "curvedCW", roundness: 0.18 } : { enabled: false } }));
+      smooth: e.level ? { enabled: true, type: "curvedCCW", roundness: 0.3 }
+        : e.fence ? { enabled: true, type: "curvedCW", roundness: 0.18 } : { enabled: false } }));
     const net = new globalThis.vis.Network(host, { nodes, edges }, {
       physics: false, layout: { improvedLayout: false },
       interaction: {
@@ -119,7 +120,7 @@ def tree(
         around[a].append(b)
         around[b].append(a)
     cells: dict[str, tuple[int, float]] = {}
-    tall = {c for c in columns if roles.of(c) or c == target}
+    tall = {c: high(c, roles, target, ["gate"] * (c in gate)) for c in columns}
     top = 0.0
     order = sorted(columns, key=lambda c: (c != target, roles.of(c) != "outcome", -len(around[c])))
     for start in order:
@@ -130,12 +131,17 @@ def tree(
         wide[depth] = max(wide.get(depth, 0.0), width(column, roles, target))
     left = {d: sum(wide[k] + 30 for k in range(d)) + wide[d] / 2 for d in wide}
     places: dict[Any, tuple[float, float]] = {column: (left[d], y) for column, (d, y) in cells.items()}
+    top += max(tall.values()) / 2
     alone = _rows(
         folded([c for c in order if not around[c]], max(sum(wide.values()), 900), roles, target), roles, target
     )
     middle = sum(wide.values()) / 2
     places |= {column: (x + middle, y + top) for column, (x, y) in alone.items()}
-    lines = [{"from": a, "to": b, "arrow": False} for a, b in edges]
+    lines: list[dict[str, Any]] = []
+    for a, b in edges:
+        if level := cells[a][0] == cells[b][0]:  # around the boxes between, which stand below one another
+            a, b = sorted((a, b), key=lambda n: cells[n][1])
+        lines.append({"from": a, "to": b, "arrow": False, "level": level})
     lines += [{"from": a, "to": b, "arrow": False, "fence": True} for a, b in fence]
     alt = f"Graph of the released model: {len(edges)} measured pairs, {len(fence)} refused ones dashed; listed as text"
     if load_vis():
@@ -224,7 +230,7 @@ def _rows(layers: list[list[Any]], roles: Roles, target: str | None) -> dict[Any
 
 
 def _tidy(
-    root: str, around: dict[str, list[str]], cells: dict[str, tuple[int, float]], top: float, tall: set[str]
+    root: str, around: dict[str, list[str]], cells: dict[str, tuple[int, float]], top: float, tall: dict[str, float]
 ) -> float:
     """A tree from left to right below ``top``: a leaf has a row of its own, a parent sits amid its children."""
     depth = _walk(root, around)
@@ -237,8 +243,8 @@ def _tidy(
                 children[n].append(m)
 
     def place(n: str, row: float) -> float:
-        own = (0.8 if n in tall else 0.6) * HIGH
-        end = row + own
+        row += max(0.0, tall[n] / 2 - 20) if not children[n] else 0.0
+        end = row + tall[n] / 2 + 32
         if not children[n]:
             cells[n] = (depth[n], row)
             return end

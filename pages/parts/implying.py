@@ -107,9 +107,9 @@ def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
         st.markdown(f"**Open paths** between {ends}{gate}, red in the drawing{more}:")
         _listed(past, dag)
     if through:
-        gate = names(roles.admissible)
+        gate, begin = names(roles.admissible), "Besides" if past else "**Open paths**"
         st.markdown(
-            f"{'Besides' if past else '**Open paths**'}: {ends} are linked once {gate} are looked at, as effects of two "
+            f"{begin}: {ends} are linked once {gate} are looked at, as effects of two "
             f"causes that then seem linked{more}:"
         )
         _listed(through, dag)

@@ -167,6 +167,20 @@ def test_boxes_do_not_lie_on_one_another() -> None:
         assert drawn or wide <= most
 
 
+def test_boxes_that_grow_push_their_neighbours_aside() -> None:
+    state = fresh(("age", "race", "sex", "y"), (("age", "y"), ("race", "y"), ("sex", "y")))
+    state.change_plan(method="privci", fair=None)
+    before = drawing.places(state, ["age", "race", "sex", "y"])
+    state.redraw(roles=Roles(("y",), ("age", "race", "sex")), target="y")
+    nodes = {n["id"]: n for n in board.data(state, implying.now(state)[1])["nodes"]}
+    line = sorted((n for n in nodes.values() if n["id"] != "y"), key=lambda n: n["x"])
+    assert [n["id"] for n in line] == sorted(("age", "race", "sex"), key=lambda n: before[n][0])
+    room = boxes.width("age", state.project.roles, "y", tags=("behind the fence",))
+    assert all(b["x"] - a["x"] > room for a, b in pairwise(line)), "wider than they were laid out for"
+    assert abs(nodes["y"]["x"] - before["y"][0]) <= 1
+    assert boxes.apart({"a": (0, 0), "b": (100, 0)}, {"a": 40, "b": 40}) == {"a": (0, 0), "b": (100, 0)}
+
+
 def test_many_columns_are_shown_around_the_selected_one() -> None:
     names = tuple(f"v{i:03d}" for i in range(200))
     state = fresh(names, tuple((f"v{i:03d}", f"v{i + 1:03d}") for i in range(199)))

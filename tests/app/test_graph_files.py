@@ -67,7 +67,7 @@ def test_a_graph_is_settled_taken_over_and_undone(app: AppTest) -> None:
     before = state(app).drawing
     assert {"gender", "club", "qualification", "hired"} <= set(state(app).project.schema.names)
     paste(app, GRAPH)
-    assert any("6 nodes, 5 edges" in str(m.value) for m in app.markdown)
+    assert any("6 names, 5 links" in str(m.value) for m in app.markdown)
     assert field(app, 2).value == "marginalise"
     assert field(app, 3).value == "column:gender"
     assert field(app, 10).value is None
@@ -125,7 +125,7 @@ def test_many_questions_are_shown_a_few_at_a_time(app: AppTest) -> None:
     asked = [s for s in app.selectbox if s.label.startswith("Line ")]
     assert len(asked) == graph_files.MOST_QUESTIONS
     assert not [s for s in asked if s.value is not None], "the open ones come first"
-    press(app, "Give 40 edges")
+    press(app, "Give 40 links")
     assert not settled_open(app)
 
 

@@ -229,6 +229,7 @@ def test_the_fence_is_drawn_with_sides_gate_and_scores() -> None:
     assert len(place) == len(columns)
     texts = [a.text for a in figure.layout.annotations]
     assert {"<b>Protected side</b>", "<b>Gate</b>", "<b>Outcome side</b>", "1,234"} <= set(texts)
+    assert max(figure.layout.xaxis.range) < 3
     dashed = [t for t in figure.data if t.line.dash == "dash"]
     assert [t.text for t in dashed] == [
         "sex – hired: refused by the frame, score 1,234 rows (noisy)", "postcode – hired: refused by the frame",
@@ -261,3 +262,22 @@ def test_a_column_with_many_categories_is_not_ticked_with_the_rest() -> None:
     draft.tick_all()
     draft.confirm()
     assert [c.guessed for c in draft.columns()] == [(), (), ()]
+
+
+def test_the_pairs_of_a_star_are_told_apart() -> None:
+    from core.graph.separations import Separation
+    from pages.parts import fence_picture
+
+    leaves = [f"a long name for column {i}" for i in range(20)]
+    columns, edges = ("y", "sex", *leaves), [("y", leaf) for leaf in leaves]
+    fence = Separation(("y",), ("sex",), ())
+    figure = fence_picture.draw(
+        columns, edges, fence, Roles(("y",), ("sex",)), [], ("Protected side", "Gate", "Outcome")
+    )
+    boxes = [a for a in figure.layout.annotations if a.bgcolor]
+    hub = next(b for b in boxes if b.text.startswith("y"))
+    lines = [t for t in figure.data if t.mode == "lines"]
+    assert len(lines) == 20
+    for line in lines:  # straight from the hub to another lane, where no box stands between
+        assert {line.x[0], line.x[-1]} == {hub.x, hub.x - 1}
+    assert len({line.y[0] + line.y[-1] for line in lines}) == 20
