@@ -137,9 +137,10 @@ def _lanes(columns: Sequence[str], edges: Sequence[Clique], side: Mapping[str, s
             for n in queue:
                 queue += (new := [m for m in near[n] if m not in lane])
                 lane |= dict.fromkeys(new, 1 - lane[n])
-        fewer = [n for n in inside if lane.get(n) == 0]
-        other = [n for n in inside if lane.get(n) != 0]
-        out[band] = [other, fewer] if band == "left" else [fewer, other]
+        pair = [[n for n in inside if lane.get(n) == 0], [n for n in inside if lane.get(n) != 0]]
+        leaving = [n for a, b in edges for n, m in ((a, b), (b, a)) if n in near and m not in near]
+        pair.sort(key=lambda names: sum(n in names for n in leaving))  # what is linked to the gate stands beside it
+        out[band] = pair[::-1] if band == "left" else pair
     return out
 
 

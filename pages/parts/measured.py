@@ -33,12 +33,12 @@ def table(bought: Sequence[Line], of: str = "n") -> None:
         width="stretch",
         height=min(36 * (len(rows) + 1) + 4, HIGHEST),
         column_config={
-            "what": text(width=250),
-            "σ (rows)": number(format="%.1f", width=80),
-            error: number(format="%.3f", width=115),
-            "ρ (each)": number(format="%.3g", width=80),
-            "cells": number(width=70),
-            bound: number(format="%.1f", width=115),
+            "what": text(width=240),
+            "σ (rows)": number(format="%.1f", width=72),
+            error: number(format="%.3f", width=105),
+            "ρ (each)": number(format="%.3g", width=78),
+            "cells": number(width=58),
+            bound: number(format="%.1f", width=105),
             "pool": text(width=120),
         },
     )
