@@ -243,7 +243,7 @@ def _tidy(
                 children[n].append(m)
 
     def place(n: str, row: float) -> float:
-        row += max(0.0, tall[n] / 2 - 20) if not children[n] else 0.0
+        row += max(0.0, tall[n] / 2 - 20)
         end = row + tall[n] / 2 + 32
         if not children[n]:
             cells[n] = (depth[n], row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -281,3 +282,16 @@ def test_the_pairs_of_a_star_are_told_apart() -> None:
     for line in lines:  # straight from the hub to another lane, where no box stands between
         assert {abs(x - hub.x) for x in (line.x[0], line.x[-1])} == {0, 1}
     assert len({line.y[0] + line.y[-1] for line in lines}) == 20
+
+
+def test_high_boxes_of_a_tree_do_not_touch() -> None:
+    from pages.parts import graph_picture
+
+    tall = {"y": 58.0, "a": 98.0, "b": 58.0, "c": 38.0, "d": 98.0}
+    around = {"y": ["a", "b", "d"], "a": ["y"], "b": ["y", "c"], "c": ["b"], "d": ["y"]}
+    cells: dict[str, tuple[int, float]] = {}
+    graph_picture._tidy("y", around, cells, 0.0, tall)
+    line = sorted((row, n) for n, (depth, row) in cells.items() if depth == 1)
+    assert len(line) == 3
+    for (one, a), (other, b) in pairwise(line):
+        assert other - one > (tall[a] + tall[b]) / 2
