@@ -287,7 +287,7 @@ def test_the_pairs_of_a_star_are_told_apart() -> None:
 def test_high_boxes_of_a_tree_do_not_touch() -> None:
     from pages.parts import graph_picture
 
-    tall = {"y": 58.0, "a": 98.0, "b": 58.0, "c": 38.0, "d": 98.0}
+    tall = {"y": 58.0, "a": 98.0, "b": 98.0, "c": 38.0, "d": 98.0}
     around = {"y": ["a", "b", "d"], "a": ["y"], "b": ["y", "c"], "c": ["b"], "d": ["y"]}
     cells: dict[str, tuple[int, float]] = {}
     graph_picture._tidy("y", around, cells, 0.0, tall)
