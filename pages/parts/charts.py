@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 REAL, SYNTHETIC, MODEL = "#8796a5", "#3f9a6b", "#c58a2b"
 MARK = "#d1495b"
-MOST_LEVEL = 9
+MOST_LEVEL = 8
 """With more bars than this the figures on them stand upright, so that they do not run into each other."""
 POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
 
