@@ -83,12 +83,24 @@ class Person:
     def upload(self, table: Path, project: Path) -> None:
         """Open a table of one's own with its project file."""
         for label, file in (("Your table", table), ("Its project file", project)):
-            self.rests()
-            box = self.page.locator("[data-testid=stFileUploader]").filter(has_text=label)
-            box.locator("input[type=file]").set_input_files(file)
-            box.get_by_text(file.name).first.wait_for()
+            self._give(label, file)
         self.press("Open the project with this table")
         self.sees("columns are declared")
+
+    def _give(self, label: str, file: Path) -> None:
+        """Put a file into an uploader; once more if the page was drawn anew and lost it."""
+        from playwright.sync_api import TimeoutError as Late
+
+        box = self.page.locator("[data-testid=stFileUploader]").filter(has_text=label)
+        for _ in range(6):
+            self.rests()
+            box.locator("input[type=file]").set_input_files(file)
+            try:
+                box.get_by_text(file.name).first.wait_for(timeout=8000)
+                return
+            except Late:
+                pass
+        pytest.fail(f"{label!r} does not take {file.name}")
 
     def rests(self) -> None:
         """The page is drawn to its end: what is done to it while it is drawn anew may be lost."""
@@ -96,9 +108,18 @@ class Person:
         self.page.wait_for_timeout(300)
 
     def pick(self, field: str, option: str) -> None:
-        """Choose an option of a field that opens a list."""
-        self.page.get_by_role("combobox", name=field).click()
-        self.page.get_by_role("option", name=option).first.click()
+        """Choose an option of a field that opens a list; once more if the page was drawn anew and shut it."""
+        from playwright.sync_api import TimeoutError as Late
+
+        wanted = self.page.get_by_role("option", name=option).first
+        for _ in range(6):
+            self.page.get_by_role("combobox", name=field).click()
+            try:
+                wanted.click(timeout=5000)
+                return
+            except Late:
+                self.page.keyboard.press("Escape")
+        pytest.fail(f"{field!r} offers no {option!r}")
 
     def press(self, label: str) -> None:
         self.clicks += 1
