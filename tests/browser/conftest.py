@@ -83,11 +83,11 @@ class Person:
     def upload(self, table: Path, project: Path) -> None:
         """Open a table of one's own with its project file."""
         for label, file in (("Your table", table), ("Its project file", project)):
-            self._give(label, file)
+            self.give(label, file)
         self.press("Open the project with this table")
         self.sees("columns are declared")
 
-    def _give(self, label: str, file: Path) -> None:
+    def give(self, label: str, file: Path) -> None:
         """Put a file into an uploader; once more if the page was drawn anew and lost it."""
         from playwright.sync_api import TimeoutError as Late
 

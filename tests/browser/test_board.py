@@ -94,7 +94,7 @@ def empty_readmission(tmp_path: Path, samples: Path) -> Path:
 
 
 def open_project(person: Any, path: Path) -> Board:
-    person.page.locator("input[type=file]").nth(1).set_input_files(path)
+    person.give("Its project file", path)
     person.press("Open the project")
     person.press("Next: Structure")
     person.paints(".canvas")
