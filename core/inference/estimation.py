@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from core.inference.elimination import Clique, eliminate
+from core.inference.elimination import Clique
 from core.inference.junction_tree import FloatArray
 from core.inference.metric import closed_form, links
 from core.inference.model import FitSummary, GraphicalModel
@@ -24,9 +23,6 @@ TOLERANCE = 1e-3
 """The default relative duality gap."""
 
 MAX_ITERATIONS = 1000
-
-DIRECT = 200
-"""Steps after which a plain fit that is not certified goes on over smoothed problems."""
 
 
 def estimate(
@@ -64,17 +60,21 @@ def estimate(
     a tenth to a third of the steps. ``fit.objective`` is the plain one, ``fit.gap`` that of the smoothed problem.
 
     The method is in `core.inference.solver`. It won by measurement (``python -m benchmarks.inference algorithms``):
-    sweeps over the junction tree until the objective is within 0.1 % of the best, 12 columns of Adult's shape:
+    CPU seconds until the objective is certified to be within 0.1 % of the best, 12 columns of Adult's shape, σ the same
+    everywhere | alternating between 1 and 1,000; > where 1,000 steps did not do:
 
-    ====================================  ======  ======  =========  ========
-    algorithm                             star    tree    star+tree  star+six
-    ====================================  ======  ======  =========  ========
-    proximal point, L-BFGS, tree metric        5      10         47        43
-    the same without L-BFGS                    5      22         71       459
-    the same without the tree metric        1309  >13168     >15063    >13188
-    L-BFGS on one regularised dual            25    4445       4010     >8313
-    mirror descent with line search         2074   >5000      >5000     >5000
-    ====================================  ======  ======  =========  ========
+    ====================================  =============  =============  =============  =============
+    algorithm                             star           tree           star+tree      star+six
+    ====================================  =============  =============  =============  =============
+    proximal point, Newton-CG             0.00 | 0.08    0.02 | 0.16    0.08 | 0.56    0.08 | 0.51
+    L-BFGS (30 pairs) for Newton-CG       0.00 | 0.06    0.03 | 0.17    0.19 | 0.77    0.19 | 0.80
+    Newton-CG without the tree metric     0.03 | >7      1.64 | >8      4.40 | >13     3.88 | >15
+    Newton-CG on one regularised dual     0.00 | 0.01    0.81 | 1.14    3.35 | 2.33    >30 | >26
+    mirror descent with line search       5,000 sweeps are never certified, and far off where σ differs
+    ====================================  =============  =============  =============  =============
+
+    Continuation in the smoothing (each minimum started at the one before) came as close to the best objective but,
+    without a proximal centre, its bounds close only in proportion to λ: 400 to over 3,000 steps of L-BFGS.
     """
     if not smoothing >= 0:
         raise ValueError(f"smoothing ({smoothing}) must not be negative")
@@ -84,13 +84,8 @@ def estimate(
     problem = pose(sizes, measurements, total, rules)
     first = _closed_form(problem) if start is None else _transfer(problem, start)
     solver = Solver(problem, tolerance, max_iterations, report)
-    solution = solver.smoothed(first, smoothing) if smoothing else solver.solve(first, min(DIRECT, max_iterations))
+    solution = solver.smoothed(first, smoothing) if smoothing else solver.solve(first)
     cliques = tuple(dict.fromkeys([*(m.clique for m in measurements), *(rule.clique for rule in rules)]))
-    if not smoothing and not solution.converged and solution.iterations < max_iterations:
-        used, direct = solution.iterations, _decomposable(sizes, cliques)
-        solution = solver.solve(solution.potentials, max_iterations - used) if direct else solver.continued(solution)
-        if direct:
-            solution = replace(solution, iterations=used + solution.iterations)
     if report is not None:
         report(1.0, "Model fitted")
     return GraphicalModel(
@@ -107,12 +102,6 @@ def estimate(
             + (f", smoothing {smoothing:g}" if smoothing else ""),
         ),
     )
-
-
-def _decomposable(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> bool:
-    """Is every clique of the junction tree inside a measured one? Such fits have no loops, and the direct way works."""
-    wide = [set(clique) for clique in cliques]
-    return all(any({v, *around} <= clique for clique in wide) for v, around in eliminate(sizes, cliques) if around)
 
 
 def _closed_form(problem: Problem) -> FloatArray:

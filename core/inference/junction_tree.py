@@ -202,6 +202,33 @@ def distribute(tree: JunctionTree, conditionals: Sequence[FloatArray], total: fl
     return marginals
 
 
+def derivative(
+    tree: JunctionTree, conditionals: Sequence[FloatArray], marginals: Sequence[FloatArray], tables: list[FloatArray]
+) -> list[FloatArray]:
+    """How fast the marginals of all nodes change when the log potentials do by ``tables``, which are overwritten.
+
+    The derivative of sum-product, up and down (``conditionals`` and ``marginals`` are what it found): each node
+    hands up the expectation of its table over its own column and keeps what is left, d log p(v | given).
+    """
+    for node in reversed(tree.nodes):
+        table = tables[node.own]
+        message = np.einsum("...v,...v->...", conditionals[node.own], table)
+        table -= message[..., None]
+        if node.parent >= 0:
+            above = tables[node.parent]
+            np.add(above, message.reshape(node.lift), out=above)
+    changes: list[FloatArray] = []
+    for node, conditional, marginal, table in zip(tree.nodes, conditionals, marginals, tables, strict=True):
+        np.multiply(marginal, table, out=table)
+        if node.parent >= 0:
+            above = changes[node.parent]
+            if node.drop:
+                above = np.add.reduce(above, axis=node.drop)
+            table += conditional * above[..., None]
+        changes.append(table)
+    return changes
+
+
 def decode(tree: JunctionTree, choices: Sequence[IndexArray]) -> list[int]:
     """The way down of max-plus: one category per node, of the highest score."""
     row: list[int] = []

@@ -15,6 +15,7 @@ from core.inference.junction_tree import (
     IMPOSSIBLE,
     FloatArray,
     collect,
+    derivative,
     distribute,
     junction_tree,
     max_only,
@@ -42,6 +43,17 @@ def inner(a: FloatArray, b: FloatArray) -> float:
     """Σ a b of two flat vectors. Not BLAS: its threads cost more than they give at these lengths, twentyfold on
     a busy machine."""
     return float(np.einsum("i,i->", a, b))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What one pass up and down the junction tree tells: p(v | given) and marginals of its nodes, and the flat
+    ``marginals`` of the regions, all scaled to the total."""
+
+    log_partition: float
+    conditionals: list[FloatArray]
+    nodes: list[FloatArray]
+    marginals: FloatArray
 
 
 @dataclass(frozen=True)
@@ -83,12 +95,18 @@ class Problem:
         """`Regions.smooth` with this problem's weights."""
         return self.regions.smooth(potentials, self.weight)
 
-    def sweep(self, potentials: FloatArray) -> tuple[float, FloatArray]:
-        """Log partition function and the regions' marginals, scaled to the total."""
+    def sweep(self, potentials: FloatArray) -> Sweep:
+        """Log partition function and marginals of the potentials."""
         tree = self.regions.tree
         log_partition, kept = collect(tree, self.regions.tables(potentials, self.base), sum_product)
         conditionals = [np.asarray(table, dtype=np.float64) for table in kept]
-        return log_partition, self.regions.marginals(distribute(tree, conditionals, self.total))
+        nodes = distribute(tree, conditionals, self.total)
+        return Sweep(log_partition, conditionals, nodes, self.regions.marginals(nodes))
+
+    def covariance(self, sweep: Sweep, direction: FloatArray) -> FloatArray:
+        """N Cov(p) times ``direction``: how fast the regions' marginals change when the potentials go there."""
+        tables = self.regions.tables(direction)
+        return self.regions.marginals(derivative(self.regions.tree, sweep.conditionals, sweep.nodes, tables))
 
     def best_score(self, potentials: FloatArray) -> float:
         """The largest sum of potentials over all possible rows."""

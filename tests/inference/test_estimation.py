@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from graphs import SHAPES, joint_probabilities, marginal_matrix, project, random_model
@@ -11,6 +13,7 @@ from scipy.optimize import nnls
 
 from core.errors import EspalierError
 from core.inference import GraphicalModel, Zeros, estimate
+from core.inference.problem import pose
 from core.privacy.measurement import Measurement
 
 
@@ -62,15 +65,62 @@ def test_the_objective_is_the_best_possible(shape, seed):
     assert model.fit.objective <= best + 1.01e-3 * max(1.0, best)
 
 
-@pytest.mark.parametrize("shape", ["tree", "forest", "triples"])
-def test_noise_that_differs_a_thousandfold(shape):
-    rng = np.random.default_rng(5)
-    for _ in range(4):
-        truth = random_model(shape, rng, columns=4, largest=3)
-        measurements = noisy(truth, 5000, rng, lambda i: 1.0 if i % 2 else 1000.0)
-        model = estimate(truth.sizes, measurements, 5000.0)
+@pytest.mark.parametrize("shape", ["tree", "cycle", "grid", "clique", "triples"])
+@pytest.mark.parametrize("pattern", ["alternating", "random"])
+def test_noise_that_differs_a_thousandfold_is_certified_and_the_gap_bounds_the_error(shape, pattern):
+    rng = np.random.default_rng([SHAPES.index(shape), len(pattern)])
+    for _ in range(3):
+        truth = random_model(shape, rng, columns=5, largest=4)
+        scales = [1.0, 1000.0] * 10 if pattern == "alternating" else 10 ** rng.uniform(0, 3, 20)
+        measurements = noisy(truth, 5000, rng, lambda i, scales=scales: float(scales[i]))
         best = exact_optimum(truth.sizes, measurements, 5000.0)
-        assert model.fit.objective <= best + 0.01 * max(1.0, best)
+        model = estimate(truth.sizes, measurements, 5000.0, max_iterations=120)
+        assert model.fit.converged
+        for steps in (3, 10, 30, 120):
+            fit = estimate(truth.sizes, measurements, 5000.0, max_iterations=steps).fit
+            assert fit.objective - best <= fit.gap + 1e-6 * max(1.0, best)
+            assert fit.iterations <= steps
+
+
+@pytest.mark.parametrize(("pattern", "seed"), [("equal", 14), ("alternating", 20), ("random", 21)])
+def test_a_workload_full_of_loops_is_certified_whatever_the_noise(pattern, seed):
+    rng = np.random.default_rng(seed)
+    sizes = dict(zip("abcdefgh", (8, 9, 2, 7, 5, 6, 2, 3), strict=True))
+    cliques = [(name,) for name in sizes] + [(name, "h") for name in "abcdefg"]
+    cliques += [*pairwise("abcdefg"), ("a", "c", "e")]
+    table = {name: rng.choice(n, 20_000, p=rng.dirichlet(np.full(n, 0.4))) for name, n in sizes.items()}
+    measurements = []
+    for i, clique in enumerate(cliques):
+        sigma = {"equal": 30.0, "alternating": (1.0, 1000.0)[i % 2], "random": 10 ** rng.uniform(0, 3)}[pattern]
+        shape = [sizes[name] for name in clique]
+        flat = np.ravel_multi_index([table[name] for name in clique], shape)
+        counts = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
+        measurements.append(Measurement(clique, np.round(counts + rng.normal(0, sigma, shape)), sigma))
+    fit = estimate(sizes, measurements, 20_000.0).fit
+    assert fit.converged
+    assert fit.gap <= 1e-3 * max(1.0, fit.objective)
+    assert fit.iterations <= 200
+
+
+def test_a_grid_is_certified():
+    rng = np.random.default_rng(15)
+    name = [[f"{i},{j}" for j in range(8)] for i in range(5)]
+    cliques = [(name[i][a], name[i][b]) for i in range(5) for a, b in pairwise(range(8))]
+    cliques += [(name[a][j], name[b][j]) for j in range(8) for a, b in pairwise(range(5))]
+    measurements = [Measurement(c, np.round(1000.0 + rng.normal(0, 300, (2, 2))), 100.0) for c in cliques]
+    fit = estimate({column: 2 for row in name for column in row}, measurements, 4000.0).fit
+    assert fit.converged
+    assert fit.iterations <= 60
+
+
+def test_products_with_the_covariance_are_the_derivative_of_the_marginals():
+    rng = np.random.default_rng(16)
+    truth = random_model("grid", rng, columns=6, largest=4)
+    problem = pose(truth.sizes, noisy(truth, 1000, rng, 10.0), 1000.0)
+    theta, direction = rng.normal(size=(2, problem.regions.size))
+    change = problem.covariance(problem.sweep(theta), direction)
+    apart = problem.sweep(theta + 1e-5 * direction).marginals - problem.sweep(theta - 1e-5 * direction).marginals
+    np.testing.assert_allclose(change, apart / 2e-5, atol=1e-4)
 
 
 def test_without_noise_a_tree_is_recovered():
