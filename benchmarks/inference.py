@@ -441,15 +441,19 @@ def equal(data: str | None) -> None:
 
 
 def noise(data: str | None) -> None:
-    """Newton steps to a certified fit when σ differs by a factor of 1,000, exact and smoothed as in a release."""
+    """Newton steps to a certified fit when σ differs by a factor of 1,000, exact and smoothed as in a release: the
+    workloads, and a star of 60 columns."""
     from core.inference import estimate
     from core.privacy.measurement import Measurement
     from core.release import SMOOTHING
 
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)
-    total = float(len(table[next(iter(sizes))]))
-    for name, cliques in workloads(table, sizes).items():
+    works = [(name, table, sizes, cliques) for name, cliques in workloads(table, sizes).items()]
+    many = {f"c{i}": 16 if i == 0 else int(rng.choice([2, 4, 8, 16, 32])) for i in range(60)}
+    works.append(("wide star", generated(many, 20_000, rng, parents=1), many, [("c0", f"c{i}") for i in range(1, 60)]))
+    for name, table, sizes, cliques in works:
+        total = float(len(table[next(iter(sizes))]))
         wanted = [*((column,) for column in sizes), *cliques]
         for pattern in ("equal", "alternating", "random"):
             measured = []

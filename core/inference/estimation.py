@@ -57,19 +57,19 @@ def estimate(
     fit to noise follows the noise; where most cells are noise a smoother one is nearer to the truth. With 0.3,
     on a generated table of Adult's shape, σ = 60 (``benchmarks.inference smoothing``), the mean clique error changed
     from 0.091 to 0.082 (star and six triples), 0.0486 to 0.0465 (tree), 0.0107 to 0.0108 (star), and the fit took
-    a tenth to a third of the steps. ``fit.objective`` is the plain one, ``fit.gap`` that of the smoothed problem.
+    a quarter to two fifths of the steps. ``fit.objective`` is the plain one, ``fit.gap`` that of the smoothed problem.
 
     The method is in `core.inference.solver`. It won by measurement (``python -m benchmarks.inference algorithms``):
     CPU seconds until the objective is certified to be within 0.1 % of the best, 12 columns of Adult's shape, σ the same
-    everywhere | alternating between 1 and 1,000; > where 1,000 steps did not do:
+    everywhere | alternating between 1 and 1,000; > where it was not certified in 1,000 steps or rounding ended it:
 
     ====================================  =============  =============  =============  =============
     algorithm                             star           tree           star+tree      star+six
     ====================================  =============  =============  =============  =============
-    proximal point, Newton-CG             0.00 | 0.08    0.02 | 0.16    0.08 | 0.56    0.08 | 0.51
-    L-BFGS (30 pairs) for Newton-CG       0.00 | 0.06    0.03 | 0.17    0.19 | 0.77    0.19 | 0.80
-    Newton-CG without the tree metric     0.03 | >7      1.64 | >8      4.40 | >13     3.88 | >15
-    Newton-CG on one regularised dual     0.00 | 0.01    0.81 | 1.14    3.35 | 2.33    >30 | >26
+    proximal point, Newton-CG             0.00 | 0.07    0.02 | 0.15    0.07 | 0.55    0.08 | 0.50
+    L-BFGS (30 pairs) for Newton-CG       0.00 | 0.06    0.04 | 0.15    0.17 | >2      0.17 | 2.78
+    Newton-CG without the tree metric     0.05 | >6      >7   | >6      >11  | >10     12.6 | >12
+    Newton-CG on one regularised dual     0.00 | 0.02    0.42 | 0.25    1.06 | 0.50    0.57 | 1.47
     mirror descent with line search       5,000 sweeps are never certified, and far off where σ differs
     ====================================  =============  =============  =============  =============
 

@@ -13,6 +13,7 @@ from scipy.optimize import nnls
 
 from core.errors import EspalierError
 from core.inference import GraphicalModel, Zeros, estimate
+from core.inference.metric import closed_form, links
 from core.inference.problem import pose
 from core.privacy.measurement import Measurement
 
@@ -111,6 +112,38 @@ def test_a_grid_is_certified():
     fit = estimate({column: 2 for row in name for column in row}, measurements, 4000.0).fit
     assert fit.converged
     assert fit.iterations <= 60
+
+
+def wide_star(seed: int, hub: int) -> tuple[dict[str, int], list[Measurement]]:
+    """Sizes and noisy pairs of a hub with 59 columns, a third of the cells empty but for the noise."""
+    rng = np.random.default_rng(seed)
+    sizes = {"hub": hub, **{f"c{i}": int(n) for i, n in enumerate(rng.choice([2, 4, 8, 16], 59))}}
+    given, measurements = rng.dirichlet(np.full(hub, 0.4)), []
+    for name in list(sizes)[1:]:
+        shares = rng.dirichlet(np.full(sizes[name], 0.4), hub)
+        counts = 20_000 * given[:, None] * shares + rng.normal(0, 100.0, shares.shape)
+        measurements.append(Measurement(("hub", name), np.round(counts), 100.0))
+    return sizes, measurements
+
+
+@pytest.mark.parametrize("seed", [18, 19, 21])
+def test_a_wide_star_is_certified_in_a_few_steps(seed):
+    sizes, measurements = wide_star(seed, 8)
+    plain, smooth = (estimate(sizes, measurements, 20_000.0, smoothing=amount).fit for amount in (0.0, 0.3))
+    assert plain.converged
+    assert plain.iterations <= 40
+    assert smooth.converged
+    assert smooth.iterations <= 15
+
+
+def test_the_closed_form_keeps_the_hub_where_cliques_disagree_about_it():
+    rng = np.random.default_rng(20)
+    problem = pose(*wide_star(20, 16), 20_000.0)
+    chain = links(problem.regions)
+    given = np.maximum(problem.target, 30.0) * rng.uniform(0.8, 1.2, problem.regions.size)
+    found = problem.sweep(closed_form(problem.regions, chain, given)).marginals
+    root = problem.regions.spans[chain[0].clique]
+    np.testing.assert_allclose(found[root], 20_000.0 * given[root] / given[root].sum())
 
 
 def test_products_with_the_covariance_are_the_derivative_of_the_marginals():
