@@ -25,6 +25,8 @@ BANDS = ("right", "gate", "left")
 """Across the picture: the separation's right (protected columns), its gate, its left (the outcome)."""
 STAR = 3
 """From so many pairs of one column within its band on, the band has two lanes: the column in one, its pairs across."""
+RISES = tuple(sign * 0.25 * k for k in range(15) for sign in (1, -1))
+"""By so many rows a line that crosses a band may rise or fall, the least that will do."""
 FREE = 3
 """Columns on neither side stand below, so many to a row."""
 
@@ -87,7 +89,7 @@ def _lines(
     for (a, b), score in pairs:
         if a not in where or b not in where:
             continue
-        xs, ys = _curve(where[a], where[b])
+        xs, ys = _curve(where[a], where[b], [at for n, at in where.items() if n not in (a, b)])
         said = charts.short(f"{a} – {b}: {label}", 200) + (
             "" if score is None else f", score {score:,.0f} rows (noisy)"
         )
@@ -106,15 +108,21 @@ def _lines(
         first = False
 
 
-def _curve(a: Place, b: Place) -> tuple[list[float], list[float]]:
-    """A line; one that stays in a band bends to the side, so that it passes the boxes between."""
+def _curve(a: Place, b: Place, others: Sequence[Place]) -> tuple[list[float], list[float]]:
+    """A line. One that stays in a band bends to the side, so that it passes the boxes between; one that crosses a band
+    rises or falls as much as it must to pass the ``others`` in it."""
     (xa, ya), (xb, yb) = a, b
     bend = 0.0
     if abs(xa - xb) < 0.3:
         bend = (-1 if xa < 0.5 else 1) * min(0.12 + 0.09 * abs(ya - yb), 0.5)
     steps = [i / 16 for i in range(17)]
     xs = [xa + (xb - xa) * t + 4 * bend * t * (1 - t) for t in steps]
-    return xs, [ya + (yb - ya) * t for t in steps]
+    straight = ys = [ya + (yb - ya) * t for t in steps]
+    for rise in RISES if abs(xa - xb) > 1.3 else ():
+        ys = [y + 4 * rise * t * (1 - t) for y, t in zip(straight, steps, strict=True)]
+        if not any(abs(x - u) < 0.4 and abs(y - v) < 0.36 for x, y in zip(xs, ys, strict=True) for u, v in others):
+            return xs, ys
+    return xs, straight
 
 
 def _lanes(columns: Sequence[str], edges: Sequence[Clique], side: Mapping[str, str]) -> dict[str, list[list[str]]]:
