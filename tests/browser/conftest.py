@@ -129,6 +129,7 @@ class Person:
         self.page.get_by_text(text).first.wait_for(timeout=30_000)
 
     def visit(self, page: str) -> None:
+        self.rests()
         link = self.page.locator("[data-testid=stSidebarNavLink]").filter(has_text=page)
         if not link.is_visible():
             self.page.locator("[data-testid=stExpandSidebarButton]").first.click()

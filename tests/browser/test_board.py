@@ -166,6 +166,8 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     person.page.reload()
     person.sees("An unsaved draft from before the reload")
     person.press("Restore the draft")
+    person.sees("Download project file")
+    person.rests()
     person.visit("Structure")
     person.paints(".canvas")
     assert board.project(lambda p: True) == kept
