@@ -205,8 +205,8 @@ def _warnings(
 ) -> list[str]:
     plan = project.plan
     out = []
-    if guessed := project.schema.guessed:
-        names = ", ".join(c.name for c in guessed[:6]) + (" …" if len(guessed) > 6 else "")
+    if guessed := project.schema.unconfirmed:
+        names = ", ".join(guessed[:6]) + (" …" if len(guessed) > 6 else "")
         out.append(f"Not confirmed yet on the Data page: {names}. A release will be refused until they are.")
     if frame.refused:
         out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")

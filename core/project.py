@@ -247,6 +247,7 @@ class Project:
             "format": FORMAT,
             "name": self.name,
             "schema": self.schema.to_json(),
+            **({"left_out": [c.to_json() for c in self.schema.left_out]} if self.schema.left_out else {}),
             "dag": self.dag.to_json(),
             "roles": self.roles.to_json(),
             **({"separations": [s.to_json() for s in self.separations]} if self.separations else {}),
@@ -264,7 +265,7 @@ class Project:
             raise ProjectError("a project file holds one JSON object")
         if data.get("format") != FORMAT:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
-        known = {"format", "name", "schema", "dag", "roles", "separations", "plan"}
+        known = {"format", "name", "schema", "left_out", "dag", "roles", "separations", "plan"}
         if odd := set(data) - known:
             raise ProjectError(f"unknown key {sorted(odd)[0]!r} in the project file", key=sorted(odd)[0])
         for key in ("schema", "plan"):
@@ -275,7 +276,7 @@ class Project:
             raise ProjectError("name must be a text", key="name")
         return cls(
             name=name,
-            schema=Schema.from_json(data["schema"]),
+            schema=Schema.from_json(data["schema"], data.get("left_out", [])),
             plan=Plan.from_json(data["plan"]),
             dag=Dag.from_json(data.get("dag", {})),
             roles=Roles.from_json(data.get("roles", {})),

@@ -362,12 +362,14 @@ def _public(plan: Plan, held: Table) -> int | None:
 
 def refuse_guessed(schema: Schema) -> None:
     """Raise :class:`SchemaError` if a guess read off the data has not been confirmed."""
-    if schema.guessed:
-        listed = "; ".join(f"{c.name}: {', '.join(c.guessed)}" for c in schema.guessed[:5])
+    if schema.unconfirmed:
+        guesses = [f"{c.name}: {', '.join(c.guessed)}" for c in schema.guessed]
+        guesses += [f"{c.name}: left out" for c in schema.left_out if not c.confirmed]
+        listed = "; ".join(guesses[:5])
         raise SchemaError(
             f"the schema holds guesses read off the private data ({listed}); confirm or replace them on the Data page "
             '(or rename "guessed" to "confirmed" in the project file once you have checked that they are public)',
-            columns=[c.name for c in schema.guessed],
+            columns=list(schema.unconfirmed),
         )
 
 

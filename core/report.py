@@ -70,7 +70,7 @@ def render(facts: Mapping[str, Any]) -> str:
                 "No figure in this report was computed on the real table without being paid for.",
                 "A separation says what the table does not show. It does not say that a model trained on it "
                 "treats groups alike.",
-                *_confirmed(project["schema"]),
+                *_confirmed(project["schema"], project.get("left_out", [])),
                 *facts.get("warnings", []),
             ]
         ),
@@ -84,9 +84,10 @@ def render(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _confirmed(schema: Sequence[Mapping[str, Any]]) -> list[str]:
+def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[str, Any]]) -> list[str]:
     """What the curator took responsibility for: read off the private table, and confirmed to be public."""
     told = [f"“{c['name']}” ({', '.join(FIELDS[f] for f in c['confirmed'])})" for c in schema if c.get("confirmed")]
+    told += [f"“{c['name']}” (left out as an identifier)" for c in left_out if c.get("confirmed")]
     if not told:
         return []
     return [

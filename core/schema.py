@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -44,7 +44,8 @@ class Column:
     bin. ``missing`` makes the empty cell a category, always the last code. ``unknown="missing"`` sends text that
     is not declared there instead of refusing it. ``groups`` pairs a category with texts of the table that count as
     it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields that were read off the
-    data and that nobody has confirmed yet, ``confirmed`` those that somebody has: the report tells them.
+    data, in whole or in part, and that nobody has confirmed yet, ``confirmed`` those that somebody has: the report
+    tells them.
 
     Raises :class:`SchemaError` for a description that cannot be.
     """
@@ -251,12 +252,61 @@ class Column:
             groups=_groups(name, data.get("groups", {})),
         )
 
+    def marked_like(self, origin: Column) -> Column:
+        """This description with the marks of ``origin``, which it has taken the place of.
+
+        A mark stays as long as anything of the guess does. A list stays guessed (or confirmed) while one of its
+        categories, one text of its groups or one bin edge stands here too, also where categories became edges: adding
+        one's own values to a guessed list declares none of the others. Another field stays while its value does.
+        """
+        lists = {"categories", "edges"}
+        same = {f for f in FIELDS.keys() - lists if getattr(self, f) == getattr(origin, f)}
+        same |= lists if _stated(self) & _stated(origin) else set()
+        now = "edges" if self.kind == "numeric" else "categories"
+
+        def kept(fields: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(dict.fromkeys(now if f in lists else f for f in fields if f in same))
+
+        return replace(self, guessed=kept(origin.guessed), confirmed=kept(origin.confirmed))
+
+
+def _stated(column: Column) -> set[str]:
+    """Every value that a description tells; a number in one spelling."""
+    texts = {*column.categories, *(text for _, members in column.groups for text in members)}
+    return {_plain(float(t)) if NUMBER.fullmatch(t) else t for t in texts} | {_plain(e) for e in column.edges}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column of the table that a guess left out of the schema. Until somebody confirms it, that is a guess."""
+
+    name: str
+    confirmed: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as it stands in the project file."""
+        return {"name": self.name, "confirmed" if self.confirmed else "guessed": True}
+
+    @classmethod
+    def from_json(cls, data: Any) -> LeftOut:
+        """An entry from the project file; raises :class:`SchemaError`."""
+        name = data.get("name") if isinstance(data, Mapping) else None
+        if not isinstance(name, str) or data not in ({"name": name, m: True} for m in ("guessed", "confirmed")):
+            raise SchemaError('each entry of left_out must hold a "name", and "guessed": true or "confirmed": true')
+        return cls(name, "confirmed" in data)
+
 
 @dataclass(frozen=True)
 class Schema:
-    """All columns, in order. Iterates over columns; ``schema["age"]`` is one of them."""
+    """All columns, in order; ``schema["age"]`` is one of them.
+
+    ``left_out`` are columns of the table that a guess took for identifiers. Which columns a schema has is public, and
+    that guess counts private values, so it must be confirmed like any other. What a person leaves out need not be
+    listed.
+    """
 
     columns: tuple[Column, ...]
+    left_out: tuple[LeftOut, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -265,6 +315,10 @@ class Schema:
         if len(set(names)) < len(names):
             twice = next(n for n in names if names.count(n) > 1)
             raise SchemaError(f"the schema names column {twice!r} twice", column=twice)
+        out = [c.name for c in self.left_out]
+        for name in out:
+            if name in names or out.count(name) > 1:
+                raise SchemaError(f"left_out names {name!r}, which is a column in use or is listed twice", column=name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -281,6 +335,11 @@ class Schema:
         """Columns with fields nobody has confirmed."""
         return tuple(c for c in self.columns if c.guessed)
 
+    @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """Names of columns that were guessed, in or out of the schema, and that nobody has confirmed."""
+        return (*(c.name for c in self.guessed), *(c.name for c in self.left_out if not c.confirmed))
+
     def __getitem__(self, name: str) -> Column:
         for c in self.columns:
             if c.name == name:
@@ -296,15 +355,17 @@ class Schema:
         return tuple(n for n in self.names if n in wanted)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The schema as it stands in the project file."""
+        """The columns as they stand in the project file; ``left_out`` stands beside them."""
         return [c.to_json() for c in self.columns]
 
     @classmethod
-    def from_json(cls, data: Any) -> Schema:
-        """A schema from the project file; raises :class:`SchemaError`."""
+    def from_json(cls, data: Any, left_out: Any = ()) -> Schema:
+        """A schema from the project file's ``schema`` and ``left_out``; raises :class:`SchemaError`."""
         if not isinstance(data, list):
             raise SchemaError("schema must be a list of columns")
-        return cls(tuple(Column.from_json(c) for c in data))
+        if not isinstance(left_out, list | tuple):
+            raise SchemaError("left_out must be a list")
+        return cls(tuple(Column.from_json(c) for c in data), tuple(LeftOut.from_json(c) for c in left_out))
 
 
 def _whole_numbers(low: float, high: float, *, closed: bool) -> tuple[int, int]:

@@ -20,9 +20,7 @@ plan = project.plan
 st.divider()
 population, trouble = paying.chosen(state)
 try:
-    seen = state.preview(
-        state.rows if plan.neighbors == "replace-one" else None, population.delta if population else None
-    )
+    seen = state.preview(state.public_rows, population.delta if population else None)
 except EspalierError as error:
     plan_fields.conflict(spots, error)
     step = plan_fields.to_fill_in(error)

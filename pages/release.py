@@ -5,6 +5,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.preview import Preview
 from core.privacy.budget import round_up
+from core.privacy.people import public_rows
 from core.tables.table import Table
 from pages.parts import handover, paying, plan_fields, releasing, shell, words
 from pages.parts.session import Session
@@ -28,7 +29,7 @@ def ready(state: Session) -> tuple[Table, Preview] | None:
         table = state.table()
         population, _ = paying.chosen(state)
         delta = population.delta if population else None
-        return table, state.preview(table.rows if state.project.plan.neighbors == "replace-one" else None, delta)
+        return table, state.preview(public_rows(state.project.plan, table.rows), delta)
     except EspalierError as error:
         if plan_fields.to_fill_in(error):
             st.info("The plan is not complete yet: a field on the Plan page is still empty.")
@@ -44,8 +45,8 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
     """What will be spent, and the one act that spends it."""
     assert state.project is not None
     plan, again = state.project.plan, [s for s in state.spent if s.table == state.tables]
-    if state.project.schema.guessed:
-        guessed = names((c.name for c in state.project.schema.guessed), 8)
+    if unconfirmed := state.project.schema.unconfirmed:
+        guessed = names(unconfirmed, 8)
         st.error(f"These columns hold guesses that nobody has confirmed: {guessed}.")
         shell.way("Data", "Confirm them on Data")
         return
@@ -57,10 +58,9 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         if not settled or (population is not None and not paying.fits(state, population)):
             return
         line = st.empty()
-        if state.rows is not None and plan.neighbors == "replace-one" and state.rows != table.rows:
-            st.warning(
-                f"The plan says n = {state.rows:,}, the table has {table.rows:,} rows. The table's number counts."
-            )
+        told, there = state.public_rows, public_rows(plan, table.rows)
+        if told is not None and there is not None and told != there:
+            st.warning(f"The plan says n = {told:,}, the table has {there:,} rows. The table's number counts.")
         share = st.select_slider(
             "Keep rows back for an honest test",
             [0, 5, 10, 20, 30],
@@ -75,7 +75,7 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
             seen, left = releasing.kept_back(state, table, share / 100, delta)
             st.caption(
                 f"It costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more against the "
-                f"{left:,} rows that are left"
+                f"{'' if left is None else f'{left:,} '}rows that are left"
                 + (", and δ = 1/n² is that of the rows left." if plan.delta is None and population is None else ".")
             )
         line.markdown(

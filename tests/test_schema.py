@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,9 @@ from hypothesis import strategies as st
 
 from core.coarsen import even_bins, group, growing_bins
 from core.errors import SchemaError, TableError
-from core.schema import Column, Schema, smallest_unsigned
+from core.project import Plan, Project
+from core.release import refuse_guessed
+from core.schema import Column, LeftOut, Schema, smallest_unsigned
 
 RNG = np.random.default_rng(0)
 
@@ -112,6 +116,29 @@ def test_json_round_trip():
         Column("g", "categorical", ("x", "Other"), groups=(("Other", ("u", "v")),)),
     )
     assert Schema.from_json(Schema(columns).to_json()) == Schema(columns)
+
+
+def test_what_a_guess_left_out_is_unconfirmed_until_somebody_says_so():
+    schema = Schema((Column("a", "categorical", ("x",)),), (LeftOut("id"), LeftOut("case", confirmed=True)))
+    assert schema.unconfirmed == ("id",)
+    project = Project("p", schema, Plan("mst", 1.0, fair=False))
+    assert Project.loads(project.dumps()) == project
+    old = replace(project, schema=Schema(schema.columns)).to_json()
+    assert "left_out" not in old, "old files stay as they are"
+    with pytest.raises(SchemaError, match="id: left out"):
+        refuse_guessed(schema)
+    refuse_guessed(Schema(schema.columns, schema.left_out[1:]))
+
+
+@pytest.mark.parametrize(
+    "left_out",
+    [5, "id", ["id"], [{"name": "id"}], [{"name": "id", "guessed": False}], [{"name": 1, "guessed": True}],
+     [{"name": "id", "guessed": True, "confirmed": True}], [{"name": "a", "guessed": True}],
+     [{"name": "id", "guessed": True}] * 2],
+)  # fmt: skip
+def test_a_list_of_left_out_columns_that_cannot_be_is_refused(left_out):
+    with pytest.raises(SchemaError, match="left_out"):
+        Schema.from_json([{"name": "a", "categories": ["x"]}], left_out)
 
 
 def test_groups_read_as_written_and_write_the_group():

@@ -1,6 +1,7 @@
 """A guess of the schema, read off the table: a convenience, never public until the user says so.
 
-Every field that the guess took from the data is listed in the column's ``guessed``; a release refuses those.
+Every field that the guess took from the data is listed in the column's ``guessed``, every column that it dropped in
+the schema's ``left_out``; a release refuses both until they are confirmed.
 """
 
 from __future__ import annotations
@@ -8,19 +9,25 @@ from __future__ import annotations
 import math
 
 from core.errors import SchemaError
-from core.schema import MISSING, NUMBER, Column, Kind, Schema
+from core.schema import MISSING, NUMBER, Column, Kind, LeftOut, Schema
 from core.tables.read import TextColumn, TextTable
 
 FEW = 20
 """Up to so many distinct numbers a column is taken for categories."""
 
 
-def guess_schema(text: TextTable, names: tuple[str, ...] | None = None) -> Schema:
-    """A schema that fits ``text`` (all columns, or ``names``), each field from the data marked as guessed."""
-    chosen = names if names is not None else tuple(n for n in text.columns if n)
-    if not chosen:
+def guess_schema(text: TextTable) -> Schema:
+    """A schema that fits ``text``: each field from the data marked as guessed, and what looks like an identifier left
+    out, which is marked as a guess too. Where every column looks like one, none is left out.
+    """
+    named = tuple(n for n in text.columns if n)
+    if not named:
         raise SchemaError(f"{text.source} has no named columns")
-    return Schema(tuple(guess_column(n, text.columns[n]) for n in chosen))
+    out = identifiers(text)
+    if len(out) == len(named):
+        out = ()
+    kept = tuple(guess_column(n, text.columns[n]) for n in named if n not in out)
+    return Schema(kept, tuple(LeftOut(n) for n in out))
 
 
 def identifiers(text: TextTable) -> tuple[str, ...]:

@@ -63,12 +63,11 @@ def _effect(state: Session, seen: Preview, pool: str, hand: dict[str, float]) ->
     assert state.project is not None
     before: dict[str, float | None] = {}
     if hand:
-        rows = state.rows if state.project.plan.neighbors == "replace-one" else None
-        alone = preview(state.project.with_plan(allocation="auto", delta=seen.budget.delta), rows)
+        alone = preview(state.project.with_plan(allocation="auto", delta=seen.budget.delta), state.public_rows)
         before = {label(x.columns or ()): x.sigma for x in _pool(alone, pool)}
     lines = _pool(seen, pool)
     whole = sum(x.rho for x in lines)
-    n = state.rows
+    n = state.public_rows
     st.dataframe(
         [
             {

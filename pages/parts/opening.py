@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.project import Project
 from core.schema import Schema
-from core.tables.guess import guess_schema, identifiers
+from core.tables.guess import guess_column, guess_schema
 from core.tables.read import TextTable, misread, read_table
 from pages.parts.schema_rows import Draft
 from pages.parts.session import Session, blank
@@ -155,16 +156,15 @@ def _table_alone(state: Session, text: TextTable) -> None:
 
 
 def _guess(state: Session, text: TextTable) -> None:
-    """Open the table with guessed columns; what looks like an identifier is left out at first."""
+    """Open the table with guessed columns; what the guess left out stands among them, not in use."""
     try:
-        schema, out = guess_schema(text), identifiers(text)
-        kept = tuple(c for c in schema.columns if c.name not in out)
-        state.open(blank(filename(text.source.split(".")[0]), Schema(kept) if kept else schema), text)
+        schema = guess_schema(text)
+        state.open(blank(filename(text.source.split(".")[0]), schema), text)
     except EspalierError as error:
         state.trouble["open"] = str(error)
         return
-    if out and kept:
-        draft = Draft.of(schema)
-        for column in out:
-            draft.leave_out(column)
-        state.drafts.update(schema=draft, identifiers=out)
+    if schema.left_out:
+        shown = Schema(tuple(guess_column(n, column) for n, column in text.columns.items() if n))
+        draft = state.drafts["schema"] = replace(Draft.of(shown), left_out=schema.left_out)
+        for column in schema.left_out:
+            draft.leave_out(column.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -10,6 +11,8 @@ from core.errors import EspalierError
 from core.preview import Preview
 from core.privacy.budget import round_up
 from core.privacy.ledger import Ledger, Population, default_ledger, whoami
+from core.privacy.people import public_rows
+from core.project import Neighbors
 from pages.parts import fields, session, shell, words
 from pages.parts.session import Session
 from pages.parts.words import name, plain
@@ -179,16 +182,15 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
                 "Total ε", f"{min(epsilon, 100.0):g}", key=f"{key}-epsilon",
                 help="All releases together, for ever. ρ adds up, not ε: ε = 2 pays for some four plans of ε = 1.",
             )  # fmt: skip
-            b.text_input(
-                "δ",
-                f"{_delta(state):.3g}",
-                key=f"{key}-delta",
-                help="Far below 1/n. Every plan has this δ from now on.",
-            )
-            neighbors, k = (plan.neighbors, plan.rows_per_person) if plan else ("replace-one", 1)
-            a.selectbox(
-                "Neighbouring tables", list(words.NEIGHBORS), index=list(words.NEIGHBORS).index(neighbors),
+            place = b.empty()
+            planned, k = (plan.neighbors, plan.rows_per_person) if plan else ("replace-one", 1)
+            neighbors = a.selectbox(
+                "Neighbouring tables", list(words.NEIGHBORS), index=list(words.NEIGHBORS).index(planned),
                 key=f"{key}-neighbors", help=" ".join(words.NEIGHBORS.values()),
+            )  # fmt: skip
+            place.text_input(
+                "δ", f"{_delta(state, neighbors):.3g}", key=_delta_key(state, key, neighbors),
+                help="Far below 1/n. Every plan has this δ from now on.",
             )  # fmt: skip
             b.number_input("Rows per person, at most", 1, 10_000, k, key=f"{key}-rows")
         else:
@@ -210,7 +212,8 @@ def _open(state: Session, key: str, nobody: str) -> None:
             unit: dict[str, Any] = {"population": said["people"]}
         else:
             unit = {
-                "epsilon": fields.number(said["epsilon"], "Total ε"), "delta": fields.number(said["delta"], "δ"),
+                "epsilon": fields.number(said["epsilon"], "Total ε"),
+                "delta": fields.number(st.session_state[_delta_key(state, key, said["neighbors"])], "δ"),
                 "neighbors": said["neighbors"], "rows_per_person": said["rows"],
             }  # fmt: skip
         ledger = Ledger(default_ledger(), create=True)
@@ -222,15 +225,21 @@ def _open(state: Session, key: str, nobody: str) -> None:
         state.paid_from = said["table"].strip()
 
 
-def _delta(state: Session) -> float:
-    """A δ to begin with: the plan's, or 1/n² where n is public and known, or 1e-9."""
+def _delta(state: Session, neighbors: Neighbors) -> float:
+    """A δ to begin with: the plan's, or 1/n² where n is known and public in the form's own unit, or 1e-9."""
     if state.project is None:
         return 1e-9
-    plan = state.project.plan
+    plan = replace(state.project.plan, neighbors=neighbors)
     if plan.delta is not None:
         return plan.delta
-    n = state.rows or (state.text.rows if state.text is not None else 0)
-    return 1 / n**2 if plan.neighbors == "replace-one" and n > 100 else 1e-9
+    n = public_rows(plan, state.rows or (None if state.text is None else state.text.rows))
+    return 1 / n**2 if n is not None and n > 100 else 1e-9
+
+
+def _delta_key(state: Session, key: str, neighbors: Neighbors) -> str:
+    """Another unit of privacy gets another field: a δ that was 1/n² must not stay where n is private."""
+    person = state.project.plan.person if state.project else None
+    return f"{key}-delta-{neighbors}-{person or ''}"
 
 
 def who() -> str:

@@ -9,6 +9,7 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.preview import TREES
+from core.privacy.people import public_rows
 from pages.parts import fields, people_fields, shell, words
 from pages.parts.session import Session
 from pages.parts.words import plain
@@ -288,7 +289,8 @@ def _n(state: Session) -> None:
 
     def count() -> None:
         assert state.text is not None
-        state.rows = state.text.rows
+        assert state.project is not None
+        state.rows = public_rows(state.project.plan, state.text.rows)
 
     st.session_state[key] = state.rows
     st.number_input(

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from core.preview import Preview, preview
 from core.privacy.budget import epsilon_of
 from core.privacy.ledger import Ledger, default_ledger
-from core.privacy.people import split
+from core.privacy.people import public_rows, split
 from core.project import Project
 from core.tables.table import Table
 from pages.parts.session import Made, Session, Spent
@@ -65,17 +65,19 @@ def _make(
     return Made(number, made, made.files, table, holdout)
 
 
-def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int]:
-    """What a release would do with ``share`` of the people or rows kept back, and about how many rows are left.
+def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:
+    """What a release would do with ``share`` of the people or rows kept back, and how many rows are left, where that
+    is public.
 
     ``delta`` is the ledger's, for a plan without one.
     """
     assert state.project is not None
     project, size = _without(state.project, table, share)
-    left = table.rows - (round(share * table.rows) if size is None else size)
+    n = public_rows(project.plan, table.rows)
+    left = n if n is None or size is None else n - size
     if project is not state.project:
         return preview(project if project.plan.delta else project.with_plan(delta=delta)), left
-    return state.preview(left if project.plan.neighbors == "replace-one" else None, delta), left
+    return state.preview(left, delta), left
 
 
 def _without(project: Project, table: Table, share: float) -> tuple[Project, int | None]:
@@ -86,9 +88,9 @@ def _without(project: Project, table: Table, share: float) -> tuple[Project, int
     plan = project.plan
     if plan.person is not None and plan.rows is not None and plan.neighbors == "replace-one":
         return project.with_plan(rows=max(1, round((1 - share) * plan.rows))), None
-    if plan.person is not None or plan.neighbors == "add-remove":
+    if plan.person is not None or (n := public_rows(plan, table.rows)) is None:
         return project, None
-    return project, min(max(round(share * table.rows), 1), table.rows - 1)
+    return project, min(max(round(share * n), 1), n - 1)
 
 
 def total(state: Session) -> tuple[float, float, float] | None:

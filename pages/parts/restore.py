@@ -57,14 +57,13 @@ def kept(state: Session) -> str | None:
     project = state.project
     if project is None:
         return None
-    whole = not project.schema.guessed
+    whole = not project.schema.unconfirmed
     drawing = {"dag": project.dag.to_json(), "roles": project.roles.to_json()}
-    rows = state.rows if project.plan.neighbors == "replace-one" else None
     return json.dumps(
         {
             "title": project.name,
             "project": project.dumps() if whole else None,
-            "rows": rows if whole else None,
+            "rows": state.public_rows if whole else None,
             "sample": state.sample,
             **({} if whole else drawing),
         },

@@ -9,7 +9,7 @@ import streamlit as st
 from core.coarsen import even_bins, group, growing_bins
 from core.errors import EspalierError
 from core.schema import Column, Schema
-from core.tables.guess import guess_schema
+from core.tables.guess import guess_column
 from core.tables.table import Table
 from pages.parts.schema_rows import LISTED, ONE_BY_ONE, Draft, guessed_categories
 from pages.parts.session import Session
@@ -91,7 +91,7 @@ def show(state: Session) -> None:
 def _apply(state: Session, columns: list[Column], draft: Draft) -> None:
     place = {row["name"]: i for i, row in reversed(list(enumerate(draft.rows)))}
     try:
-        state.change_schema(Schema(tuple(sorted(columns, key=lambda c: place[c.name]))))
+        state.change_schema(Schema(tuple(sorted(columns, key=lambda c: place[c.name])), draft.still_out(columns)))
     except EspalierError as error:
         st.error(plain(error))
 
@@ -109,11 +109,6 @@ def _left_out(state: Session, draft: Draft) -> None:
         st.caption(f"{name(person)} says whose a row is (Plan page). It is never counted or released.")
     if not out:
         return
-    if looks := [c for c in state.drafts.get("identifiers", ()) if c in out]:
-        st.info(
-            f"{names(looks, 8)}: looks like an identifier, so it is left out. If one person has several rows, use it "
-            "as the **person column** on Plan; if it is none, tick **Use**."
-        )
     st.markdown(f"**Left out of everything:** {names(out, 20)}.")
     unknown = [c for c in out if c not in {row["name"] for row in draft.rows} and c]
     if unknown and state.text is not None:
@@ -121,12 +116,40 @@ def _left_out(state: Session, draft: Draft) -> None:
         st.button(
             "Guess these columns from the table too",
             icon=":material/visibility:",
-            on_click=lambda: draft.add(list(guess_schema(text, tuple(unknown)).columns)),
+            on_click=lambda: draft.add([guess_column(n, text.columns[n]) for n in unknown]),
         )
 
 
 def confirm(state: Session) -> None:
-    """What is unconfirmed, and the deliberate act of confirming it."""
+    """What is unconfirmed, and the deliberate acts of confirming it."""
+    _confirm_left_out(state)
+    _confirm_columns(state)
+
+
+def _confirm_left_out(state: Session) -> None:
+    assert state.project is not None
+    out = [c.name for c in state.project.schema.left_out if not c.confirmed]
+    if not out:
+        return
+    draft: Draft = state.drafts["schema"]
+    with st.container(border=True):
+        st.markdown(
+            f"#### :material/warning: {len(out)} column{' was' if len(out) == 1 else 's were'} left out by a guess: "
+            f"{names(out, 8)}"
+        )
+        st.markdown(
+            f"{names(out, 8)}: looks like an identifier, because its values hardly repeat. Which columns are released "
+            "is public, and this was read off the private rows: **confirm it only if you would have left out the same "
+            "without looking**. If it is no identifier, tick **Use**; if one person has several rows, use it as the "
+            "**person column** on Plan once it is confirmed. A release is refused until then."
+        )
+        st.button(
+            "Leave it out" if len(out) == 1 else f"Leave these {len(out)} out",
+            on_click=draft.confirm_left_out, icon=":material/check:", key=f"confirm-left-out-{state.opened}",
+        )  # fmt: skip
+
+
+def _confirm_columns(state: Session) -> None:
     assert state.project is not None
     guessed = state.project.schema.guessed
     if not guessed:

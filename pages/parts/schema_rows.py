@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
 
 from core.errors import EspalierError, SchemaError
-from core.schema import FIELDS, Column, Schema
+from core.schema import FIELDS, Column, LeftOut, Schema
 
 LISTED, ONE_BY_ONE = 30, 50
 """Guessed categories above which a column is shown before it is confirmed, and is not ticked with all others."""
@@ -21,12 +22,14 @@ FLAGS = ("use", "checked", "integer", "missing", "unknown")
 class Draft:
     """What the editable table holds, usable or not.
 
-    ``origin`` is, by row, the column as it was opened or guessed: a guessed field counts as confirmed when the
-    person has typed another value, or has confirmed the row. ``revision`` grows when the rows change from outside.
+    ``origin`` is, by row, the column as it was opened or guessed: a guessed field is one no more when nothing of the
+    guess is left in it, or when the person has confirmed the row. ``left_out`` are the columns that a guess left out,
+    also those that are in use by now. ``revision`` grows when the rows change from outside.
     """
 
     rows: list[dict[str, Any]]
     origin: list[Column | None]
+    left_out: tuple[LeftOut, ...] = ()
     revision: int = 0
     base: pd.DataFrame | None = None
     errors: dict[int, str] = field(default_factory=dict)
@@ -34,7 +37,7 @@ class Draft:
     @classmethod
     def of(cls, schema: Schema) -> Draft:
         """The rows of a schema."""
-        return cls([row_of(c) for c in schema.columns], list(schema.columns))
+        return cls([row_of(c) for c in schema.columns], list(schema.columns), schema.left_out)
 
     def frame(self) -> pd.DataFrame:
         """The rows for the editor."""
@@ -65,6 +68,16 @@ class Draft:
             except EspalierError as error:
                 self.errors[i] = str(error)
         return out
+
+    def still_out(self, columns: Iterable[Column]) -> tuple[LeftOut, ...]:
+        """What a guess left out, where these ``columns`` are in use."""
+        used = {c.name for c in columns}
+        return tuple(c for c in self.left_out if c.name not in used)
+
+    def confirm_left_out(self) -> None:
+        """Confirm that what a guess left out and nobody took in stays out."""
+        staying = {c.name for c in self.left_out} - {row["name"] for row in self.rows if row["use"]}
+        self.left_out = tuple(LeftOut(c.name, c.confirmed or c.name in staying) for c in self.left_out)
 
     def replace(self, column: Column) -> None:
         """Another description of one column, decided elsewhere on the page."""
@@ -99,7 +112,7 @@ class Draft:
     def confirm(self) -> None:
         """Confirm the guessed fields of the rows that are ticked."""
         for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
-            if row["checked"] and i not in self.errors:
+            if row["checked"] and row["use"] and i not in self.errors:
                 row["checked"], row["guess"] = False, ""
                 if origin is not None:
                     still = column_of(row, origin).guessed
@@ -155,13 +168,7 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         "missing" if row["unknown"] else "refuse",
         groups=groups,
     )
-    if origin is None:
-        return made
-
-    def kept(fields: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(f for f in fields if getattr(made, f) == getattr(origin, f))
-
-    return replace(made, guessed=kept(origin.guessed), confirmed=kept(origin.confirmed))
+    return made if origin is None else made.marked_like(origin)
 
 
 def join(categories: tuple[str, ...]) -> str:

@@ -21,6 +21,7 @@ from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.preview import Preview, preview
 from core.privacy.ledger import Ledger
+from core.privacy.people import public_rows
 from core.project import Plan, Project
 from core.schema import Schema
 from core.tables.read import TextTable
@@ -62,7 +63,8 @@ class Session:
     project: Project | None = None
     text: TextTable | None = None
     rows: int | None = None
-    """n as the person who plans has given it; the Plan page never reads it off the table by itself."""
+    """n as the person who plans has given it; the Plan page never reads it off the table by itself. It may have become
+    private since, with a person column or under add-remove: what leaves this object is :attr:`public_rows`."""
     sample: str = ""
     opened: int = 0
     """Counts opened projects; part of widget keys, so that a newly opened project gets fresh widgets."""
@@ -139,6 +141,12 @@ class Session:
             raise known[2]
         return known[2]
 
+    @property
+    def public_rows(self) -> int | None:
+        """How many rows are public under the plan, where the person who plans has said so."""
+        assert self.project is not None
+        return public_rows(self.project.plan, self.rows)
+
     def preview(self, rows: int | None, delta: float | None = None) -> Preview:
         """What the plan would do with ``rows`` rows, worked out once; raises :class:`EspalierError`.
 
@@ -161,7 +169,7 @@ class Session:
             kept = tuple(c for c in project.schema.columns if c.name != column)
             if not kept:
                 raise EspalierError(f"{column!r} is the only column: there would be nothing left to release")
-            self.change_schema(Schema(kept))
+            self.change_schema(Schema(kept, project.schema.left_out))
             if "schema" in self.drafts:
                 self.drafts["schema"].leave_out(column)
         self.change_plan(person=column or None)

@@ -261,18 +261,15 @@ def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> 
     assert "the curator has confirmed that they are public knowledge: “Name of ward, old” (kind, " in report
 
 
-def test_typing_the_categories_oneself_confirms_them(app: AppTest) -> None:
+@pytest.mark.parametrize(("typed", "guessed"), [('"A; b"; C; other', True), ("C; other", True), ("D; other", False)])
+def test_adding_to_a_guessed_list_confirms_nothing(app: AppTest, typed: str, guessed: bool) -> None:
     press(upload(app, people()), "Guess the columns")
     key = f"schema-{state(app).opened}-0"
-    app.session_state[key] = {
-        "edited_rows": {0: {"categories": '"A; b"; C; D'}},
-        "added_rows": [],
-        "deleted_rows": [],
-    }
+    app.session_state[key] = {"edited_rows": {0: {"categories": typed}}, "added_rows": [], "deleted_rows": []}
     app.run()
     column = state(app).project.schema["Name of ward, old"]
-    assert column.categories == ("A; b", "C", "D")
-    assert "categories" not in column.guessed
+    assert column.categories[-1] == "other"
+    assert ("categories" in column.guessed) == guessed
     assert "kind" in column.guessed
 
 
@@ -608,7 +605,12 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     assert [row["use"] for row in state(app).drafts["schema"].rows] == [False, True]
     press(app, "Tick all")
     press(app, "Confirm the ticked column")
-    assert state(app).project.schema.guessed == ()
+    assert state(app).project.schema.unconfirmed == ("patient_nbr",), "what is left out was read off the rows as well"
+    go(app, "release")
+    assert "nobody has confirmed: `patient_nbr`" in words(app)
+    assert not any(s.label.startswith("Paid from") for s in app.selectbox)
+    press(go(app, "data"), "Leave it out")
+    assert state(app).project.schema.unconfirmed == ()
     go(app, "plan")
     next(s for s in app.selectbox if s.label.startswith("Person")).select("patient_nbr").run()
     assert not app.exception

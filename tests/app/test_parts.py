@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from core.coarsen import group
 from core.errors import EspalierError, SchemaError
 from core.graph.roles import Roles
-from core.schema import Column, Schema
+from core.schema import Column, LeftOut, Schema
 from pages.parts import fields, job, words
 from pages.parts.job import Job
 from pages.parts.schema_rows import Draft, column_of, join, numbers, row_of, split
@@ -46,9 +47,58 @@ def test_a_column_survives_its_row(column: Column) -> None:
     assert column_of(row_of(column), column) == column
 
 
-def test_another_value_confirms_a_guessed_field() -> None:
-    guess = Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories"))
-    assert column_of({**row_of(guess), "categories": "1; 2; 3"}, guess).guessed == ("kind",)
+@pytest.mark.parametrize(
+    ("typed", "guessed"),
+    [
+        ({"categories": "flu; cold; rare; other"}, True),
+        ({"categories": "other; rare"}, True),
+        ({"categories": "flu-like"}, False),
+        ({"categories": "Other"}, True),  # the group's texts stand in the project file too
+        ({"kind": "numeric", "edges": "0; 7; 100"}, True),
+        ({"kind": "numeric", "edges": "0; 8; 100"}, False),
+    ],
+)
+def test_a_list_stays_guessed_while_anything_of_the_guess_is_in_it(typed: dict[str, Any], guessed: bool) -> None:
+    guess = Column("c", "categorical", ("flu", "cold", "rare", "7.0"), guessed=("kind", "categories"))
+    if typed.get("categories") == "Other":
+        guess = group(guess, ["cold", "rare"], "Other")
+    made = column_of({**row_of(guess), **typed}, guess)
+    values = "edges" if made.kind == "numeric" else "categories"
+    assert (values in made.guessed) == guessed
+    assert ("kind" in made.guessed) == (made.kind == "categorical")
+
+
+@pytest.mark.parametrize(
+    ("edges", "guessed"),
+    [("3; 50; 97.5", True), ("0; 50; 97.5", True), ("3; 100", True), ("0; 40; 100", True), ("0; 45; 100", False)],
+)
+def test_a_range_stays_guessed_while_one_of_its_edges_stands(edges: str, guessed: bool) -> None:
+    guess = Column("c", "numeric", edges=(3, 20, 40, 97.5), guessed=("kind", "edges"))
+    assert ("edges" in column_of({**row_of(guess), "edges": edges}, guess).guessed) == guessed
+
+
+def test_a_guess_typed_away_and_back_is_a_guess_again() -> None:
+    draft = Draft.of(Schema((Column("c", "categorical", ("a", "rare"), guessed=("kind", "categories")),)))
+    for typed, guessed in (("b; c", False), ("b; rare", True)):
+        draft.rows[0]["categories"] = typed
+        assert ("categories" in draft.columns()[0].guessed) == guessed
+
+
+def test_a_row_that_is_not_in_use_is_not_confirmed() -> None:
+    draft = Draft.of(Schema((Column("c", "categorical", ("a",), guessed=("categories",)),)))
+    draft.rows[0] |= {"use": False, "checked": True}
+    draft.confirm()
+    draft.rows[0]["use"] = True
+    assert draft.columns()[0].guessed == ("categories",)
+
+
+def test_only_what_stays_out_is_confirmed_to_be_left_out() -> None:
+    draft = Draft.of(Schema((Column("c", "categorical", ("a",)),), (LeftOut("id"), LeftOut("ward"))))
+    draft.add([Column("ward", "categorical", ("w",), guessed=("kind",))])
+    assert draft.still_out(draft.columns()) == (LeftOut("id"),)
+    draft.confirm_left_out()
+    draft.leave_out("ward")
+    assert draft.still_out(draft.columns()) == (LeftOut("id", True), LeftOut("ward"))
 
 
 def test_only_ticked_rows_are_confirmed() -> None:
@@ -60,11 +110,13 @@ def test_only_ticked_rows_are_confirmed() -> None:
     assert [c.confirmed for c in draft.columns()] == [(), ("kind", "categories")]
 
 
-def test_what_was_typed_afterwards_is_no_confirmed_guess() -> None:
+def test_what_was_confirmed_is_told_while_anything_of_it_stands() -> None:
     draft = Draft.of(Schema((Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories")),)))
     draft.rows[0]["checked"] = True
     draft.confirm()
     draft.rows[0]["categories"] = "1; 2; 3"
+    assert draft.columns()[0].confirmed == ("kind", "categories")
+    draft.rows[0]["categories"] = "4; 5"
     assert draft.columns()[0].confirmed == ("kind",)
 
 

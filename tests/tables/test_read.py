@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from core.errors import TableError
 from core.project import Project
-from core.schema import Column, Schema
+from core.schema import Column, LeftOut, Schema
 from core.tables.guess import guess_schema, identifiers
 from core.tables.read import TextColumn, TextTable, misread, read_table
 from core.tables.table import Table
@@ -222,6 +222,20 @@ def test_what_hardly_repeats_looks_like_an_identifier():
     }
     text = TextTable({n: TextColumn.of(cells) for n, cells in columns.items()}, 60)
     assert identifiers(text) == ("number", "text", "visits of 31 people", "mostly empty")
+    guess = guess_schema(text)
+    assert guess.names == ("half", "measured", "few")
+    assert guess.left_out == tuple(map(LeftOut, identifiers(text)))
+    assert guess.unconfirmed == (*guess.names, *identifiers(text))
+
+
+def test_every_field_of_a_guess_that_the_rows_decide_is_marked(samples):
+    """Only the name, the policy for undeclared values and the (empty) groups do not come from the rows."""
+    for path in sorted(samples.glob("*.csv")):
+        for column in guess_schema(read_table(path)).columns:
+            stated = {k for k, v in vars(column).items() if v not in ((), False)} - {"name", "unknown", "guessed"}
+            assert stated | {"missing"} <= set(column.guessed)
+            assert column.unknown == "refuse"
+            assert ("integer" in column.guessed) == (column.kind == "numeric")
 
 
 @pytest.mark.parametrize(
