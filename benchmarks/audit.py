@@ -349,7 +349,7 @@ def held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
     # a classifier of such rows is right about the one and wrong about the other
     pair = pair_of(unit, [(2,) * 5] * (ROWS - 1), (0, 0, 0, 0, 0), (1, 1, 1, 1, 2), SMALL)
     seen = [looking.judged(asked, likely, table) for table in pair.tables]
-    size = people.held_rows(given.plan, people.public_total(given.plan, ROWS)) or None
+    size = people.held_rows(given.plan, people.public_rows(given.plan, ROWS)) or None
 
     def run(side: int) -> float:
         lots = people._lots(ROWS)

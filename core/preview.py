@@ -21,7 +21,7 @@ from core.privacy.allocation import MOST_BY_HAND, label
 from core.privacy.budget import Budget, Unit, epsilon_of, guess_right
 from core.privacy.curator import Rehearsal, Spending
 from core.privacy.measurement import Clique, Measurement
-from core.privacy.people import held_rows, public_total
+from core.privacy.people import held_rows, public_rows
 from core.project import Plan, Project
 from core.synthesizers import METHODS
 from core.synthesizers.thicker import fits
@@ -111,7 +111,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     plan, sizes = project.plan, project.schema.sizes
     frame = frame_of(project)
     if plan.neighbors == "replace-one":
-        rows = public_total(plan, rows)
+        rows = public_rows(plan, rows)
     budget = Budget.of(plan, rows)
     held = held_rows(plan, rows)
     rows = None if rows is None else rows - held

@@ -32,7 +32,7 @@ from core.preview import preview, promised
 from core.privacy.budget import Budget, Unit, epsilon_of
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.measurement import Act, Clique
-from core.privacy.people import bounded, held_rows, public_total, split
+from core.privacy.people import bounded, held_rows, public_rows, split
 from core.project import MAX_ROWS, Plan, Project
 from core.schema import Schema
 from core.selection.refused import given_up
@@ -266,7 +266,7 @@ def release(project: Project, table: Table, report: Report = silent, ledger: Acc
         raise TableError("the table was read with another schema than the project's; read it again")
     planned = ledger.check(project) if ledger else project
     plan, sizes = planned.plan, planned.schema.sizes
-    total = public_total(plan, table.rows)
+    total = public_rows(plan, table.rows)
     preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
     budget = Budget.of(plan, total)
     rest, held = _parts(plan, table, total)

@@ -33,11 +33,16 @@ Rows = NDArray[np.int64]
 Lots = NDArray[np.uint64]
 
 
-def public_total(plan: Plan, rows: int | None) -> int | None:
-    """How many rows the plan makes public: the declared total, n without a person column, None under add-remove."""
+def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
+    """How many rows of the private table are public under ``plan``; None where nobody may know.
+
+    n for replace-one without a person column; the declared total where a person column is under replace-one (the table
+    is filled or cut to it, see :func:`bounded`); None under add-remove. The number of rows of a private table goes
+    through here, and through nothing else, before it becomes part of a plan, a budget, a file or a ledger.
+    """
     if plan.neighbors == "add-remove":
         return None
-    return plan.rows if plan.person else rows
+    return plan.rows if plan.person is not None else rows_in_table
 
 
 def held_rows(plan: Plan, total: int | None) -> int:
