@@ -86,7 +86,7 @@ def test_release_json_has_what_the_interface_promises(folder):
         "measurements", "choices", "rows", "seconds",
     ):  # fmt: skip
         assert key in facts
-    assert set(facts["seconds"]) == {"select", "measure", "fit", "sample"}
+    assert set(facts["seconds"]) == {"fit", "sample"}, "what reads rows is not timed, under either relation"
     assert {"epsilon", "delta", "rho", "neighbors"} <= set(facts["spent"])
     assert facts["private"] is True
 
@@ -109,9 +109,7 @@ def test_no_figure_depends_on_private_rows_outside_the_budget():
     project = replace(PROJECT, plan=Plan("mst", 2.0, 1e-6, neighbors="add-remove"))
     several = [release(project, table(12_345)).to_json() for _ in range(8)]
     assert not all("12345" in json.dumps(f) for f in several), "a noisy total hits it once in ten times, not always"
-    facts = several[0]
-    assert facts["seconds"]["select"] is None, "times that grow with a private number of rows are left out"
-    assert facts["seconds"]["measure"] is None
+    assert set(several[0]["seconds"]) == {"fit", "sample"}
 
 
 def test_an_output_folder_is_never_overwritten(folder, tmp_path):

@@ -42,7 +42,11 @@ def table(others, mine, order=0):
     rows = [(9, cell) for cell in mine] + rest if order else rest + [(9, cell) for cell in mine]
     codes = np.array([cell for _, cell in rows], dtype=np.int64).reshape(-1, 2)
     return Table(
-        SCHEMA, {"a": codes[:, 0], "b": codes[:, 1]}, len(rows), person=np.array([w for w, _ in rows], dtype=int)
+        SCHEMA,
+        {"a": codes[:, 0], "b": codes[:, 1]},
+        len(rows),
+        person=np.array([w for w, _ in rows], dtype=int),
+        person_column="id",
     )
 
 
@@ -143,7 +147,7 @@ def test_each_person_keeps_at_most_k_rows_and_all_if_fewer(k):
     rng = np.random.default_rng(k)
     person = rng.integers(0, 30, 200)
     codes = rng.integers(0, 2, (2, 200))
-    made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person)
+    made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person, person_column="id")
     kept = bounded(made, k)
     assert np.array_equal(
         np.bincount(kept.person, minlength=30), np.minimum(np.bincount(person, minlength=30), k)
@@ -152,7 +156,9 @@ def test_each_person_keeps_at_most_k_rows_and_all_if_fewer(k):
 
 def test_which_rows_are_kept_is_even_fresh_and_unseeded():
     schema = Schema((Column("row", "categorical", tuple("abcd")),))
-    made = Table(schema, {"row": np.tile(np.arange(4), 5000)}, 20_000, person=np.repeat(np.arange(5000), 4))
+    made = Table(
+        schema, {"row": np.tile(np.arange(4), 5000)}, 20_000, person=np.repeat(np.arange(5000), 4), person_column="id"
+    )
     np.random.seed(0)  # noqa: NPY002
     one = bounded(made, 1).codes["row"]
     np.random.seed(0)  # noqa: NPY002
@@ -166,18 +172,18 @@ def test_which_rows_are_kept_is_even_fresh_and_unseeded():
 
 def test_a_declared_total_is_filled_evenly_or_cut_evenly():
     schema = Schema((Column("v", "categorical", tuple("abcde")),))
-    made = Table(schema, {"v": np.zeros(1000, int)}, 1000, person=np.arange(1000))
+    made = Table(schema, {"v": np.zeros(1000, int)}, 1000, person=np.arange(1000), person_column="id")
     filled = np.bincount(bounded(made, 1, 9000).codes["v"], minlength=5)
     assert filled.sum() == 9000
     assert stats.chisquare(filled - [1000, 0, 0, 0, 0]).pvalue > FALSE_ALARM
-    many = Table(schema, {"v": np.arange(5000) % 5}, 5000, person=np.arange(5000))
+    many = Table(schema, {"v": np.arange(5000) % 5}, 5000, person=np.arange(5000), person_column="id")
     cut = np.bincount(bounded(many, 1, 1000).codes["v"], minlength=5)
     assert cut.sum() == 1000
     assert stats.chisquare(cut).pvalue > FALSE_ALARM
 
 
 def test_no_row_at_all_is_no_exception():
-    none = Table(SCHEMA, {"a": np.zeros(0, int), "b": np.zeros(0, int)}, 0, person=np.zeros(0, int))
+    none = Table(SCHEMA, {"a": np.zeros(0, int), "b": np.zeros(0, int)}, 0, person=np.zeros(0, int), person_column="id")
     assert bounded(none, 3).rows == 0
     assert bounded(none, 3, 7).rows == 7
     assert [t.rows for t in split(none, 0.3)] == [0, 0]
@@ -185,14 +191,14 @@ def test_no_row_at_all_is_no_exception():
 
 def test_rows_without_people_are_not_bounded():
     with pytest.raises(TableError, match="person column"):
-        bounded(replace(table(OTHERS[0], ()), person=None), 1)
+        bounded(replace(table(OTHERS[0], ()), person=None, person_column=None), 1)
 
 
 def test_a_person_falls_into_one_part_whole_and_by_lot_alone(monkeypatch):
     """Nobody is in both parts; with the same lots, other values in the rows change nothing; one person, one part."""
     person = np.repeat(np.arange(50), 4)
     codes = np.random.default_rng(0).integers(0, 2, (2, 200))
-    made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person)
+    made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person, person_column="id")
     lots = np.random.default_rng(1).integers(0, 2**63, 50).astype(np.uint64) * np.uint64(2)
     monkeypatch.setattr(people, "_lots", lambda count: lots[:count])
     rest, held = split(made, 0.3)
@@ -224,7 +230,7 @@ def test_rows_fall_into_one_part_by_place_alone(monkeypatch):
 def test_the_held_share_is_what_was_said(share):
     made = Table(SCHEMA, {"a": np.zeros(40_000, int), "b": np.zeros(40_000, int)}, 40_000)
     assert split(made, share, 4000)[1].rows == 4000
-    for named in (made, replace(made, person=np.arange(40_000))):
+    for named in (made, replace(made, person=np.arange(40_000), person_column="id")):
         assert stats.binomtest(split(named, share)[1].rows, 40_000, share).pvalue > FALSE_ALARM
 
 
@@ -254,7 +260,13 @@ PROJECT = Project("t", SCHEMA, Plan("mst", 3.0, 1e-6, neighbors="add-remove", pe
 def crowd(people_count=300, heavy=5000):
     """Everybody has one row in cell (0, 0); one person has thousands in (1, 1)."""
     codes = np.repeat([0, 1], [people_count, heavy])
-    return Table(SCHEMA, {"a": codes, "b": codes}, len(codes), person=np.minimum(np.arange(len(codes)), people_count))
+    return Table(
+        SCHEMA,
+        {"a": codes, "b": codes},
+        len(codes),
+        person=np.minimum(np.arange(len(codes)), people_count),
+        person_column="id",
+    )
 
 
 def test_thousands_of_rows_of_one_person_count_as_k():
@@ -286,7 +298,7 @@ def test_under_replace_one_the_declared_total_is_what_is_public():
 
 def test_without_a_person_column_rows_per_person_is_said_to_be_a_promise():
     plain = replace(PROJECT, plan=replace(PROJECT.plan, person=None))
-    facts = release(plain, crowd()).to_json()
+    facts = release(plain, replace(crowd(), person=None, person_column=None)).to_json()
     assert facts["spent"]["person"] is None
     assert any("is a promise" in p for p in facts["promises"])
     assert facts["rows"] > 4000, "nobody named the people, so nobody's rows are left out"
@@ -294,7 +306,7 @@ def test_without_a_person_column_rows_per_person_is_said_to_be_a_promise():
 
 def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(TableError, match="person column"):
-        release(PROJECT, replace(crowd(), person=None))
+        release(PROJECT, replace(crowd(), person=None, person_column=None))
     with pytest.raises(ProjectError, match="declare a total"):
         release(replace(PROJECT, plan=replace(PROJECT.plan, neighbors="replace-one")), crowd())
     with pytest.raises(ProjectError, match="would be released"):
