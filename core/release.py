@@ -386,9 +386,9 @@ def load_release(folder: str | Path) -> Released:
     except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
         raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
     try:
-        text = read_table(folder / "synthetic.csv")
-        columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in text.columns.items()}
-        table = Table.encode(TextTable(columns, text.rows, text.source), project.schema)
+        read = read_table(folder / "synthetic.csv")
+        columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
+        table = Table.encode(TextTable(columns, read.rows, read.source), project.schema)
     except TableError as error:
         raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
     return Released(facts, project, model, table)

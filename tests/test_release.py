@@ -112,6 +112,42 @@ def test_no_figure_depends_on_private_rows_outside_the_budget():
     assert set(several[0]["seconds"]) == {"fit", "sample"}
 
 
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_what_the_plan_was_warned_of_stands_in_release_json_and_report(neighbors):
+    project = replace(PROJECT, plan=Plan("mst", 9.0, 2e-5, neighbors=neighbors, rows_per_person=2, explain=0.1))
+    facts = release(project, table()).to_json()
+    assert facts["warnings"] == list(preview(project, 300 if neighbors == "replace-one" else None).warnings)
+    html = render(facts)
+    for words in ("protects little", "is large: with about that probability", "buys nothing", "is not checked"):
+        assert any(words in w for w in facts["warnings"])
+        assert words in html
+
+
+def test_a_delta_that_one_row_published_outright_would_keep_is_refused():
+    for delta in (0.9, 1.01 / 300):
+        with pytest.raises(ProjectError, match=r"above 1/n = 0\.00333.*Give a delta far below") as error:
+            release(PROJECT.with_plan(delta=delta), table())
+        assert error.value.key == "delta"
+    for neighbors, rows in (("replace-one", None), ("add-remove", None), ("add-remove", 300)):
+        with pytest.raises(ProjectError, match=r"above 0\.001:"):
+            preview(PROJECT.with_plan(delta=0.0011, neighbors=neighbors), rows)
+    with pytest.raises(ProjectError, match=r"above 0\.001:"):
+        release(PROJECT.with_plan(delta=0.0011, neighbors="add-remove"), table())
+    assert release(PROJECT.with_plan(delta=0.99 / 300), table()).budget.delta == 0.99 / 300
+    assert release(PROJECT.with_plan(delta=None), table(2)).budget.delta == 0.25, "the δ by default stays"
+
+
+def test_a_release_of_before_is_still_read(tmp_path):
+    made = release(PROJECT, table())
+    facts = made.to_json()
+    facts["seconds"] = {"select": None, "measure": 0.01, "fit": 0.1, "sample": 0.1, "look": None}
+    del facts["warnings"]
+    made.save(tmp_path / "o")
+    (tmp_path / "o" / "release.json").write_text(json.dumps(facts), "utf-8")
+    assert load_release(tmp_path / "o").facts["seconds"]["measure"] == 0.01
+    assert "What to keep in mind" in render(facts)
+
+
 def test_an_output_folder_is_never_overwritten(folder, tmp_path):
     made = release(PROJECT, table())
     with pytest.raises(ProjectError, match="not empty"):

@@ -11,11 +11,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from core.comparison import fence_cost
+from core.diagnostics import looking
+from core.diagnostics.looking import look
 from core.errors import ProjectError, TableError
 from core.graph.roles import Roles
 from core.privacy import people
-from core.privacy.budget import Unit
-from core.privacy.people import bounded, first_of_each, split
+from core.privacy.budget import Budget, Unit
+from core.privacy.curator import PrivateCurator
+from core.privacy.people import bounded, first_of_each, public_rows, split
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore
 from core.project import Plan, Project
 from core.release import release
@@ -335,3 +339,86 @@ def test_roles_and_fence_know_nothing_of_the_person_column():
     made = release(replace(PROJECT, roles=roles, plan=replace(PROJECT.plan, method="privci")), crowd())
     assert "id" not in made.table
     assert made.to_json()["edges"] == []
+
+
+VISITS = b"patient,visit,a,b\n" + b"".join(f"p{i // 50},v{i},{i % 2},{i % 2}\n".encode() for i in range(400))
+
+
+def read_by(column, schema=SCHEMA):
+    return Table.encode(read_table(VISITS, "visits.csv"), schema, column)
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(("read", "planned"), [("visit", "patient"), ("patient", "visit"), (None, "patient"),
+                                               ("visit", None)])  # fmt: skip
+def test_a_table_read_with_another_person_column_than_the_plan_names_is_refused(neighbors, read, planned):
+    """A bound of one row a visit keeps all rows of a patient."""
+    plan = replace(PROJECT.plan, neighbors=neighbors, person=planned, rows_per_person=1, rows=40, looking=0.2)
+    project, table = replace(PROJECT, plan=plan), read_by(read)
+    with pytest.raises(TableError, match="person column") as error:
+        release(project, table)
+    assert error.value.column == planned
+    with pytest.raises(TableError, match="held-out part was read"):
+        look(project, table, table, Budget(1.0, 1e-6, 0.1))
+    fenced = replace(project, plan=replace(plan, method="privci", target="a"), roles=Roles(("a",), ("b",)))
+    with pytest.raises(TableError, match="real table was read"):
+        fence_cost(fenced, table, table, [])
+    release(project, read_by(planned))
+
+
+def test_a_curator_built_directly_refuses_people_that_are_not_bounded_to_its_unit():
+    def built(table, unit):
+        return PrivateCurator(table, SCHEMA.sizes, unit, Budget(1.0, 1e-6, 0.1), 100)
+
+    patients = read_by("patient")
+    for neighbors in ("replace-one", "add-remove"):
+        for parts in ([patients], split(patients, 0.5)):
+            for part in parts:
+                with pytest.raises(TableError, match="keeps any number of each one's rows"):
+                    built(part, Unit(neighbors, 50))
+        with pytest.raises(TableError, match="keeps 3 of each one's rows"):
+            built(bounded(patients, 3), Unit(neighbors, 2))
+        assert built(bounded(patients, 3), Unit(neighbors, 3)).rows is None, "how many are kept is private"
+        assert built(split(bounded(patients, 3), 0.5)[0], Unit(neighbors, 3)).rows is None
+    filled = bounded(patients, 2, 40)
+    assert built(filled, Unit("replace-one", 2)).rows == 40
+    with pytest.raises(TableError, match="replace-one only"):
+        built(filled, Unit("add-remove", 2))
+    with pytest.raises(TableError, match="keeps 2"):
+        built(filled.take(np.arange(10)), Unit("replace-one", 1))
+    with pytest.raises(TableError, match="does not say whose"):
+        bounded(filled, 1)
+    assert built(read_by(None), Unit()).rows == 400
+    assert built(read_by(None), Unit("add-remove")).rows is None
+
+
+def test_a_number_of_rows_cannot_be_held_out_of_people():
+    with pytest.raises(TableError, match="cannot be set"):
+        split(read_by("patient"), 0.5, 200)
+    with pytest.raises(TableError, match="which column"):
+        Table(SCHEMA, {"a": np.zeros(2, int), "b": np.zeros(2, int)}, 2, person=np.arange(2))
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("person", ["patient", None])
+def test_the_held_out_curator_knows_how_many_rows_it_has_only_where_that_is_public(monkeypatch, neighbors, person):
+    seen = []
+
+    class Watched(PrivateCurator):
+        def __init__(self, *args):
+            super().__init__(*args)
+            seen.append(self.rows)
+
+    monkeypatch.setattr(looking, "PrivateCurator", Watched)
+    plan = replace(PROJECT.plan, neighbors=neighbors, person=person, rows=300, looking=0.2)
+    release(replace(PROJECT, plan=plan), read_by(person))
+    assert seen == [80 if neighbors == "replace-one" and person is None else None]
+
+
+@pytest.mark.parametrize(("neighbors", "person", "rows", "known"), [
+    ("replace-one", None, None, 150), ("replace-one", None, 70, 150), ("replace-one", "id", 70, 70),
+    ("replace-one", "id", None, None), ("add-remove", None, 70, None), ("add-remove", "id", 70, None),
+])  # fmt: skip
+def test_the_number_of_rows_is_public_only_under_replace_one_without_a_person_column(neighbors, person, rows, known):
+    plan = Plan("mst", 1.0, 1e-6, neighbors=neighbors, person=person, rows=rows)
+    assert public_rows(plan, 150) == known
