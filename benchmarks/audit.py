@@ -120,6 +120,7 @@ class Counted:
     def __init__(self, table: Table) -> None:
         """The same answers as ``table``."""
         self.rows, self.count, self.residual_sums = table.rows, cache(table.count), table.residual_sums
+        self.known_rows = table.known_rows
 
 
 @dataclass(frozen=True)
@@ -337,7 +338,8 @@ def more_rows(pair: Pair) -> tuple[Table, ...]:
     found = []
     for table in pair.tables:
         rows = np.minimum(np.arange(others + MOST if table.rows > others else others), table.rows - 1)
-        found.append(replace(table.take(rows), person=np.minimum(np.arange(len(rows)), others)))
+        people_of = np.minimum(np.arange(len(rows)), others)
+        found.append(replace(table.take(rows), person=people_of, person_column="who"))
     return tuple(found)
 
 

@@ -5,7 +5,7 @@ The names a notebook user needs, loaded when first used (so that importing one r
     from core import Project, Table, read_table
     from core.release import release
     project = Project.load("project.json")
-    table = Table.encode(read_table("people.csv"), project.schema)
+    table = Table.encode(read_table("people.csv"), project.schema, project.plan.person)
     result = release(project, table)
 
 (:mod:`core.release` and :mod:`core.preview` are rooms called like their one function, which is imported from there.)

@@ -207,7 +207,7 @@ def _run_release(project: Project, data: Path, out: Path, quiet: bool, account: 
     if not quiet:
         from core.privacy.budget import round_up
 
-        for warning in made.frame.warnings:
+        for warning in made.warnings:
             print(f"note: {warning}", file=sys.stderr)
         spent = made.to_json()["spent"]
         if sys.stderr.isatty():
@@ -232,7 +232,7 @@ def _evaluate(opt: argparse.Namespace) -> None:
 
     released = load_release(opt.folder)
     schema = released.project.schema
-    real = Table.encode(read_table(opt.data), schema)
+    real = Table.encode(read_table(opt.data), schema, released.project.plan.person)
     holdout = Table.encode(read_table(opt.holdout), schema) if opt.holdout else None
     result: Any = evaluate(released.project, real, released.table, model=released.model, holdout=holdout)
     edges = clique_edges(released.cliques)

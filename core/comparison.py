@@ -19,6 +19,7 @@ from core.diagnostics.utility import target_of
 from core.errors import Cancelled, EspalierError
 from core.graph.separations import Separation
 from core.privacy.measurement import Clique
+from core.privacy.people import check_fits
 from core.project import Project
 from core.release import release
 from core.synthesizers import Report, silent
@@ -84,11 +85,13 @@ def fence_cost(
     """What the fence of ``project`` cost its release of ``real``, or None where the plan has none.
 
     ``edges`` are the pairs inside the release's measured cliques. Models are tested on ``holdout``, else on ``real``.
-    Raises :class:`EspalierError` where the plan without the fence cannot be carried out (it may be larger).
+    Raises :class:`EspalierError` where the plan without the fence cannot be carried out (it may be larger), or where
+    ``real`` does not fit the project (:func:`core.privacy.people.check_fits`).
     """
     free = without_fence(project)
     if free is None:
         return None
+    check_fits(project, real, "the real table")
 
     def figures(table: Table, pairs: Iterable[Clique]) -> Figures:
         looks, roles, clique = fidelity_of(real, table, silent), project.roles, project.schema.clique

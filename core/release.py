@@ -32,7 +32,7 @@ from core.preview import preview, promised
 from core.privacy.budget import Budget, Unit, epsilon_of
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.measurement import Act, Clique
-from core.privacy.people import bounded, held_rows, public_rows, split
+from core.privacy.people import bounded, check_fits, held_rows, public_rows, split
 from core.project import MAX_ROWS, Plan, Project
 from core.schema import Schema
 from core.selection.refused import given_up
@@ -77,6 +77,9 @@ class Release:
     rows: int
     spending: Spending
     seconds: dict[str, float]
+    """Running times of what came after the noise: the fit and the sampling. What reads the rows is not timed."""
+    warnings: tuple[str, ...] = ()
+    """What the plan was warned of (:attr:`core.preview.Preview.warnings`), for the public number of rows."""
     looking: Looking | None = None
     reservation: Reservation | None = None
     """What a ledger set aside for it; None: this release is not recorded in a ledger."""
@@ -134,8 +137,8 @@ class Release:
                 "iterations": self.model.fit.iterations, "gap": self.model.fit.gap,
                 "converged": self.model.fit.converged, "criterion": self.model.fit.criterion,
             },
-            "seconds": self._seconds(),
-            "warnings": list(self.frame.warnings),
+            "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
+            "warnings": list(self.warnings),
             "promises": promises(plan),
             "ledger": self.reservation.facts() if self.reservation else None,
         }  # fmt: skip
@@ -169,12 +172,6 @@ class Release:
                 for name, groups in self.measured.merged.items()
             }  # fmt: skip
         return out
-
-    def _seconds(self) -> dict[str, float | None]:
-        """Running times. Those that grow with a private number of rows are left out."""
-        plan = self.project.plan
-        hidden = ("select", "measure", "look") if plan.neighbors == "add-remove" or plan.person else ()
-        return {k: None if k in hidden else round(v, 2) for k, v in self.seconds.items()}
 
     def csv(self) -> str:
         """``synthetic.csv``'s text; names and categories that look like formulas are defused (`core.tables.formulas`).
@@ -262,21 +259,19 @@ def release(project: Project, table: Table, report: Report = silent, ledger: Acc
     otherwise is returned if nothing had been drawn, and counts in full if something had, or if the machine went down.
     """
     refuse_guessed(project.schema)
-    if table.schema != project.schema:
-        raise TableError("the table was read with another schema than the project's; read it again")
+    check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan, sizes = planned.plan, planned.schema.sizes
     total = public_rows(plan, table.rows)
-    preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
+    shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
     budget = Budget.of(plan, total)
     rest, held = _parts(plan, table, total)
     curator = PrivateCurator(rest, sizes, Unit(plan.neighbors, plan.rows_per_person), budget, plan.max_cells)
     looked = Spending(0.0)  # until it is known what the release itself has spent
     reservation = ledger.reserve(planned, budget, table.digest) if ledger else None
     try:
-        made = replace(
-            _release(planned, curator, held, looked, total, report), project=project, reservation=reservation
-        )
+        made = _release(planned, curator, held, looked, total, report)
+        made = replace(made, project=project, warnings=shown.warnings, reservation=reservation)
         files = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
@@ -325,39 +320,29 @@ def _release(
     rng = np.random.default_rng()
     codes = model.sample(rows, rng)
     text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
-    seconds = {
-        **curator.spending.seconds, "fit": fitted - start, "sample": time.perf_counter() - fitted,
-    }  # fmt: skip
+    seconds = {"fit": fitted - start, "sample": time.perf_counter() - fitted}
     looking = None
     if held is not None:
         report(0.9, "Looking at the rows held out")
-        start = time.perf_counter()
         looked.limit = curator.spending.rho  # never more than the release, whose ρ is then the larger one
         left = replace(curator.budget, rho=looked.limit)
-        looking = look(project, Table(project.schema, codes, rows), held, left, _public(plan, held), looked)
-        seconds["look"] = time.perf_counter() - start
+        looking = look(project, Table(project.schema, codes, rows), held, left, looked)
     report(1.0, "Done")
-    budget, spending = curator.budget, curator.spending
-    return Release(project, budget, frame, measured, model, codes, text, rows, spending, seconds, looking)
+    return Release(
+        project, curator.budget, frame, measured, model, codes, text, rows, curator.spending, seconds, looking=looking
+    )
 
 
 def _parts(plan: Plan, table: Table, total: int | None) -> tuple[Table, Table | None]:
     """The rows the release is made from and those held out, at most k of a person."""
-    if plan.person is None:
-        table = replace(table, person=None)
     rest, held, size = table, None, held_rows(plan, total)
     if plan.looking:
-        rest, held = split(table, plan.looking, size or None)
+        rest, held = split(table, plan.looking, size or None if plan.person is None else None)
     if plan.person is None:
         return rest, held
     k = plan.rows_per_person
     kept = bounded(rest, k, None if total is None else total - size)
     return kept, None if held is None else bounded(held, k)
-
-
-def _public(plan: Plan, held: Table) -> int | None:
-    """How many rows are held out, where that is public."""
-    return held.rows if plan.neighbors == "replace-one" and plan.person is None else None
 
 
 def refuse_guessed(schema: Schema) -> None:
@@ -403,9 +388,9 @@ def load_release(folder: str | Path) -> Released:
     except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
         raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
     try:
-        text = read_table(folder / "synthetic.csv")
-        columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in text.columns.items()}
-        table = Table.encode(TextTable(columns, text.rows, text.source), project.schema)
+        read = read_table(folder / "synthetic.csv")
+        columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
+        table = Table.encode(TextTable(columns, read.rows, read.source), project.schema)
     except TableError as error:
         raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
     return Released(facts, project, model, table)

@@ -186,6 +186,24 @@ def test_delta_by_default_needs_the_rows(work, capsys):
     assert run("plan", "p.json", "--rows", "100") == 0
 
 
+def test_a_delta_above_one_over_n_is_refused(work, capsys):
+    write(work, "p.json", {}, {"delta": 0.9})
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 2
+    assert "1/n = 0.0167" in capsys.readouterr().err
+    assert not (work / "o").exists()
+    assert run("plan", "p.json") == 2
+
+
+def test_the_plans_warnings_are_told_and_released(work, capsys):
+    write(work, "p.json", {}, {"epsilon": 10.0, "rows_per_person": 3})
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
+    told = capsys.readouterr().err
+    warnings = json.loads((work / "o" / "release.json").read_text())["warnings"]
+    assert any("protects little" in w for w in warnings)
+    assert any("more than 3 rows is a promise" in w for w in warnings)
+    assert all(f"note: {w}" in told for w in warnings)
+
+
 def test_too_large_a_plan_is_refused_with_the_columns(work, capsys):
     wide = [{"name": n, "kind": "categorical", "categories": [f"{i}" for i in range(4000)]} for n in "ab"]
     write(work, "p.json", {}, schema=wide)

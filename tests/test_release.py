@@ -86,7 +86,7 @@ def test_release_json_has_what_the_interface_promises(folder):
         "measurements", "choices", "rows", "seconds",
     ):  # fmt: skip
         assert key in facts
-    assert set(facts["seconds"]) == {"select", "measure", "fit", "sample"}
+    assert set(facts["seconds"]) == {"fit", "sample"}, "what reads rows is not timed, under either relation"
     assert {"epsilon", "delta", "rho", "neighbors"} <= set(facts["spent"])
     assert facts["private"] is True
 
@@ -109,9 +109,43 @@ def test_no_figure_depends_on_private_rows_outside_the_budget():
     project = replace(PROJECT, plan=Plan("mst", 2.0, 1e-6, neighbors="add-remove"))
     several = [release(project, table(12_345)).to_json() for _ in range(8)]
     assert not all("12345" in json.dumps(f) for f in several), "a noisy total hits it once in ten times, not always"
-    facts = several[0]
-    assert facts["seconds"]["select"] is None, "times that grow with a private number of rows are left out"
-    assert facts["seconds"]["measure"] is None
+    assert set(several[0]["seconds"]) == {"fit", "sample"}
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_what_the_plan_was_warned_of_stands_in_release_json_and_report(neighbors):
+    project = replace(PROJECT, plan=Plan("mst", 9.0, 2e-5, neighbors=neighbors, rows_per_person=2, explain=0.1))
+    facts = release(project, table()).to_json()
+    assert facts["warnings"] == list(preview(project, 300 if neighbors == "replace-one" else None).warnings)
+    html = render(facts)
+    for words in ("protects little", "is large: with about that probability", "buys nothing", "is not checked"):
+        assert any(words in w for w in facts["warnings"])
+        assert words in html
+
+
+def test_a_delta_that_one_row_published_outright_would_keep_is_refused():
+    for delta in (0.9, 1.01 / 300):
+        with pytest.raises(ProjectError, match=r"above 1/n = 0\.00333.*Give a delta far below") as error:
+            release(PROJECT.with_plan(delta=delta), table())
+        assert error.value.key == "delta"
+    for neighbors, rows in (("replace-one", None), ("add-remove", None), ("add-remove", 300)):
+        with pytest.raises(ProjectError, match=r"above 0\.001:"):
+            preview(PROJECT.with_plan(delta=0.0011, neighbors=neighbors), rows)
+    with pytest.raises(ProjectError, match=r"above 0\.001:"):
+        release(PROJECT.with_plan(delta=0.0011, neighbors="add-remove"), table())
+    assert release(PROJECT.with_plan(delta=0.99 / 300), table()).budget.delta == 0.99 / 300
+    assert release(PROJECT.with_plan(delta=None), table(2)).budget.delta == 0.25, "the δ by default stays"
+
+
+def test_a_release_of_before_is_still_read(tmp_path):
+    made = release(PROJECT, table())
+    facts = made.to_json()
+    facts["seconds"] = {"select": None, "measure": 0.01, "fit": 0.1, "sample": 0.1, "look": None}
+    del facts["warnings"]
+    made.save(tmp_path / "o")
+    (tmp_path / "o" / "release.json").write_text(json.dumps(facts), "utf-8")
+    assert load_release(tmp_path / "o").facts["seconds"]["measure"] == 0.01
+    assert "What to keep in mind" in render(facts)
 
 
 def test_an_output_folder_is_never_overwritten(folder, tmp_path):

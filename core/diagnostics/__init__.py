@@ -18,6 +18,7 @@ from core.diagnostics.fairness import Fairness, Group, Model, fairness_of
 from core.diagnostics.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
 from core.diagnostics.utility import Utility, predict, target_of, utility_of
 from core.errors import TableError
+from core.privacy.people import check_fits
 from core.project import Project
 from core.tables.table import Table
 
@@ -66,7 +67,7 @@ def evaluate(
     model: Model | None = None, holdout: Table | None = None, report: Report | None = None,
 ) -> Evaluation:  # fmt: skip
     """Compare ``synthetic`` with ``real``, the table it was released from. Not private: looks at every real
-    row.
+    row, also those of one person beyond the plan's bound.
 
     There are classifiers for every target of the plan, tested on ``holdout`` where given, else on ``real``
     itself; fidelity and conditional mutual information always compare with ``real``. ``model`` is the released
@@ -116,12 +117,7 @@ def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple
 def _check(project: Project, table: Table, what: str) -> None:
     if table.rows == 0:
         raise TableError(f"{what} has no rows, so there is nothing to evaluate")
-    for column in project.schema.columns:
-        if column.name not in table.schema or table.schema[column.name].labels != column.labels:
-            raise TableError(
-                f"{what} was not read with this project's schema: {column.name!r} is missing or differs",
-                column=column.name,
-            )
+    check_fits(project, table, what, figures=True)
 
 
 def _silent(fraction: float, message: str) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from core.privacy.allocation import Purse
 from core.privacy.budget import Budget, Unit
 from core.privacy.curator import Curator, PrivateCurator, Rehearsal, Spending
 from core.privacy.measurement import Clique, Measurement
+from core.privacy.people import check_fits
 from core.project import Project
 from core.schema import Column, Schema
 from core.tables.table import Table
@@ -190,25 +191,25 @@ class Questions:
         return [(name,) for name in self.columns]
 
 
-def look(
-    project: Project, synthetic: Table, held: Table, budget: Budget, rows: int | None, spending: Spending | None = None
-) -> Looking:
+def look(project: Project, synthetic: Table, held: Table, budget: Budget, spending: Spending | None = None) -> Looking:
     """Judge ``synthetic`` on the rows of ``held``, which must have been set aside by lot before the release.
 
     Guarantee: what comes back is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any
     ``synthetic`` that does not depend on ``held``. Proof: the classifier is trained on synthetic rows, so its guess,
     its score and the score's bins are functions of one held-out row at a time; each clique is therefore a histogram of
     held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, also where one person's rows are replaced by
-    fewer or more; and the curator of the held-out part debits each before it is drawn. ``rows`` is how many rows are
-    held where that is public. ``spending`` is where its debits are booked, for whoever wants to know of them even if
-    this raises.
+    fewer or more; and the curator of the held-out part debits each before it is drawn. How many rows are held is
+    public only where the curator knows it (:meth:`core.tables.table.Table.known_rows`). ``spending`` is where its
+    debits are booked, for whoever wants to know of them even if this raises. Raises :class:`TableError` where ``held``
+    does not fit the project.
     """
+    check_fits(project, held, "the held-out part")
     asked, plan = Questions.of(project), project.plan
     seen = judged(asked, synthetic, held)
     unit = Unit(plan.neighbors, plan.rows_per_person)
     curator = PrivateCurator(seen, asked.schema.sizes, unit, budget, plan.max_cells, spending)
-    made = measure(curator, asked, rows)
-    figures, n = figures_of(asked, made, rows, unit, synthetic)
+    made = measure(curator, asked, curator.rows)
+    figures, n = figures_of(asked, made, curator.rows, unit, synthetic)
     by = "person" if plan.person else "row"
     return Looking(plan.looking, by, asked.target, n, curator.spending.rho, tuple(made), figures)
 
@@ -242,7 +243,7 @@ def judged(asked: Questions, synthetic: Table, held: Table) -> Table:
         codes[is_it] = (truth == code).astype(np.int64)
         edges = _edges(known[:, code], some.codes[asked.target] == code)
         codes[score] = np.searchsorted(edges, odds[:, code], side="right")
-    return Table(asked.schema, codes, held.rows)
+    return replace(held, schema=asked.schema, codes=codes)
 
 
 def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:

@@ -15,6 +15,9 @@ from typing import Any
 from core.errors import ProjectError
 from core.project import Neighbors, Plan
 
+LARGEST_DELTA = 1e-3
+"""No plan has a larger δ where the number of rows is private or not given."""
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -62,7 +65,11 @@ class Budget:
 
     @classmethod
     def of(cls, plan: Plan, rows: int | None) -> Budget:
-        """The budget of a plan; ``rows`` is n where it is public. Raises :class:`ProjectError` without a δ."""
+        """The budget of a plan; ``rows`` is n where it is public (see :func:`core.privacy.people.public_rows`).
+
+        Raises :class:`ProjectError` without a δ, and for one above 1/n (above `LARGEST_DELTA` where n is private or
+        not given): publishing one random row outright would satisfy it.
+        """
         delta = plan.delta
         if delta is None:
             if plan.neighbors == "add-remove":
@@ -72,6 +79,14 @@ class Budget:
                     "delta is 1/n², so the number of rows is needed: give --rows, or set delta", key="rows"
                 )
             delta = min(1.0 / rows**2, 0.25)
+        known = rows if plan.neighbors == "replace-one" else None
+        if delta > (1.0 / known if known else LARGEST_DELTA):
+            most = f"1/n = {1.0 / known:.3g}" if known else f"{LARGEST_DELTA:g}"
+            raise ProjectError(
+                f"delta ({delta:g}) must not be above {most}: publishing one row outright, drawn by lot, would keep "
+                "such a promise. Give a delta far below 1/n, such as 1/n² or 1e-9",
+                key="delta",
+            )  # fmt: skip
         return cls(plan.epsilon, delta, rho_of(plan.epsilon, delta))
 
 

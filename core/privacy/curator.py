@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -36,11 +35,15 @@ from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 
 
 class Counts(Protocol):
-    """What the curator needs of a table: its size and the counts of a marginal."""
+    """What the curator needs of a table: its size, what of that is public, and the counts of a marginal."""
 
     @property
     def rows(self) -> int:
         """How many rows."""
+        ...
+
+    def known_rows(self, unit: Unit) -> int | None:
+        """How many rows, if that is public under ``unit``; raises :class:`TableError` if the unit does not hold."""
         ...
 
     def count(self, clique: Clique) -> NDArray[np.int64]:
@@ -96,7 +99,6 @@ class Spending:
     scores: list[ScoreMeasurement] = field(default_factory=list)
     gradients: list[GradientMeasurement] = field(default_factory=list)
     debits: list[float] = field(default_factory=list)
-    seconds: dict[str, float] = field(default_factory=lambda: {"select": 0.0, "measure": 0.0})
     _bought: dict[tuple[Kind, str], list[float]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
@@ -139,8 +141,9 @@ class PrivateCurator:
     ``budget.rho``, hence (ε, δ)-DP as asked. Proof: each answer is one call of a discrete Gaussian or exponential
     mechanism whose sensitivity is proved at :class:`Unit` and in ``scores.py``; ρ adds up, and a filter that
     stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
-    It cannot check that one person has at most ``unit.rows_per_person`` rows: a plan with a person column has that
-    enforced before (:func:`core.privacy.people.bounded`), any other promises it.
+    Where a table names people, it refuses one in which a person may have more than ``unit.rows_per_person`` rows
+    (:func:`core.privacy.people.bounded` sees to that); where it does not, that number is a promise, which nobody
+    checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
     """
 
     def __init__(
@@ -150,7 +153,7 @@ class PrivateCurator:
         """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own."""
         self.sizes: Mapping[str, int] = dict(sizes)
         self.unit, self.budget = unit, budget
-        self.rows = table.rows if unit.neighbors == "replace-one" else None
+        self.rows = table.known_rows(unit)
         self.spending = spending or Spending(budget.rho)
         if self.spending.limit > budget.rho:
             raise ValueError("what is booked elsewhere is held to the budget all the same")
@@ -163,7 +166,6 @@ class PrivateCurator:
         """Noisy counts of each clique: discrete Gaussian of scale Δ/√(2ρ), Δ from the unit of privacy."""
         from core.privacy.noise import add_gaussian, gaussian_scale
 
-        start = time.perf_counter()
         wanted = tuple(rhos.items())
         for clique, _ in wanted:
             _check_clique(clique, self._whole, self._order, self._max_cells)
@@ -174,14 +176,12 @@ class PrivateCurator:
             for (clique, rho), sigma in zip(wanted, scales, strict=True)
         ]
         self.spending.measurements += made
-        self.spending.seconds["measure"] += time.perf_counter() - start
         return made
 
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
         """One candidate by the exponential mechanism: noisy max over the whole-number scores."""
         from core.privacy.noise import gumbel_scale, noisy_max
 
-        start = time.perf_counter()
         known = self._checked(score, candidates)
         sensitivity = score.sensitivity(self.unit, self.rows)
         if not rho > 0:
@@ -194,14 +194,12 @@ class PrivateCurator:
         self.spending.choices.append(
             Choice(what, chosen, len(candidates), rho, scale / per_row, sensitivity / per_row, pool)
         )
-        self.spending.seconds["select"] += time.perf_counter() - start
         return chosen
 
     def measure_scores(self, score: Score, cliques: Sequence[Clique], rho: float, pool: str = "") -> ScoreMeasurement:
         """The scores of ``cliques`` as one vector of whole numbers: discrete Gaussian, Δ from `vector_sensitivity`."""
         from core.privacy.noise import add_gaussian, gaussian_scale
 
-        start = time.perf_counter()
         wanted = tuple(dict.fromkeys(cliques))
         known = self._checked(score, wanted)
         if not rho > 0:
@@ -214,7 +212,6 @@ class PrivateCurator:
         per_row = score.per_row(self.rows)
         made = ScoreMeasurement(wanted, noisy / per_row, scale / per_row, sensitivity / per_row, rho, pool)
         self.spending.scores.append(made)
-        self.spending.seconds["select"] += time.perf_counter() - start
         return made
 
     def measure_gradient(
@@ -223,7 +220,6 @@ class PrivateCurator:
         """The gradient's whole numbers as one vector: discrete Gaussian, Δ from `gradient_sensitivity`."""
         from core.privacy.noise import add_gaussian, gaussian_scale
 
-        start = time.perf_counter()
         wanted = _columns(target, columns, weights, self._whole)
         if not rho > 0:
             raise BudgetError(f"a measurement needs a positive share of the budget, not ρ = {rho}", requested=rho)
@@ -233,7 +229,6 @@ class PrivateCurator:
         noisy = add_gaussian(self._table.residual_sums(target, wanted, weights), scale)
         made = GradientMeasurement(target, wanted, noisy / UNITS, scale / UNITS, sensitivity / UNITS, rho, pool)
         self.spending.gradients.append(made)
-        self.spending.seconds["select"] += time.perf_counter() - start
         return made
 
     def merge(self, merged: Merged) -> Merged:

@@ -20,13 +20,14 @@ What is compared is the person column's text as written: a person written in two
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import ProjectError, TableError
-from core.project import Plan
+from core.project import Plan, Project
 from core.tables.table import Table
 
 Rows = NDArray[np.int64]
@@ -43,6 +44,35 @@ def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
     if plan.neighbors == "add-remove":
         return None
     return plan.rows if plan.person is not None else rows_in_table
+
+
+def check_fits(project: Project, table: Table, what: str = "the table", *, figures: bool = False) -> None:
+    """Raise :class:`TableError` unless ``table`` was made for ``project``: all that the two must agree on is here.
+
+    They agree on the schema and on the person column: on its name, since a bound on one person's rows says nothing
+    about another's, and on whether there is one. That at most k rows of a person are counted is the curator's to check
+    (:meth:`core.tables.table.Table.known_rows`). With ``figures`` the table is only looked at for figures that never
+    leave, and may have been read without its people.
+    """
+    if table.schema != project.schema:
+        differs = next((c.name for c in project.schema.columns if c not in table.schema.columns), None)
+        raise TableError(
+            f"{what} was read with another schema than the project's"
+            + ("" if differs is None else f" ({differs!r} is missing or differs)")
+            + "; read it again with the project's",
+            column=differs,
+        )
+    if figures:
+        return
+    named, said = project.plan.person, table.person_column
+    if named != said:
+        by = "without a person column" if said is None else f"with the person column {said!r}"
+        wants = "names none" if named is None else f"names {named!r}"
+        raise TableError(
+            f"{what} was read {by}, and the plan {wants}: what the plan promises would be kept for others than it "
+            "says; read the table again with the plan's person column",
+            column=named,
+        )
 
 
 def held_rows(plan: Plan, total: int | None) -> int:
@@ -73,21 +103,21 @@ def bounded(table: Table, most: int, total: int | None = None) -> Table:
     the next a − b of L: a ≤ k rows changed in place, and the other way round for b. So they are neighbours under
     replace-one with n = R public and k rows per person, and every sensitivity proved for that unit holds.
 
-    A table without person codes is taken to have its rows bounded by promise: only ``total`` would change it, so it
-    is refused.
+    A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
+    filled or cut to a total.
     """
     if table.person is None:
-        raise TableError("the table was read without its person column; read it again")
+        raise TableError("the table does not say whose its rows are; read it again with its person column")
     kept = first_of_each(table.person, _lots(table.rows), most)
     if total is None:
-        return table.take(kept)
+        return replace(table.take(kept), kept=most)
     short = max(total - len(kept), 0)
     chosen = np.sort(kept[first(_lots(len(kept)), total)])
     codes = {
         c.name: np.concatenate([table.codes[c.name][chosen], (_lots(short) % np.uint64(c.size)).astype(np.int64)])
         for c in table.schema.columns
     }
-    return Table(table.schema, codes, total, table.source)
+    return replace(table, codes=codes, rows=total, person=None, kept=most)
 
 
 def first_of_each(person: NDArray[Any], lots: Lots, most: int) -> Rows:
@@ -107,7 +137,7 @@ def split(table: Table, share: float, size: int | None = None) -> tuple[Table, T
     """(rest, held): a part set aside by lot, never by what a row says; by person where the table names people.
 
     Each person (each row) is held with chance ``share``; where ``size`` is given, exactly that many rows are, which
-    needs a public number of rows and no person column.
+    needs a public number of rows and no person column: :class:`TableError` where people are named.
 
     Guarantee: if all that is made of the rest is ρ₁-zCDP, and all that is made of the held part is ρ₂-zCDP whatever
     came out of the rest (which it may use), then both together are max(ρ₁, ρ₂)-zCDP for the table.
@@ -128,6 +158,8 @@ def split(table: Table, share: float, size: int | None = None) -> tuple[Table, T
     (j/k)²ρ₁ + ((k − j)/k)²ρ₂ ≤ max(ρ₁, ρ₂), since s² + (1 − s)² ≤ 1.
     """
     if table.person is not None:
+        if size is not None:
+            raise TableError("people are held out with all their rows, so how many rows that makes cannot be set")
         heads = int(table.person.max(initial=-1)) + 1
         held = (_lots(heads) < np.uint64(share * 2.0**64))[table.person]
     elif size is None:

@@ -117,7 +117,8 @@ class FeatureScore:
     [−n·pq + n·p e_y + n·e_x q + e_x e_y]/(n + 1), L1 norm at most (3n + 1)/(n + 1) < 3. So ½(1 + 3) = 2 is never
     reached (for n = 0 the score is 0 before and after); k rows by the triangle inequality. n is private here, so the
     score is rounded down to 1/1024 row. That adds nothing: two numbers less than M apart, M whole, are at most M apart
-    when rounded down. So 2048k units.
+    when rounded down. So 2048k units. Where rows are replaced and n is private all the same (or not known yet), a
+    replaced row goes and comes: 4096k units.
     """
 
     def __init__(self, target: str | Mapping[Clique, str]) -> None:
@@ -136,10 +137,10 @@ class FeatureScore:
         return FIXED_POINT if n is None else 2 * n
 
     def sensitivity(self, unit: Unit, n: int | None) -> int:
-        """3k + 2k²/n rows (replace-one) or 2k rows (add-remove), in units."""
+        """3k + 2k²/n rows (replace-one, n public), 4k rows (replace-one) or 2k rows (add-remove), in units."""
         k = unit.rows_per_person
         if unit.neighbors == "add-remove" or n is None:
-            return 2 * FIXED_POINT * k
+            return 2 * FIXED_POINT * k * (1 if unit.neighbors == "add-remove" else 2)
         return 6 * k * n + 4 * k * k
 
     def value(self, clique: Clique, counts: NDArray[np.int64], n: int | None) -> int:

@@ -6,8 +6,8 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,19 @@ from core.privacy.measurement import Clique
 from core.schema import MISSING, Schema, smallest_unsigned
 from core.tables.read import TextColumn, TextTable
 
+if TYPE_CHECKING:
+    from core.privacy.budget import Unit
+
 
 @dataclass(frozen=True, repr=False)
 class Table:
     """Rows as codes: ``codes[name]`` has one code per row, in the smallest unsigned type that holds them.
 
     ``source`` is the digest of the whole table as it was read, also where these are only some of its rows.
-    ``person`` says, by row, whose it is, as whole numbers from 0; None where nobody named a person column. It is no
-    column of the table: it is never counted and never released.
+    ``person`` says, by row, whose it is, as whole numbers from 0, and ``person_column`` which column of the table as
+    read says so; None where nobody named one. It is no column of this table: it is never counted and never released.
+    ``kept`` is how many rows of a person are left at most, once :func:`core.privacy.people.bounded` saw to it; a table
+    that it filled or cut to a declared total has its ``person_column`` still, but no ``person``.
     """
 
     schema: Schema
@@ -33,6 +38,8 @@ class Table:
     rows: int
     source: bytes = b""
     person: NDArray[Any] | None = None
+    person_column: str | None = None
+    kept: int | None = None
 
     def __post_init__(self) -> None:
         """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""
@@ -47,6 +54,8 @@ class Table:
             kept[column.name] = codes
         if self.person is not None and self.person.shape != (self.rows,):
             raise TableError("there is not exactly one person to each row")
+        if self.person is not None and self.person_column is None:
+            raise TableError("a table that says whose its rows are must say which column said so")
         object.__setattr__(self, "codes", kept)
 
     @classmethod
@@ -70,7 +79,7 @@ class Table:
                 "row it is, or take such rows out of the table",
                 column=person, row=row,
             )  # fmt: skip
-        return cls(schema, codes, text.rows, text.digest, whose.codes)
+        return cls(schema, codes, text.rows, text.digest, whose.codes, person)
 
     @classmethod
     def left_out(cls, text: TextTable, schema: Schema) -> tuple[str, ...]:
@@ -96,7 +105,32 @@ class Table:
         """The table of some rows only (a hold-out, a fold)."""
         person = None if self.person is None else self.person[rows]
         codes = {n: c[rows] for n, c in self.codes.items()}
-        return Table(self.schema, codes, int(np.arange(self.rows)[rows].size), self.source, person)
+        return replace(self, codes=codes, rows=int(np.arange(self.rows)[rows].size), person=person)
+
+    def known_rows(self, unit: Unit) -> int | None:
+        """How many rows a curator may take for public under ``unit``: n under replace-one, else None.
+
+        With a person column n is public only once the table was filled or cut to a declared total. Raises
+        :class:`TableError` where a person may have more rows than ``unit`` says, or the total was declared for
+        replace-one and ``unit`` says add-remove: the unit's sensitivities would not hold.
+        """
+        if self.person_column is not None:
+            if self.kept is None or self.kept > unit.rows_per_person:
+                left = "any number" if self.kept is None else str(self.kept)
+                raise TableError(
+                    f"the table names people (column {self.person_column!r}) and keeps {left} of each one's rows, but "
+                    f"the unit of privacy says at most {unit.rows_per_person}; pass it through "
+                    "core.privacy.people.bounded first",
+                    column=self.person_column,
+                )
+            if self.person is not None:
+                return None
+            if unit.neighbors == "add-remove":
+                raise TableError(
+                    "the table was filled or cut to a declared total, which protects people under replace-one only",
+                    column=self.person_column,
+                )
+        return self.rows if unit.neighbors == "replace-one" else None
 
     @property
     def digest(self) -> bytes:

@@ -27,6 +27,9 @@ class Fixed:
         self.rows = int(self.counts.sum())
         self.asked = 0
 
+    def known_rows(self, unit):
+        return self.rows if unit.neighbors == "replace-one" else None
+
     def count(self, clique):  # noqa: ARG002
         self.asked += 1
         return self.counts

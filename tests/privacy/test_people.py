@@ -11,11 +11,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from core.comparison import fence_cost
+from core.diagnostics import looking
+from core.diagnostics.looking import look
 from core.errors import ProjectError, TableError
 from core.graph.roles import Roles
 from core.privacy import people
-from core.privacy.budget import Unit
-from core.privacy.people import bounded, first_of_each, split
+from core.privacy.budget import Budget, Unit
+from core.privacy.curator import PrivateCurator
+from core.privacy.people import bounded, first_of_each, public_rows, split
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore
 from core.project import Plan, Project
 from core.release import release
@@ -42,7 +46,11 @@ def table(others, mine, order=0):
     rows = [(9, cell) for cell in mine] + rest if order else rest + [(9, cell) for cell in mine]
     codes = np.array([cell for _, cell in rows], dtype=np.int64).reshape(-1, 2)
     return Table(
-        SCHEMA, {"a": codes[:, 0], "b": codes[:, 1]}, len(rows), person=np.array([w for w, _ in rows], dtype=int)
+        SCHEMA,
+        {"a": codes[:, 0], "b": codes[:, 1]},
+        len(rows),
+        person=np.array([w for w, _ in rows], dtype=int),
+        person_column="id",
     )
 
 
@@ -143,7 +151,7 @@ def test_each_person_keeps_at_most_k_rows_and_all_if_fewer(k):
     rng = np.random.default_rng(k)
     person = rng.integers(0, 30, 200)
     codes = rng.integers(0, 2, (2, 200))
-    made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person)
+    made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person, person_column="id")
     kept = bounded(made, k)
     assert np.array_equal(
         np.bincount(kept.person, minlength=30), np.minimum(np.bincount(person, minlength=30), k)
@@ -152,7 +160,9 @@ def test_each_person_keeps_at_most_k_rows_and_all_if_fewer(k):
 
 def test_which_rows_are_kept_is_even_fresh_and_unseeded():
     schema = Schema((Column("row", "categorical", tuple("abcd")),))
-    made = Table(schema, {"row": np.tile(np.arange(4), 5000)}, 20_000, person=np.repeat(np.arange(5000), 4))
+    made = Table(
+        schema, {"row": np.tile(np.arange(4), 5000)}, 20_000, person=np.repeat(np.arange(5000), 4), person_column="id"
+    )
     np.random.seed(0)  # noqa: NPY002
     one = bounded(made, 1).codes["row"]
     np.random.seed(0)  # noqa: NPY002
@@ -166,18 +176,18 @@ def test_which_rows_are_kept_is_even_fresh_and_unseeded():
 
 def test_a_declared_total_is_filled_evenly_or_cut_evenly():
     schema = Schema((Column("v", "categorical", tuple("abcde")),))
-    made = Table(schema, {"v": np.zeros(1000, int)}, 1000, person=np.arange(1000))
+    made = Table(schema, {"v": np.zeros(1000, int)}, 1000, person=np.arange(1000), person_column="id")
     filled = np.bincount(bounded(made, 1, 9000).codes["v"], minlength=5)
     assert filled.sum() == 9000
     assert stats.chisquare(filled - [1000, 0, 0, 0, 0]).pvalue > FALSE_ALARM
-    many = Table(schema, {"v": np.arange(5000) % 5}, 5000, person=np.arange(5000))
+    many = Table(schema, {"v": np.arange(5000) % 5}, 5000, person=np.arange(5000), person_column="id")
     cut = np.bincount(bounded(many, 1, 1000).codes["v"], minlength=5)
     assert cut.sum() == 1000
     assert stats.chisquare(cut).pvalue > FALSE_ALARM
 
 
 def test_no_row_at_all_is_no_exception():
-    none = Table(SCHEMA, {"a": np.zeros(0, int), "b": np.zeros(0, int)}, 0, person=np.zeros(0, int))
+    none = Table(SCHEMA, {"a": np.zeros(0, int), "b": np.zeros(0, int)}, 0, person=np.zeros(0, int), person_column="id")
     assert bounded(none, 3).rows == 0
     assert bounded(none, 3, 7).rows == 7
     assert [t.rows for t in split(none, 0.3)] == [0, 0]
@@ -185,14 +195,14 @@ def test_no_row_at_all_is_no_exception():
 
 def test_rows_without_people_are_not_bounded():
     with pytest.raises(TableError, match="person column"):
-        bounded(replace(table(OTHERS[0], ()), person=None), 1)
+        bounded(replace(table(OTHERS[0], ()), person=None, person_column=None), 1)
 
 
 def test_a_person_falls_into_one_part_whole_and_by_lot_alone(monkeypatch):
     """Nobody is in both parts; with the same lots, other values in the rows change nothing; one person, one part."""
     person = np.repeat(np.arange(50), 4)
     codes = np.random.default_rng(0).integers(0, 2, (2, 200))
-    made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person)
+    made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person, person_column="id")
     lots = np.random.default_rng(1).integers(0, 2**63, 50).astype(np.uint64) * np.uint64(2)
     monkeypatch.setattr(people, "_lots", lambda count: lots[:count])
     rest, held = split(made, 0.3)
@@ -224,7 +234,7 @@ def test_rows_fall_into_one_part_by_place_alone(monkeypatch):
 def test_the_held_share_is_what_was_said(share):
     made = Table(SCHEMA, {"a": np.zeros(40_000, int), "b": np.zeros(40_000, int)}, 40_000)
     assert split(made, share, 4000)[1].rows == 4000
-    for named in (made, replace(made, person=np.arange(40_000))):
+    for named in (made, replace(made, person=np.arange(40_000), person_column="id")):
         assert stats.binomtest(split(named, share)[1].rows, 40_000, share).pvalue > FALSE_ALARM
 
 
@@ -254,7 +264,13 @@ PROJECT = Project("t", SCHEMA, Plan("mst", 3.0, 1e-6, neighbors="add-remove", pe
 def crowd(people_count=300, heavy=5000):
     """Everybody has one row in cell (0, 0); one person has thousands in (1, 1)."""
     codes = np.repeat([0, 1], [people_count, heavy])
-    return Table(SCHEMA, {"a": codes, "b": codes}, len(codes), person=np.minimum(np.arange(len(codes)), people_count))
+    return Table(
+        SCHEMA,
+        {"a": codes, "b": codes},
+        len(codes),
+        person=np.minimum(np.arange(len(codes)), people_count),
+        person_column="id",
+    )
 
 
 def test_thousands_of_rows_of_one_person_count_as_k():
@@ -286,7 +302,7 @@ def test_under_replace_one_the_declared_total_is_what_is_public():
 
 def test_without_a_person_column_rows_per_person_is_said_to_be_a_promise():
     plain = replace(PROJECT, plan=replace(PROJECT.plan, person=None))
-    facts = release(plain, crowd()).to_json()
+    facts = release(plain, replace(crowd(), person=None, person_column=None)).to_json()
     assert facts["spent"]["person"] is None
     assert any("is a promise" in p for p in facts["promises"])
     assert facts["rows"] > 4000, "nobody named the people, so nobody's rows are left out"
@@ -294,7 +310,7 @@ def test_without_a_person_column_rows_per_person_is_said_to_be_a_promise():
 
 def test_what_cannot_be_is_refused(tmp_path):
     with pytest.raises(TableError, match="person column"):
-        release(PROJECT, replace(crowd(), person=None))
+        release(PROJECT, replace(crowd(), person=None, person_column=None))
     with pytest.raises(ProjectError, match="declare a total"):
         release(replace(PROJECT, plan=replace(PROJECT.plan, neighbors="replace-one")), crowd())
     with pytest.raises(ProjectError, match="would be released"):
@@ -323,3 +339,86 @@ def test_roles_and_fence_know_nothing_of_the_person_column():
     made = release(replace(PROJECT, roles=roles, plan=replace(PROJECT.plan, method="privci")), crowd())
     assert "id" not in made.table
     assert made.to_json()["edges"] == []
+
+
+VISITS = b"patient,visit,a,b\n" + b"".join(f"p{i // 50},v{i},{i % 2},{i % 2}\n".encode() for i in range(400))
+
+
+def read_by(column, schema=SCHEMA):
+    return Table.encode(read_table(VISITS, "visits.csv"), schema, column)
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(("read", "planned"), [("visit", "patient"), ("patient", "visit"), (None, "patient"),
+                                               ("visit", None)])  # fmt: skip
+def test_a_table_read_with_another_person_column_than_the_plan_names_is_refused(neighbors, read, planned):
+    """A bound of one row a visit keeps all rows of a patient."""
+    plan = replace(PROJECT.plan, neighbors=neighbors, person=planned, rows_per_person=1, rows=40, looking=0.2)
+    project, table = replace(PROJECT, plan=plan), read_by(read)
+    with pytest.raises(TableError, match="person column") as error:
+        release(project, table)
+    assert error.value.column == planned
+    with pytest.raises(TableError, match="held-out part was read"):
+        look(project, table, table, Budget(1.0, 1e-6, 0.1))
+    fenced = replace(project, plan=replace(plan, method="privci", target="a"), roles=Roles(("a",), ("b",)))
+    with pytest.raises(TableError, match="real table was read"):
+        fence_cost(fenced, table, table, [])
+    release(project, read_by(planned))
+
+
+def test_a_curator_built_directly_refuses_people_that_are_not_bounded_to_its_unit():
+    def built(table, unit):
+        return PrivateCurator(table, SCHEMA.sizes, unit, Budget(1.0, 1e-6, 0.1), 100)
+
+    patients = read_by("patient")
+    for neighbors in ("replace-one", "add-remove"):
+        for parts in ([patients], split(patients, 0.5)):
+            for part in parts:
+                with pytest.raises(TableError, match="keeps any number of each one's rows"):
+                    built(part, Unit(neighbors, 50))
+        with pytest.raises(TableError, match="keeps 3 of each one's rows"):
+            built(bounded(patients, 3), Unit(neighbors, 2))
+        assert built(bounded(patients, 3), Unit(neighbors, 3)).rows is None, "how many are kept is private"
+        assert built(split(bounded(patients, 3), 0.5)[0], Unit(neighbors, 3)).rows is None
+    filled = bounded(patients, 2, 40)
+    assert built(filled, Unit("replace-one", 2)).rows == 40
+    with pytest.raises(TableError, match="replace-one only"):
+        built(filled, Unit("add-remove", 2))
+    with pytest.raises(TableError, match="keeps 2"):
+        built(filled.take(np.arange(10)), Unit("replace-one", 1))
+    with pytest.raises(TableError, match="does not say whose"):
+        bounded(filled, 1)
+    assert built(read_by(None), Unit()).rows == 400
+    assert built(read_by(None), Unit("add-remove")).rows is None
+
+
+def test_a_number_of_rows_cannot_be_held_out_of_people():
+    with pytest.raises(TableError, match="cannot be set"):
+        split(read_by("patient"), 0.5, 200)
+    with pytest.raises(TableError, match="which column"):
+        Table(SCHEMA, {"a": np.zeros(2, int), "b": np.zeros(2, int)}, 2, person=np.arange(2))
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+@pytest.mark.parametrize("person", ["patient", None])
+def test_the_held_out_curator_knows_how_many_rows_it_has_only_where_that_is_public(monkeypatch, neighbors, person):
+    seen = []
+
+    class Watched(PrivateCurator):
+        def __init__(self, *args):
+            super().__init__(*args)
+            seen.append(self.rows)
+
+    monkeypatch.setattr(looking, "PrivateCurator", Watched)
+    plan = replace(PROJECT.plan, neighbors=neighbors, person=person, rows=300, looking=0.2)
+    release(replace(PROJECT, plan=plan), read_by(person))
+    assert seen == [80 if neighbors == "replace-one" and person is None else None]
+
+
+@pytest.mark.parametrize(("neighbors", "person", "rows", "known"), [
+    ("replace-one", None, None, 150), ("replace-one", None, 70, 150), ("replace-one", "id", 70, 70),
+    ("replace-one", "id", None, None), ("add-remove", None, 70, None), ("add-remove", "id", 70, None),
+])  # fmt: skip
+def test_the_number_of_rows_is_public_only_under_replace_one_without_a_person_column(neighbors, person, rows, known):
+    plan = Plan("mst", 1.0, 1e-6, neighbors=neighbors, person=person, rows=rows)
+    assert public_rows(plan, 150) == known

@@ -142,6 +142,29 @@ def test_folding_adds_up_along_every_axis():
         assert out[a, b, c] == expected
 
 
+@pytest.mark.parametrize("k", [1, 2])
+def test_feature_score_under_replace_one_with_a_private_number_of_rows(k):
+    """Somebody's rows become as many others, fewer, more or none: at most k go and at most k come."""
+    score = FeatureScore("y")
+
+    def value(counts):
+        return score.value(("x", "y"), counts.reshape(2, 2), None)
+
+    worst = 0
+    for n in (2, 3, 4):
+        for counts in tables(4, n):
+            for left in neighbours(counts, Unit("add-remove", k)):
+                if left.sum() <= n and (left <= counts).all():
+                    came = [o for o in neighbours(left, Unit("add-remove", k)) if (o >= left).all()]
+                    worst = max([worst, *(abs(value(other) - value(counts)) for other in came)])
+    assert worst <= score.sensitivity(Unit("replace-one", k), None)
+    here = np.array([[10, 0, 8], [0, 0, 0], [1, 0, 1]], dtype=np.int64)
+    there = np.array([[10, 0, 8], [0, 1, 0], [1, 0, 0]], dtype=np.int64)
+    move = abs(score.value(("x", "y"), here, None) - score.value(("x", "y"), there, None))
+    assert move > score.sensitivity(Unit("add-remove"), None), "that bound is not enough where rows are replaced"
+    assert move <= score.sensitivity(Unit("replace-one"), None)
+
+
 @pytest.mark.parametrize("shape", [(2, 2), (3, 3)])
 @pytest.mark.parametrize("k", [1, 2])
 def test_feature_score_under_replace_one(shape, k):

@@ -147,6 +147,9 @@ class Rows:
     def __init__(self, columns):
         self.columns, self.rows = columns, len(next(iter(columns.values())))
 
+    def known_rows(self, unit):
+        return self.rows if unit.neighbors == "replace-one" else None
+
     def count(self, clique):
         out = np.zeros(tuple(3 for _ in clique), dtype=np.int64)
         np.add.at(out, tuple(self.columns[c] for c in clique), 1)
