@@ -111,7 +111,7 @@ def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:  # noqa: F
     opened(app, 1.2)
     from core.privacy.budget import Budget
 
-    project = budget(where).fits(Project.load(ROOT / "sample_data" / "hiring.json"))
+    project = budget(where).fits(Project.load(ROOT / "sample_data" / "hiring.json"), "hiring")
     Ledger(where).account("hiring").reserve(project, Budget.of(project.plan, 6000), b"other")
     finish(press(app, "Spend"))
     assert "the ledger refuses" in words(app)

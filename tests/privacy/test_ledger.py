@@ -7,10 +7,14 @@ import io
 import itertools
 import json
 import os
+import select
+import socket
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -260,7 +264,7 @@ def test_a_plan_without_a_delta_takes_the_ledgers(tmp_path):
     assert made.to_json()["spent"]["delta"] == DELTA
     ledger.open_table("private size", epsilon=2.0, delta=DELTA, neighbors="add-remove")
     project = project.with_plan(neighbors="add-remove")
-    made = release(project, table(), ledger=ledger.account("private size"))
+    made = release(project, table(), ledger=ledger.account("private size", again=True))
     assert made.to_json()["asked"]["delta"] == DELTA
 
 
@@ -273,6 +277,9 @@ def test_nothing_in_the_ledger_depends_on_a_private_number_of_rows(tmp_path):
         codes = {n: np.zeros(rows, dtype=np.uint8) for n in SCHEMA.names}
         release(project, Table(SCHEMA, codes, rows), ledger=ledger.account("people", "Bob"))
         events = ledger.to_json()["events"]
+        opening = json.loads(events[0]["plan"])
+        assert len(opening.pop("random")) == 32
+        events[0]["plan"] = json.dumps(opening)
         hidden = ("entry", "fingerprint", "released", "previous", "hash", "at")
         said.append([{k: v for k, v in e.items() if k not in hidden} for e in events])
         assert all(len(e["at"]) == len("2026-01-01T00:00Z") for e in events), "to the minute"
@@ -469,25 +476,145 @@ def test_tampering_is_seen_and_nothing_is_released_on_it(tmp_path, how):
 def test_an_earlier_copy_is_refused_until_somebody_accounts_for_it(tmp_path):
     path = tmp_path / "l.db"
     ledger = opened(path, epsilon=1.0)
-    copy = path.read_bytes()
+    copy, by_identity = path.read_bytes(), remembered(ledger)
     reserve(ledger, 1.0)
     path.write_bytes(copy)
     with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
         reserve(Ledger(path), 1.0)
     ledger.store.seen_file.unlink()
+    with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
+        reserve(Ledger(path), 1.0)
+    by_identity.unlink()
     reserve(Ledger(path), 1.0)
 
 
-def test_another_machine_learns_what_it_sees(where, tmp_path):
+def remembered(ledger):
+    """The memory by identity."""
+    return ledger_store.remembered(read_events(ledger.store.read())[0].hash)
+
+
+def seen(ledger):
+    return [(count, hash_) for _, count, hash_ in ledger.store._seen(ledger.store.read())]
+
+
+@pytest.mark.parametrize(
+    "how", ["a link", "a link to its folder", "a relative path", "a copy elsewhere", "an old memory"]
+)
+def test_an_earlier_copy_is_refused_by_whatever_name(tmp_path, monkeypatch, how):
+    """A link, another spelling, or another place: it is the same ledger, and this machine has seen more of it."""
+    folder = tmp_path / "real"
+    path = folder / "l.db"
+    ledger = opened(path, epsilon=1.0)
+    copy, by_identity = path.read_bytes(), remembered(ledger)
+    reserve(ledger, 1.0)
+    path.write_bytes(copy)
+    if how == "a link":
+        alias = tmp_path / "alias.db"
+        alias.symlink_to(path)
+    elif how == "a link to its folder":
+        (tmp_path / "other").symlink_to(folder)
+        alias = tmp_path / "other" / "l.db"
+    elif how == "a relative path":
+        monkeypatch.chdir(tmp_path)
+        alias = Path("real/../real/l.db")
+    elif how == "a copy elsewhere":
+        alias = tmp_path / "elsewhere.db"
+        alias.write_bytes(copy)
+    else:  # written before a ledger had an identity: beside the ledger only
+        by_identity.unlink()
+        alias = path
+    with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
+        reserve(Ledger(alias), 1.0)
+
+
+def test_a_ledger_that_was_deleted_and_made_anew_is_refused(tmp_path):
+    path = tmp_path / "l.db"
+    reserve(opened(path, epsilon=1.0), 1.0)
+    path.unlink()
+    with pytest.raises(LedgerError, match="earlier copy"):
+        opened(path, epsilon=1.0)
+
+
+@contextmanager
+def served(folder):
+    """A port of this machine's that leads to the PostgreSQL socket in ``folder``."""
+    from socketserver import StreamRequestHandler, ThreadingTCPServer
+
+    class Handler(StreamRequestHandler):
+        def handle(self):
+            with socket.socket(socket.AF_UNIX) as there:
+                there.connect(f"{folder}/.s.PGSQL.5432")
+                both = (self.connection, there)
+                while True:
+                    for one in select.select(both, (), ())[0]:
+                        data = one.recv(1 << 16)
+                        if not data:
+                            return
+                        both[both[0] is one].sendall(data)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        worker = threading.Thread(target=server.serve_forever)
+        worker.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            worker.join()
+
+
+def test_an_earlier_copy_is_refused_under_another_spelling_of_the_host(postgres, tmp_path, monkeypatch):
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))
+    name = f"test_{os.urandom(6).hex()}"
+    engine = sa.create_engine(postgres.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+
+    def run(*statements):
+        with engine.connect() as connection:
+            for statement in statements:
+                connection.execute(sa.text(statement))
+
+    run(f"CREATE DATABASE {name}")
+    with served(postgres.partition("?host=")[2]) as port:
+        ledger = opened(f"postgresql://espalier@localhost:{port}/{name}", epsilon=1.0)
+        run(f"CREATE DATABASE {name}_before TEMPLATE {name}")
+        reserve(ledger, 1.0)
+        run(f"DROP DATABASE {name} WITH (FORCE)", f"ALTER DATABASE {name}_before RENAME TO {name}")
+        alias = Ledger(f"postgresql://espalier@127.0.0.1:{port}/{name}")
+        assert alias.store.seen_file != ledger.store.seen_file
+        with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
+            reserve(alias, 1.0)
+    engine.dispose()
+
+
+def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
     ledger = opened(where)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "elsewhere"))
     ledger.store.seen_file = tmp_path / "elsewhere.seen"
     ledger.head()
-    assert ledger.store._seen() == (1, ledger.head()[1])
+    assert seen(ledger) == [(1, ledger.head()[1])] * 2
     reserve(ledger)
-    assert ledger.store._seen() == ledger.head()
-    ledger.store.seen_file.write_text("nonsense")
-    assert ledger.store._seen() == (0, "")
+    assert seen(ledger) == [ledger.head()] * 2
+    for file in (ledger.store.seen_file, remembered(ledger)):
+        file.write_text("nonsense")
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_store.Store, "_remember", lambda *_: None)
+        assert seen(ledger) == [(0, "")] * 2
     assert ledger.verify() == []
+
+
+def test_events_that_are_added_while_somebody_reads_are_no_tampering(where, monkeypatch):
+    """They are remembered after they were read, and before the memory is asked."""
+    ledger, other = opened(where), Ledger(where)
+    read, calls = ledger_store.Store._read, itertools.count()
+
+    def slow(self):
+        rows = read(self)
+        if next(calls) == 0:
+            reserve(other)
+        return rows
+
+    monkeypatch.setattr(ledger_store.Store, "_read", slow)
+    assert ledger.head()[0] == 2
 
 
 def test_what_is_read_is_of_one_moment(where):
@@ -498,7 +625,7 @@ def test_what_is_read_is_of_one_moment(where):
     with ledger.store._reading() as connection:
         connection.execute(sa.select(ledger_store._events.c.seq)).all()
         reserve(other)
-        assert len(ledger.store._all(connection, (0, ""))) == 1
+        assert len(ledger.store._all(connection)) == 1
     assert ledger.head()[0] == 2
 
 
@@ -588,9 +715,9 @@ def test_a_commit_is_on_the_disk(tmp_path):
 def test_another_layout_is_refused(tmp_path):
     opened(tmp_path / "l.db")
     with sqlite3.connect(tmp_path / "l.db") as db:
-        db.execute("UPDATE espalier_meta SET value = '3' WHERE key = 'version'")
+        db.execute("UPDATE espalier_meta SET value = '4' WHERE key = 'version'")
     db.close()
-    with pytest.raises(LedgerUnavailable, match="layout 3, this Espalier knows 1 and 2"):
+    with pytest.raises(LedgerUnavailable, match="layout 4, this Espalier knows 1, 2 and 3"):
         Ledger(tmp_path / "l.db")
 
 
@@ -627,7 +754,8 @@ LAYOUT_1 = [
 """What was written before entries had parts."""
 
 
-def test_a_ledger_from_before_entries_had_parts_goes_on(where):
+def test_a_ledger_from_before_entries_had_parts_goes_on(where, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))  # it begins like the other database's
     store = Ledger(where, create=True).store
     with store._engine.begin() as connection:
         empty = dict.fromkeys(ledger_store._events.c.keys())
@@ -642,7 +770,7 @@ def test_a_ledger_from_before_entries_had_parts_goes_on(where):
     assert (first.counted, first.parts) == (0.01, ())
     assert second.parts[0].rho_before == 0.01
     assert ledger.verify() == []
-    assert version(ledger) == "2", "an Espalier that knows no parts must not read it any more"
+    assert version(ledger) == "3", "an Espalier that knows neither parts nor units must not read it any more"
 
 
 def version(ledger):
