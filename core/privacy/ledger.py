@@ -775,7 +775,7 @@ def unit_in_words(person: str | None) -> str:
 
 
 def _times(count: int) -> str:
-    return "once" if count == 1 else f"{count} times"
+    return {1: "once", 2: "twice"}.get(count) or f"{count} times"
 
 
 def _part(e: Event, kind: PartKind, sums: dict[str, Fraction], entries: dict[str, Entry]) -> None:

@@ -14,6 +14,7 @@ import stat
 import subprocess
 import sys
 import threading
+import zipfile
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
@@ -30,11 +31,12 @@ from core.errors import Cancelled, LedgerError, LedgerUnavailable, ProjectError
 from core.privacy import fingerprint, ledger_store
 from core.privacy.budget import Budget, epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator
-from core.privacy.ledger import START, Ledger, _down, _up, digest_of, read_events, replay
+from core.privacy.ledger import START, Event, Ledger, _down, _up, digest_of, read_events, replay, zipped
 from core.privacy.measurement import Act
 from core.project import Plan, Project
 from core.release import load_release, release
 from core.schema import Column, Schema
+from core.shared import unpacked
 from core.tables.read import read_table
 from core.tables.table import Table
 
@@ -254,6 +256,109 @@ def test_another_unit_is_refused(where, changes, key):
         release(PROJECT.with_plan(**changes), table(), ledger=ledger.account("people"))
     assert refusal.value.key == key
     assert ledger.population_of("people").entries == ()
+
+
+VISITS = b"pid,visit,a,b\n" + b"".join(b"p%d,v%d,x,u\n" % (i // 2, i) for i in range(80))
+
+
+def visits(person):
+    """Two rows of each patient, each a visit of its own."""
+    return Table.encode(read_table(VISITS, "v.csv"), SCHEMA, person)
+
+
+def of(person, **more):
+    return PROJECT.with_plan(neighbors="add-remove", rows_per_person=2, person=person, rows=80, epsilon=0.3, **more)
+
+
+@pytest.mark.parametrize("other", ["visit", None])
+def test_a_release_for_another_person_column_is_refused_or_shown(where, other):
+    """ρ for a patient and ρ for a visit do not add up: not one number is said of both."""
+    ledger = opened(where, neighbors="add-remove", rows_per_person=2, person="pid")
+    first = release(of("pid"), visits("pid"), ledger=ledger.account("people"))
+    assert first.to_json()["ledger"]["unit"] == {"person": "pid", "enforced": True, "another_unit": False}
+    assert "enforced by the person column “pid”" in first.files["report.html"].decode()
+    with pytest.raises(LedgerError, match="fixed the person column 'pid'.*--another-unit") as refusal:
+        release(of(other), visits(other), ledger=ledger.account("people"))
+    assert refusal.value.key == "person"
+    population = ledger.population_of("people")
+    assert len(population.entries) == 1
+    assert population.caveats == []
+
+    made = release(of(other), visits(other), ledger=ledger.account("people", another_unit=True))
+    assert made.to_json()["ledger"]["unit"]["another_unit"] is True
+    assert "another unit than the one" in made.files["report.html"].decode()
+    population = ledger.population_of("people")
+    assert [e.another_unit for e in population.entries] == [False, True]
+    assert population.entries[0].unit == "enforced by the person column 'pid'"
+    assert "another unit" in population.entries[1].unit
+    assert "the total holds for neither" in population.caveats[0]
+    with pytest.raises(LedgerError, match="fixed"):
+        release(of(other), visits(other), ledger=ledger.account("people"))
+    assert ledger.verify() == []
+    (exported,) = ledger.to_json()["populations"]
+    assert [e["enforced"] for e in exported["entries"]] == [True, other is not None]
+    assert [e["another_unit"] for e in exported["entries"]] == [False, True]
+    units = [r["unit"] for r in csv.DictReader(io.StringIO(ledger.csv())) if r["kind"] in ("open", "reserve")]
+    assert ["another unit" in unit for unit in units] == [False, False, True]
+
+
+def test_tables_of_one_population_have_a_person_column_each(where):
+    ledger = opened(where, "patients", neighbors="add-remove", rows_per_person=2, person="pid")
+    population = ledger.open_table("survey", "patients")
+    assert population.persons == {"patients": "pid", "survey": None}
+    assert population.unit_of("patients") == "enforced by the person column 'pid'"
+    assert population.unit_of("survey") == "promised, no person column enforces it"
+    assert "nobody has more than 2 rows in 'survey'" in population.caveats[0]
+    population.fits(of("pid"), "patients")
+    population.fits(of(None), "survey")
+    for person, name in (("pid", "survey"), (None, "patients")):
+        with pytest.raises(LedgerError, match="fixed"):
+            population.fits(of(person), name)
+    with pytest.raises(ProjectError, match="1 to 200") as error:
+        ledger.open_table("other", "patients", person=" ")
+    assert error.value.key == "person"
+
+
+def as_before(events):
+    """The events as they were written before tables had a person column: hashes made anew."""
+    out = []
+    for event in events:
+        plan = json.loads(event.plan) if event.kind == "reserve" else None
+        plan = plan and json.dumps({k: plan[k] for k in ("project", "plan")})
+        out.append(replace(event, plan=plan, previous=out[-1].hash if out else START))
+    return out
+
+
+def stored(where, events, layout):
+    """A ledger with these events, in another layout."""
+    store = Ledger(where, create=True).store
+    with store._engine.begin() as connection:
+        connection.execute(ledger_store._events.insert(), [dict(e.row()) for e in events])
+        for key, value in (("version", layout), ("head", ledger_store._head(len(events), events[-1].hash))):
+            connection.execute(ledger_store._meta.update().where(ledger_store._meta.c.key == key).values(value=value))
+    return Ledger(where)
+
+
+def test_in_an_old_ledger_the_first_release_fixes_the_person_column(tmp_path):
+    """What was mixed in it by then is told apart from then on, and it goes on."""
+    ledger = opened(tmp_path / "new.db", neighbors="add-remove", rows_per_person=2)
+    account = ledger.account("people", another_unit=True)
+    for person in ("pid", "visit", None, "pid"):
+        account.reserve(of(person), Budget.of(of(person).plan, None), b"d")
+    events = as_before(read_events(ledger.store.read()))
+    unused = stored(tmp_path / "unused.db", events[:1], "2").population_of("people")
+    assert unused.persons == {}
+    assert unused.unit_of("people") == "fixed by the first release"
+    old = stored(tmp_path / "old.db", events, "2")
+    assert old.verify() == []
+    population = old.population_of("people")
+    assert population.persons == {"people": "pid"}
+    assert [e.another_unit for e in population.entries] == [False, True, True, False]
+    assert "2 releases were for another unit" in population.caveats[0]
+    with pytest.raises(LedgerError, match="fixed the person column 'pid'"):
+        old.account("people").reserve(of("visit"), Budget.of(of("visit").plan, None), b"d")
+    old.account("people").reserve(of("pid"), Budget.of(of("pid").plan, None), b"d")
+    assert old.verify() == []
 
 
 def test_a_plan_without_a_delta_takes_the_ledgers(tmp_path):
@@ -664,6 +769,10 @@ def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
         [first, taken, drawn, replace(spent, rho=0.0005, rho_after=0.0005)],
         [first, taken, drawn, replace(spent, rho=0.002, rho_after=0.002)],
         [first, taken, replace(returned, seq=3), replace(drawn, seq=4)],
+        [first, replace(taken, plan=taken.plan.replace('"another_unit": false', '"another_unit": true'))],
+        [replace(first, plan='{"person": "pid"}'), taken],
+        [replace(first, plan='{"person": 3}')],
+        [replace(taken, kind="diagnose")],
         [first, drawn],
     ):
         with pytest.raises(LedgerError, match="tampered"):
@@ -756,17 +865,13 @@ LAYOUT_1 = [
 
 def test_a_ledger_from_before_entries_had_parts_goes_on(where, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))  # it begins like the other database's
-    store = Ledger(where, create=True).store
-    with store._engine.begin() as connection:
-        empty = dict.fromkeys(ledger_store._events.c.keys())
-        connection.execute(ledger_store._events.insert(), [{**empty, **row} for row in LAYOUT_1])
-        for key, value in (("version", "1"), ("head", ledger_store._head(3, LAYOUT_1[-1]["hash"]))):
-            connection.execute(ledger_store._meta.update().where(ledger_store._meta.c.key == key).values(value=value))
-    ledger = Ledger(where)
+    ledger = stored(where, [Event(**{k: v for k, v in row.items() if k != "hash"}) for row in LAYOUT_1], "1")
+    assert [e["hash"] for e in ledger.store.read()] == [row["hash"] for row in LAYOUT_1]
     assert ledger.verify() == []
     assert version(ledger) == "1", "reading changes nothing"
     release(PROJECT, table(), ledger=ledger.account("people"))
     first, second = ledger.population_of("people").entries
+    assert ledger.population_of("people").persons == {"people": None}, "fixed by its first release"
     assert (first.counted, first.parts) == (0.01, ())
     assert second.parts[0].rho_before == 0.01
     assert ledger.verify() == []
@@ -799,6 +904,37 @@ def test_where_no_ledger_is(tmp_path, monkeypatch, where, text):
     with pytest.raises(LedgerUnavailable, match=text) as error:
         Ledger(where)
     assert "secret" not in str(error.value)
+
+
+OUTSIDE = ["/tmp/x", "../x", "a/b", "a\\b", "C:\\x", "synthetic.csv/../../x", "notes.txt", ".", ""]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_no_name_but_those_of_a_release_comes_out_of_an_archive(tmp_path, name):
+    """Whoever can write to a shared ledger must not choose where a steward's files go."""
+    ledger = opened(tmp_path / "l.db")
+    files = {**release(PROJECT, table()).files, name: b"theirs"}
+    reserve(ledger).spend(0.0, files)
+    (entry,) = ledger.population_of("people").entries
+    assert entry.released == digest_of(files), "hashes and sums are as they should be"
+    with pytest.raises(LedgerError, match="does not hold the files of a release"):
+        ledger.files(entry.released)
+    assert "does not hold the files of a release" in ledger.verify()[0]
+
+
+def test_every_file_of_a_release_is_in_its_archive_once():
+    files = release(PROJECT, table()).files
+    assert unpacked(zipped(files)) == files
+    with pytest.raises(ProjectError, match="model.npz"):
+        unpacked(zipped({n: d for n, d in files.items() if n != "model.npz"}))
+    out = io.BytesIO(zipped(files))
+    with zipfile.ZipFile(out, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("report.html", "another")
+    with pytest.raises(ProjectError, match="twice"):
+        unpacked(out.getvalue())
+    for broken in (b"", b"PK junk", zipped(files)[:-9], zipped(files)[:40] + b"x" * 40 + zipped(files)[80:]):
+        with pytest.raises(ProjectError, match="damaged"):
+            unpacked(broken)
 
 
 def test_a_release_that_was_kept_is_checked_when_taken(where):
@@ -886,6 +1022,12 @@ def test_fingerprints_warn(where):
     assert "released from before, as 'people'" in warning
     assert "no total covers both" in warning
     assert "same budget" in ledger.account("sister").warnings(table().digest)[0]
+    before = ledger.head()
+    with pytest.raises(LedgerError, match="refuses: this very table.*'people'.*--again"):
+        release(PROJECT, table(), ledger=ledger.account("copy"))
+    assert ledger.head() == before
+    release(PROJECT, table(), ledger=ledger.account("sister"))
+    release(PROJECT, table(), ledger=ledger.account("copy", again=True))
     made = release(PROJECT, table(CSV + b"x,u\n"), ledger=account)
     assert "has changed" in made.reservation.warnings[0]
     assert "changed" not in json.dumps([made.to_json(), ledger.to_json()]), "for the curator's eyes only"
@@ -895,7 +1037,36 @@ def test_fingerprints_of_another_key_cannot_be_told(tmp_path):
     ledger = opened(tmp_path / "l.db")
     reserve(ledger, digest=table().digest)
     ledger.store.key_file.unlink()
-    assert "another key" in Ledger(tmp_path / "l.db").account("people").warnings(table().digest)[0]
+    ledger = Ledger(tmp_path / "l.db")
+    assert "another key" in ledger.account("people").warnings(table().digest)[0]
+    reserve(ledger, 0.1)
+    ledger.open_table("other", epsilon=1.0, delta=DELTA)
+    with pytest.raises(LedgerError, match="cannot be told.*--again"):
+        reserve(ledger, 0.1, "other")
+
+
+def test_diagnostics_are_recorded_before_what_they_may_steer(where):
+    ledger = opened(where, epsilon=5.0)
+    ledger.open_table("others", epsilon=5.0, delta=DELTA)
+    account = ledger.account("people")
+    first = release(PROJECT, table(), ledger=account)
+    assert first.to_json()["ledger"]["diagnostics_before"] == 0
+    assert "No diagnostics that are not private were recorded before" in first.files["report.html"].decode()
+    assert ledger.diagnosed([table(CSV + b"x,u\n").digest], ["never opened"], "Eve", "evaluate") == []
+    assert ledger.diagnosed([table().digest], (), "Eve", "evaluate") == ["people"], "known by its fingerprint"
+    assert ledger.diagnosed([table().digest], ["people", "others"], "Eve", "evaluate") == ["people", "others"]
+    second = release(PROJECT, table(), ledger=account)
+    assert second.to_json()["ledger"]["diagnostics_before"] == 2
+    assert "had been looked at 2 times before it" in second.files["report.html"].decode()
+    population = ledger.population_of("people")
+    assert [e.diagnostics_before for e in population.entries] == [0, 2]
+    assert [(d.who, d.table, d.what) for d in population.diagnoses] == [("Eve", "people", "evaluate")] * 2
+    assert "looked at twice" in population.caveats[-1]
+    assert "by Eve" in population.caveats[-1]
+    assert ledger.verify() == []
+    exported = ledger.to_json()["populations"][0]
+    assert [e["diagnostics_before"] for e in exported["entries"]] == [0, 2]
+    assert len(exported["diagnoses"]) == 2
 
 
 def test_a_fingerprint_says_nothing_without_its_key():
