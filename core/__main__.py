@@ -51,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     release.add_argument("--quiet", action="store_true", help="no progress on stderr")
     ledger_commands.add_options(release)
+    ledger_commands.add_consent(release)
     release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
     release.add_argument("--note", default="", metavar="TEXT", help="a note for the ledger")
 
@@ -58,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     evaluate.add_argument("folder", type=Path)
     evaluate.add_argument("--data", type=Path, required=True)
     evaluate.add_argument("--holdout", type=Path, help="rows that were not released from")
+    ledger_commands.add_options(evaluate)
+    evaluate.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
 
     graph = commands.add_parser("graph", help="read a graph file of another tool, and write it in another format")
     graph.add_argument("file", type=Path)
@@ -120,7 +123,7 @@ def _plan(opt: argparse.Namespace) -> None:
     account = ledger_commands.account(opt)
     project, left = Project.load(opt.project), None
     if account is not None:
-        project = account.population.fits(project)
+        project = account.population.fits(project, account.table)
     shown = preview(project, opt.rows)
     if account is not None:
         left = account.population.outlook(shown.budget.rho)
@@ -234,6 +237,8 @@ def _evaluate(opt: argparse.Namespace) -> None:
     schema = released.project.schema
     real = Table.encode(read_table(opt.data), schema, released.project.plan.person)
     holdout = Table.encode(read_table(opt.holdout), schema) if opt.holdout else None
+    tables = [real, holdout] if holdout else [real]
+    ledger_commands.record_diagnostics(opt, released.facts, [table.digest for table in tables])
     result: Any = evaluate(released.project, real, released.table, model=released.model, holdout=holdout)
     edges = clique_edges(released.cliques)
     cost = cost_or_reason(released.project, real, released.table, edges, holdout=holdout)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.errors import LedgerError, ProjectError
+from core.errors import LedgerError, LedgerUnavailable, ProjectError
 
 if TYPE_CHECKING:
-    from core.privacy.ledger import Account, Ledger
+    from core.privacy.ledger import Account, Entry, Ledger, Population
 
 WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, else a file of this user's)"
 
@@ -23,13 +23,25 @@ def add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--table", metavar="NAME", help="the private table's name in the ledger")
 
 
+def add_consent(command: argparse.ArgumentParser) -> None:
+    """What a release from an account may be let pass with."""
+    command.add_argument(
+        "--again", action="store_true", help="release although the table was released from another budget before"
+    )
+    command.add_argument(
+        "--another-unit", action="store_true",
+        help="release for another person column than the ledger fixed for the table; this is recorded and shown",
+    )  # fmt: skip
+
+
 def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account | None:
     """The account that ``--ledger`` and ``--table`` name; None if they name none."""
     if opt.table is None:
         if opt.ledger is not None:
             raise ProjectError("--ledger needs --table NAME: which private table's budget is this paid from?")
         return None
-    return _ledger(opt).account(opt.table, who, note)
+    consent = {key: getattr(opt, key, False) for key in ("again", "another_unit")}
+    return _ledger(opt).account(opt.table, who, note, **consent)
 
 
 def add_commands(commands: Any) -> None:
@@ -43,6 +55,7 @@ def add_commands(commands: Any) -> None:
     opened.add_argument("--delta", type=float, help="the total δ, such as 1e-9")
     opened.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default: replace-one")
     opened.add_argument("--rows-per-person", type=int, metavar="K", help="default: 1")
+    opened.add_argument("--person", metavar="COLUMN", help="who a row is about (default: no column, K is a promise)")
     opened.add_argument("--population", metavar="NAME", help="the people it is about; tables of one share its budget")
     opened.add_argument("--by", default="", metavar="WHO", help="who sets it (default: the user of this machine)")
     opened.add_argument("--note", default="", metavar="TEXT")
@@ -72,6 +85,41 @@ def _ledger(opt: argparse.Namespace, create: bool = False) -> Ledger:
     return Ledger(opt.ledger or default_ledger(), create)
 
 
+def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digests: Sequence[bytes]) -> None:
+    """Tell the ledger that ``evaluate`` is about to compute figures that are not private.
+
+    ``facts`` are the release's. The ledger is the one that ``--ledger`` names, or the default; the budgets are those of
+    ``--table``, of the release's entry, and those that the tables with these ``digests`` were released from. Where the
+    ledger is not there, or knows none of them, nothing is recorded, and this is said if the release is in a ledger.
+    """
+    entry = facts.get("ledger")
+    tables = [opt.table] if opt.table is not None else []
+    try:
+        ledger = _ledger(opt)
+    except LedgerUnavailable as error:
+        if opt.ledger is not None or tables or not error.data.get("missing"):
+            raise
+        concerned = []
+    else:
+        for table in tables:
+            ledger.population_of(table)
+        if isinstance(entry, dict) and any(e.chain == entry.get("chain") for e in _entries(ledger).values()):
+            tables.append(entry["table"])
+        concerned = ledger.diagnosed(digests, tables, opt.by, "evaluate")
+    for population in concerned:
+        print(f"ledger: that diagnostics were looked at is recorded for {_shown(population)}", file=sys.stderr)
+    if entry and not concerned:
+        print(
+            "warning: the release is recorded in a ledger that is not this one: that diagnostics were looked at is "
+            "not recorded there. Name it by --ledger",
+            file=sys.stderr,
+        )
+
+
+def _entries(ledger: Ledger) -> dict[str, Entry]:
+    return {e.id: e for p in ledger.populations().values() for e in p.entries}
+
+
 def _open(opt: argparse.Namespace) -> None:
     if opt.table is None:
         raise ProjectError("give the table a name: --table NAME")
@@ -82,10 +130,11 @@ def _open(opt: argparse.Namespace) -> None:
     ledger = _ledger(opt, create=True)
     made = ledger.open_table(
         opt.table, opt.population, epsilon=opt.epsilon, delta=opt.delta, neighbors=opt.neighbors,
-        rows_per_person=opt.rows_per_person, who=opt.by, note=opt.note,
+        rows_per_person=opt.rows_per_person, person=opt.person, who=opt.by, note=opt.note,
     )  # fmt: skip
     shared = f", shared with {', '.join(t for t in made.tables if t != opt.table)}" if len(made.tables) > 1 else ""
     print(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}")
+    print(f"  {_shown(_unit(made, opt.table))}")
 
 
 def _list(opt: argparse.Namespace) -> None:
@@ -100,9 +149,10 @@ def _list(opt: argparse.Namespace) -> None:
     if not populations:
         print(f"{ledger.name}: no table is open yet")
     for p in populations.values():
-        k = f"{p.rows_per_person} row{'s' if p.rows_per_person > 1 else ''} per person"
         print(f"{p.name}: {_state(p)}")
-        print(f"  {p.neighbors}, {k}; opened {p.opened_at} by {p.opened_by}; tables: {', '.join(p.tables)}")
+        print(f"  {p.neighbors}; opened {p.opened_at} by {p.opened_by}; tables: {', '.join(p.tables)}")
+        for text in [*(_unit(p, table) for table in p.tables), *(f"note: {c}" for c in p.caveats)]:
+            print(f"  {_shown(text)}")
         if p.entries:
             heads = f"{'status':<8}  {'rho':>10}  {'ε before':>9}  {'ε after':>9}  what"
             print(f"  {'entry, parts':<16}  {'when':<17}  {heads}")
@@ -113,7 +163,8 @@ def _list(opt: argparse.Namespace) -> None:
                 figures = f"{round_up(rhos[0]):>10}  {before:>9}  {after:>9}"
                 return f"  {name:<16}  {at:<17}  {status:<8}  {figures}  {_shown(what)}"
 
-            what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}"
+            what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}; {e.unit}"
+            what += f"; diagnostics looked at before: {e.diagnostics_before}" if e.diagnostics_before else ""
             print(line(e.id, e.at, (e.counted, e.rho_before, e.rho_now), what + (f"; {e.note}" if e.note else "")))
             for part in e.parts:
                 print(line(f"  {PART_NAMES[part.kind]}", "", (part.rho, part.rho_before, part.rho_after), part.what))
@@ -126,7 +177,12 @@ def _shown(text: str) -> str:
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
-def _state(p: Any) -> str:
+def _unit(p: Population, table: str) -> str:
+    k = f"{p.rows_per_person} row{'s' if p.rows_per_person > 1 else ''} per person"
+    return f"{table}: {k}, {p.unit_of(table)}"
+
+
+def _state(p: Population) -> str:
     from core.privacy.budget import round_up
 
     return (
@@ -174,7 +230,7 @@ def _take(opt: argparse.Namespace) -> None:
 
     check_folder(opt.out)
     ledger = _ledger(opt)
-    entries = {e.id: e for p in ledger.populations().values() for e in p.entries}
+    entries = _entries(ledger)
     if opt.entry not in entries:
         raise ProjectError(f"the ledger {ledger.name} has no entry {opt.entry!r}; list shows them")
     released = entries[opt.entry].released

@@ -121,8 +121,24 @@ def _ledger(ledger: Mapping[str, Any] | None) -> str:
         f"<p>Recorded in a ledger as entry {escape(ledger['entry'])} of {escape(ledger['population'])}, whose releases "
         f"may together reach ε = {total['epsilon']:g} at δ = {total['delta']:g} (ρ = {total['rho']:.4g}). Before this "
         f"one they had reached ε = {round_up(before['epsilon'])} (ρ = {round_up(before['rho'])}); with all that was "
-        f"reserved for it, ε = {round_up(after['epsilon'])} (ρ = {round_up(after['rho'])}).</p>"
+        f"reserved for it, ε = {round_up(after['epsilon'])} (ρ = {round_up(after['rho'])}). {_besides(ledger)}</p>"
     )
+
+
+def _besides(ledger: Mapping[str, Any]) -> str:
+    """The unit that the ledger adds up, and whether figures that are not private were seen before; absent from old
+    releases."""
+    if "unit" not in ledger:
+        return ""
+    unit, looks = ledger["unit"], ledger["diagnostics_before"]
+    column = f"enforced by the person column “{escape(unit['person'] or '')}”"
+    return (
+        f"Rows per person are {column if unit['enforced'] else 'promised; no person column enforces them'}. "
+        + ("<strong>This is another unit than the one the ledger fixed for the table</strong>: the sums add up ρ of "
+           "different units. " if unit["another_unit"] else "")
+        + (f"Diagnostics that are not private had been looked at {looks} time{'s' if looks > 1 else ''} before it."
+           if looks else "No diagnostics that are not private were recorded before it.")
+    )  # fmt: skip
 
 
 def _pools(facts: Mapping[str, Any]) -> str:

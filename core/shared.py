@@ -14,7 +14,8 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,9 +79,8 @@ def shared() -> list[Shared]:
     paths = shelf().glob("*.zip") if shelf().is_dir() else ()
     for path in sorted(paths, key=lambda p: (-p.stat().st_mtime, p.name)):
         try:
-            with zipfile.ZipFile(path) as held:
-                found.append(Shared(path.stem, _facts(held.read("release.json"))))
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile, ProjectError):
+            found.append(Shared(path.stem, _facts(unpacked(path.read_bytes(), ("release.json",))["release.json"])))
+        except (OSError, ValueError, ProjectError):
             continue
     return found
 
@@ -88,10 +88,26 @@ def shared() -> list[Shared]:
 def files(made: str) -> dict[str, bytes]:
     """The files of a release on the shelf; raises :class:`ProjectError` if it is not there any more."""
     try:
-        with zipfile.ZipFile(_path(made)) as held:
-            return {name: held.read(name) for name in FILES}
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return unpacked(_path(made).read_bytes())
+    except (OSError, ProjectError):
         raise ProjectError("this release is not shared any more") from None
+
+
+def unpacked(data: bytes, names: Sequence[str] = FILES) -> dict[str, bytes]:
+    """Files of a zipped release by ``names``; raises :class:`ProjectError` unless it holds :data:`FILES` exactly.
+
+    Whoever takes a release writes its files under these names, so no other name may come out of an archive: an
+    absolute one, or one that leads out of the folder, would let whoever packed it write anywhere.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as held:
+            found = [info.filename for info in held.infolist()]
+            if sorted(found) != sorted(FILES):
+                odd = next(iter(set(found) ^ set(FILES)), "one of them twice")
+                raise ProjectError(f"it does not hold the files of a release ({odd!r})")
+            return {name: held.read(name) for name in names}
+    except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):
+        raise ProjectError("it is damaged, or no archive") from None
 
 
 def _facts(text: bytes) -> dict[str, Any]:

@@ -41,9 +41,12 @@ def total(state: Session, p: Population) -> None:
         charts.ledger(p, following, called), f"ledger-{p.name}", "What is spent, and what the next plan would take"
     )
     st.caption(
-        f"For {words.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Tables: {words.names(p.tables)}. Set by "
-        f"{name(p.opened_by)} on {p.opened_at[:10]}" + (f": {plain(p.note)}" if p.note else "") + "."
-    )
+        f"For {words.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Set by {name(p.opened_by)} on "
+        f"{p.opened_at[:10]}" + (f": {plain(p.note)}" if p.note else "") + ". Rows per person: "
+        + "; ".join(f"of {name(table)} {plain(p.unit_of(table))}" for table in p.tables) + "."
+    )  # fmt: skip
+    for caveat in p.caveats:
+        st.info(f"{plain(caveat[:1].upper() + caveat[1:])}.")
 
 
 def next_plan(state: Session, p: Population) -> tuple[float, str]:
@@ -56,7 +59,7 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
         st.caption("The open plan is not paid from this budget. Where it is paid from is chosen on the Release page.")
         return 0.0, ""
     try:
-        plan = p.fits(state.project).plan
+        plan = p.fits(state.project, state.paid_from or "").plan
     except EspalierError as error:
         st.info(f"The open plan cannot be paid from this budget: {plain(error)}.")
         return 0.0, ""
@@ -94,6 +97,9 @@ def entries(p: Population) -> None:
             "ρ": st.column_config.NumberColumn(format="%.4g"),
             "when": st.column_config.TextColumn("when (UTC)", width=130),
             "table": st.column_config.TextColumn(width=110),
+            "looked": st.column_config.NumberColumn(
+                "diagnostics before", help="How often figures that are not private had been looked at before it."
+            ),
             "hash": st.column_config.TextColumn("hash of the release"),
         },
     )
@@ -116,7 +122,7 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
     made = line(
         "release", e.project, e.counted, e.rho_before, e.rho_now, when=e.at.replace("T", " ").rstrip("Z"),
         method=words.METHOD_NAMES.get(e.plan.get("method", ""), ""), plan=f"ε = {e.epsilon:g}", table=e.table,
-        who=e.who, note=e.note, entry=e.id, hash=e.released,
+        unit=e.unit, looked=e.diagnostics_before, who=e.who, note=e.note, entry=e.id, hash=e.released,
     )  # fmt: skip
     out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", x.what, x.rho, x.rho_before, x.rho_after) for x in e.parts)]
     if e.undrawn:

@@ -30,6 +30,7 @@ def _nobodys_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ESPALIER_LEDGER", str(tmp_path_factory.mktemp("ledger") / "ledger.db"))
         patch.delenv("ESPALIER_LEDGER_KEY", raising=False)
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("home")))
         yield
 
 

@@ -8,7 +8,9 @@ import json
 import pytest
 
 from core.__main__ import main
+from core.privacy.budget import Budget
 from core.privacy.ledger import Ledger
+from core.project import Project
 
 PROJECT = {
     "format": "espalier-project/1",
@@ -100,6 +102,113 @@ def test_the_unit_that_was_fixed(capsys):
     assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-9") == 0
     assert spend("o", "--ledger", "l.db", "--table", "t") == 3
     assert "fixed delta at 1e-09" in capsys.readouterr().err
+
+
+def test_another_person_column_is_refused_unless_it_is_said(work, capsys):
+    where = ("--ledger", "l.db", "--table", "t")
+    unit = ("--neighbors", "add-remove", "--rows-per-person", "2")
+    assert run("ledger", "open", *where, "--epsilon", "9", "--delta", "1e-6", *unit, "--person", "pid") == 0
+    assert "t: 2 rows per person, enforced by the person column 'pid'" in capsys.readouterr().out
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "s", "--population", "t") == 0
+    (work / "t.csv").write_text("pid,visit,a\n" + "".join(f"p{i // 2},v{i},x\n" for i in range(60)))
+    plan = {**PROJECT["plan"], "neighbors": "add-remove", "rows_per_person": 2, "rows": 60}
+
+    def planned(person):
+        (work / "p.json").write_text(json.dumps({**PROJECT, "plan": {**plan, "person": person}}))
+
+    planned("pid")
+    assert spend("o1", *where) == 0
+    for person in ("visit", None):
+        planned(person)
+        capsys.readouterr()
+        assert spend(f"o-{person}", *where) == 3
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert "fixed the person column 'pid'" in line
+        assert "--another-unit" in line
+        assert not (work / f"o-{person}").exists()
+    assert run("plan", "p.json", *where) == 3
+    planned("visit")
+    assert spend("o2", *where, "--another-unit") == 0
+    assert json.loads((work / "o2" / "release.json").read_text())["ledger"]["unit"]["another_unit"] is True
+    capsys.readouterr()
+    assert run("ledger", "list", "--ledger", "l.db") == 0
+    listed = capsys.readouterr().out
+    assert "s: 2 rows per person, promised, no person column enforces it" in listed
+    assert "; enforced by the person column 'pid'\n" in listed
+    assert "; enforced by the person column 'visit'; another unit than the table's" in listed
+    assert "1 release was for another unit" in listed
+    assert run("ledger", "verify", "--ledger", "l.db") == 0
+
+
+@pytest.mark.usefixtures("work")
+def test_a_table_that_another_budget_paid_for_needs_consent(capsys):
+    for table in ("t", "copy"):
+        where = ("--ledger", "l.db", "--table", table)
+        assert run("ledger", "open", *where, "--epsilon", "3", "--delta", "1e-6") == 0
+    assert spend("o", "--ledger", "l.db", "--table", "t") == 0
+    capsys.readouterr()
+    assert spend("o2", *where) == 3
+    *_, line = capsys.readouterr().err.strip().splitlines()
+    assert "released from before, as 't'" in line
+    assert "--again" in line
+    assert Ledger("l.db").population_of("copy").entries == ()
+    assert spend("o2", *where, "--again") == 0
+    assert "warning: this very table was released from before" in capsys.readouterr().err
+    assert spend("o3", "--ledger", "l.db", "--table", "t") == 3, "and now the other way round"
+
+
+def test_evaluate_is_recorded_before_what_it_may_steer(work, monkeypatch, capsys):
+    where = ("--ledger", "l.db", "--table", "t")
+    assert run("ledger", "open", *where, "--epsilon", "9", "--delta", "1e-6") == 0
+    assert spend("o", *where) == 0
+    capsys.readouterr()
+    assert run("evaluate", "o", "--data", "t.csv", "--ledger", "l.db", "--by", "Eve") == 0
+    said = capsys.readouterr()
+    assert "diagnostics were looked at is recorded for t" in said.err
+    assert json.loads(said.out)
+    assert run("evaluate", "o", "--data", "t.csv") == 0, "another ledger, the default"
+    assert "not recorded there" in capsys.readouterr().err
+    monkeypatch.setenv("ESPALIER_LEDGER", str(work / "l.db"))
+    (work / "h.csv").write_text("a\nx\ny\n")
+    assert run("evaluate", "o", "--data", "h.csv") == 0, "the release's entry is known"
+    assert run("evaluate", "o", "--data", "t.csv", "--table", "x") == 3
+    assert spend("o2", *where) == 0
+    assert json.loads((work / "o2" / "release.json").read_text())["ledger"]["diagnostics_before"] == 2
+    capsys.readouterr()
+    assert run("ledger", "list", "--ledger", "l.db") == 0
+    listed = capsys.readouterr().out
+    assert listed.count("diagnostics looked at before: 2") == 1
+    assert "were looked at twice" in listed
+    with Ledger("l.db").store._writing():
+        monkeypatch.setattr("core.privacy.ledger_store.PATIENCE", 1)
+        monkeypatch.setattr("core.diagnostics.evaluate", lambda *_, **__: pytest.fail("looked"))
+        assert run("evaluate", "o", "--data", "t.csv") == 2, "what cannot be recorded is not computed"
+
+
+@pytest.mark.usefixtures("work")
+def test_evaluate_without_any_ledger_makes_none(work, monkeypatch, capsys):
+    monkeypatch.setenv("ESPALIER_LEDGER", str(work / "none.db"))
+    assert spend("o") == 0
+    capsys.readouterr()
+    assert run("evaluate", "o", "--data", "t.csv") == 0
+    assert capsys.readouterr().err == ""
+    assert not (work / "none.db").exists()
+    assert run("evaluate", "o", "--data", "t.csv", "--table", "t") == 2
+
+
+def test_what_an_archive_says_does_not_choose_where_files_go(work, capsys):
+    """Whoever can write to the shared ledger packs a file with an absolute name into it: sums and hashes hold."""
+    ledger = Ledger("l.db", create=True)
+    ledger.open_table("t", epsilon=3.0, delta=1e-6)
+    project = Project.load(work / "p.json")
+    target = work / "theirs.txt"
+    reserved = ledger.account("t").reserve(project, Budget.of(project.plan, None), b"d")
+    assert reserved.spend(0.0, {str(target): b"theirs"}) == ""
+    assert run("ledger", "take", "--ledger", "l.db", reserved.entry.id, "--out", "o") == 3
+    assert "does not hold the files of a release" in capsys.readouterr().err
+    assert not target.exists()
+    assert not (work / "o").exists()
+    assert run("ledger", "verify", "--ledger", "l.db") == 3
 
 
 def test_the_ledger_by_default_is_the_environments(work, monkeypatch, capsys):

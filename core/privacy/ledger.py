@@ -1,10 +1,12 @@
 """The steward's ledger: one budget for all that is ever released about the same people.
 
 A **population** is a set of people with one total (ε, δ), set once, and one unit of privacy (neighbours, rows per
-person, δ). The **tables** that describe these people share it. Whatever is to be released from one of them is an
-**entry**: its ρ is *reserved* before the first draw, and counts from then on; in the end it is *spent*, or *returned*
-if nothing had been drawn. A run that crashed stays reserved, and counts. An entry's **parts** are what was drawn for
-it: selections, measurements, and the looking at rows held out.
+person, δ). The **tables** that describe these people share it; for each of them the **person column**, which says whose
+a row is, is fixed when it is opened. With one, the rows per person are *enforced* in every release; with none, they are
+*promised* by whoever plans. Whatever is to be released from one of them is an **entry**: its ρ is *reserved* before the
+first draw, and counts from then on; in the end it is *spent*, or *returned* if nothing had been drawn. A run that
+crashed stays reserved, and counts. An entry's **parts** are what was drawn for it: selections, measurements, and the
+looking at rows held out.
 
 Guarantee: everything ever released about a population is together ρ-zCDP for its unit, ρ the sum of what counts, never
 above the total's, hence (ε, δ)-DP as the total says. Proof: each release is ρᵢ-zCDP for this unit (the curator), each
@@ -12,13 +14,19 @@ above the total's, hence (ε, δ)-DP as the total says. Proof: each release is �
 (Whitehouse et al. 2023, Theorem 1); a person in several tables of a population meets all of their releases, which is
 the same sum. (ε, δ) is converted to ρ once, rounded down; sums of ρ are exact (rational numbers), shown rounded up, and
 what is left is rounded down. Parts add up likewise, but for looking, which meets other people than the rest of its
-entry: an entry counts the larger of the two sums (`core.diagnostics.looking`).
+entry: an entry counts the larger of the two sums (`core.diagnostics.looking`). The sum is for one person and at most
+that many of their rows in each table, so all releases of a table must mean the same people: one with another person
+column is refused. Whoever insists may release it for **another unit**; this is written down and shown, and the sum is
+then of ρ for different units. For tables without a person column the sum holds as far as the promise does.
 
-What is stored are **events**, only ever added: ``open`` and ``join`` (a table), ``reserve``, ``spend``, ``return``, and
-for the parts ``select``, ``measure``, ``look``. Parts are written together with the event that ends their entry, in one
-transaction. Writing each as it is paid for would protect nothing, since all of the reservation counts until the end
-whatever was drawn; it would show how long each took; and a ledger that is lost in the middle would stop a run that is
-paid for. So a run that crashed has no parts, and counts in full.
+**Diagnostics** that are not private steer what is planned and shared afterwards, which no budget covers. That somebody
+looked at them is recorded before they are computed, and each entry tells how often this was done before it.
+
+What is stored are **events**, only ever added: ``open`` and ``join`` (a table), ``reserve``, ``spend``, ``return``,
+``diagnose``, and for the parts ``select``, ``measure``, ``look``. Parts are written together with the event that ends
+their entry, in one transaction. Writing each as it is paid for would protect nothing, since all of the reservation
+counts until the end whatever was drawn; it would show how long each took; and a ledger that is lost in the middle would
+stop a run that is paid for. So a run that crashed has no parts, and counts in full.
 
 Each event holds the hash of the one before; the state is what replaying them gives, and replaying checks every hash,
 sum and rule again. Nothing in an event depends on private rows: plans, sums of ρ, hashes of what was released, keyed
@@ -39,7 +47,7 @@ import secrets
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -52,6 +60,7 @@ from core.privacy.ledger_store import Row, Store
 from core.privacy.measurement import Act
 from core.privacy.measurement import Kind as PartKind
 from core.project import Neighbors, Project
+from core.shared import unpacked
 from core.tables.formulas import defuse
 
 FORMAT = "espalier-ledger/1"
@@ -63,7 +72,7 @@ KEPT_BYTES = 64 << 20
 ROUNDED = 1e-9
 """By so much of itself the sum of an entry's parts may differ from what it counts: both are sums of floats."""
 T = TypeVar("T")
-Kind = Literal["open", "join", "reserve", "select", "measure", "look", "spend", "return"]
+Kind = Literal["open", "join", "reserve", "select", "measure", "look", "spend", "return", "diagnose"]
 Status = Literal["reserved", "spent", "returned"]
 PART_NAMES: Mapping[PartKind, str] = {"select": "selection", "measure": "measurement", "look": "looking"}
 """What parts of an entry are called wherever they are shown."""
@@ -76,7 +85,10 @@ class Event:
     ``epsilon``, ``delta``, ``rho`` are the total's (open), the plan's (reserve), what was drawn (a part), or what
     counts in the end (spend); ``rho_before`` and ``rho_after`` what counts in the population before and after this
     event (for a part: if its entry counted what had been drawn by then, and not what is reserved for it);
-    ``released`` is the hash of what was handed over (:func:`digest_of`).
+    ``released`` is the hash of what was handed over (:func:`digest_of`). ``plan`` is JSON: of a ``reserve`` the
+    project's name, its plan, and whether it is for another unit than the table's; of ``open`` and ``join`` the person
+    column (or null), and of ``open`` a random number, so that no two ledgers begin alike. Where a table was opened
+    before person columns were fixed, it is None.
     """
 
     seq: int
@@ -150,6 +162,20 @@ class Entry:
     ended: str | None = None
     released: str | None = None
     parts: tuple[Part, ...] = ()
+    another_unit: bool = False
+    """Was it for another person column than the one fixed for its table?"""
+    diagnostics_before: int = 0
+    """How often diagnostics of its population had been looked at when it was reserved."""
+
+    @property
+    def person(self) -> str | None:
+        """The person column of its plan."""
+        return _person(self.plan)
+
+    @property
+    def unit(self) -> str:
+        """Whether the rows per person are enforced or promised, and whether that is the table's unit."""
+        return unit_in_words(self.person) + ("; another unit than the table's" if self.another_unit else "")
 
     @property
     def rho_now(self) -> float:
@@ -165,8 +191,22 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Diagnosis:
+    """Somebody looked at figures that are not private, on rows of these people. ``what`` says where."""
+
+    at: str
+    who: str
+    table: str
+    what: str
+
+
+@dataclass(frozen=True)
 class Population:
-    """People with one budget. ``rho`` is the total, rounded down from (``epsilon``, ``delta``) when it was set."""
+    """People with one budget. ``rho`` is the total, rounded down from (``epsilon``, ``delta``) when it was set.
+
+    ``persons`` is the person column fixed for each table, None for one whose unit is promised. A table that is not in
+    it was opened before person columns were fixed, and nothing was released from it yet: the first release fixes it.
+    """
 
     name: str
     epsilon: float
@@ -179,6 +219,35 @@ class Population:
     note: str
     tables: tuple[str, ...]
     entries: tuple[Entry, ...] = ()
+    persons: Mapping[str, str | None] = field(default_factory=dict)
+    diagnoses: tuple[Diagnosis, ...] = ()
+
+    def unit_of(self, table: str) -> str:
+        """Whether the rows per person of a table are enforced or promised, in half a sentence."""
+        return unit_in_words(self.persons[table]) if table in self.persons else "fixed by the first release"
+
+    @property
+    def caveats(self) -> list[str]:
+        """What limits the sums of this population, in sentences."""
+        out = []
+        if others := sum(e.another_unit and e.counted > 0 for e in self.entries):
+            out.append(
+                f"{others} release{'s were' if others > 1 else ' was'} for another unit than the table's: the sums add "
+                "up ρ of different units, and the total holds for neither"
+            )
+        if promised := [t for t in self.tables if self.persons.get(t, "") is None]:
+            out.append(
+                f"the sums hold as far as it is true that nobody has more than {self.rows_per_person} "
+                f"row{'s' if self.rows_per_person > 1 else ''} in {', '.join(map(repr, promised))}: no person column "
+                "enforces it"
+            )
+        if self.diagnoses:
+            last = self.diagnoses[-1]
+            out.append(
+                f"diagnostics that are not private were looked at {_times(len(self.diagnoses))}, last on "
+                f"{last.at[:10]} by {last.who}: what is planned and shared since may depend on them"
+            )
+        return out
 
     @property
     def _counted(self) -> Fraction:
@@ -212,10 +281,11 @@ class Population:
             epsilon = _four_figures_down(epsilon * (1 - 1e-4))
         return epsilon if epsilon >= 1e-6 else 0.0
 
-    def fits(self, project: Project) -> Project:
-        """The project as this population lets it run: a plan without a δ takes the population's.
+    def fits(self, project: Project, table: str, another_unit: bool = False) -> Project:
+        """The project as it may be released from ``table``: a plan without a δ takes the population's.
 
-        Raises :class:`LedgerError` for a plan with another unit of privacy.
+        Raises :class:`LedgerError` for a plan with another unit of privacy; ``another_unit`` lets another person column
+        pass.
         """
         plan = project.plan
         wanted = {"neighbors": self.neighbors, "rows_per_person": self.rows_per_person, "delta": self.delta}
@@ -227,6 +297,16 @@ class Population:
                     f"the plan says {given}: ρ of different units does not add up. Set the plan's to {fixed}",
                     key=key, fixed=fixed, population=self.name,
                 )  # fmt: skip
+        person = self.persons.get(table, plan.person)
+        if plan.person != person and not another_unit:
+            column = "no person column" if person is None else f"the person column {person!r}"
+            named = "none" if plan.person is None else repr(plan.person)
+            raise LedgerError(
+                f"the ledger fixed {column} for the table {table!r}, and the plan names {named}: ρ of different units "
+                "does not add up. Change the plan's person column; or release for another unit on the command line "
+                "(--another-unit), which is recorded and shown",
+                key="person", fixed=person, population=self.name,
+            )  # fmt: skip
         return project.with_plan(delta=self.delta) if plan.delta is None else project
 
     def outlook(self, rho: float) -> dict[str, Any]:
@@ -273,9 +353,13 @@ class Ledger:
 
     def open_table(
         self, table: str, population: str | None = None, *, epsilon: float | None = None, delta: float | None = None,
-        neighbors: Neighbors | None = None, rows_per_person: int | None = None, who: str = "", note: str = "",
+        neighbors: Neighbors | None = None, rows_per_person: int | None = None, person: str | None = None,
+        who: str = "", note: str = "",
     ) -> Population:  # fmt: skip
-        """Give a table an identity, and its population a total, once and for all.
+        """Give a table an identity and a person column, and its population a total, once and for all.
+
+        ``person`` is the column that says whose a row is; None: that nobody has more than ``rows_per_person`` rows is a
+        promise.
 
         A new population needs ``epsilon`` and ``delta`` (``neighbors`` default replace-one, ``rows_per_person`` 1). A
         table that describes the people of one that is open shares its budget: name it as ``population`` and give no
@@ -285,6 +369,7 @@ class Ledger:
         table = _name("the table's name", table)
         people = _name("the population's name", population) if population else table
         who, note = _text("who opens it", who or whoami()), _text("the note", note)
+        person = None if person is None else _name("the person column's name", person, "person")
         given = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors, "rows_per_person": rows_per_person}
 
         def make(rows: Sequence[Row]) -> list[Row]:
@@ -305,20 +390,55 @@ class Ledger:
                             f"{people!r} is open with {key.replace('_', ' ')} {getattr(there, key)}, set once; a table "
                             "that joins it shares its total and its unit", key=key, population=people,
                         )  # fmt: skip
-                return [_next(events, kind="join", **common).row()]
+                return [_next(events, kind="join", **common, plan=json.dumps({"person": person})).row()]
             total = _total(
                 epsilon, delta, neighbors or "replace-one", 1 if rows_per_person is None else rows_per_person
             )
-            return [_next(events, kind="open", **common, **total, rho_before=0.0, rho_after=0.0).row()]
+            fixed = json.dumps({"person": person, "random": secrets.token_hex(16)})
+            return [_next(events, kind="open", **common, **total, rho_before=0.0, rho_after=0.0, plan=fixed).row()]
 
         self.store.secret()  # a ledger without its key file could not recognise tables
         self.store.append(make)
         return self.population_of(table)
 
-    def account(self, table: str, who: str = "", note: str = "") -> Account:
-        """The account that a release from ``table`` is paid from; raises :class:`LedgerError` if it is not open."""
+    def account(
+        self, table: str, who: str = "", note: str = "", *, again: bool = False, another_unit: bool = False
+    ) -> Account:
+        """The account that a release from ``table`` is paid from; raises :class:`LedgerError` if it is not open.
+
+        ``again`` lets a release pass although the table was, or may have been, released from another budget before;
+        ``another_unit`` one with another person column than the table's.
+        """
         self.population_of(table)
-        return Account(self, table, _text("who releases", who or whoami()), _text("the note", note))
+        said = _text("who releases", who or whoami()), _text("the note", note)
+        return Account(self, table, *said, again, another_unit)
+
+    def diagnosed(
+        self, digests: Sequence[bytes], tables: Sequence[str] = (), who: str = "", what: str = ""
+    ) -> list[str]:
+        """Record that figures that are not private are about to be computed; returns the populations it concerns.
+
+        They are computed on tables with these ``digests``: it concerns the populations of ``tables``, and those that
+        one of the digests was released from by its fingerprint. Names that are not open are passed over.
+        """
+        who, what = _text("who looks", who or whoami()), _text("what is looked at", what)
+        secret = self.store.secret()
+        found: list[str] = []
+
+        def make(rows: Sequence[Row]) -> list[Row]:
+            events = read_events(rows)
+            of = {e.table_name: e.population for e in events if e.kind in ("open", "join")}
+            concerned = {of[table]: table for table in tables if table in of}
+            for e in events:
+                if e.fingerprint and any(fingerprint.matches(secret, d, e.fingerprint) for d in digests):
+                    concerned.setdefault(e.population, e.table_name)
+            found[:], added = concerned, list(events)
+            for population, table in concerned.items():
+                added.append(_next(added, kind="diagnose", who=who, population=population, table_name=table, note=what))
+            return [event.row() for event in added[len(events) :]]
+
+        self.store.append(make)
+        return found
 
     def verify(self) -> list[str]:
         """What is wrong with the ledger, in words; empty if nothing is. Checks hashes, sums, rules, files, releases."""
@@ -351,10 +471,11 @@ class Ledger:
         if data is None:
             raise LedgerError(f"the release {released} is not kept in this ledger", released=released)
         try:
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                files = {info.filename: archive.read(info) for info in archive.infolist()}
-        except (zipfile.BadZipFile, OSError, ValueError, EOFError):
-            files = {}
+            files = unpacked(data)
+        except ProjectError as error:
+            raise LedgerError(
+                f"the release {released} was changed since it was kept: {error}", released=released
+            ) from None
         if digest_of(files) != released:
             raise LedgerError(f"the release {released} was changed since it was kept", released=released)
         return files
@@ -364,29 +485,36 @@ class Ledger:
         return exported(read_events(self.store.read()))
 
     def csv(self) -> str:
-        """The chain of events as CSV, one line each, with ε before and after at the population's δ."""
+        """The chain of events as CSV, one line each, with ε before and after at the population's δ.
+
+        Of what opens a table and what is reserved, ``unit`` says whether rows per person are enforced or promised.
+        """
         events = read_events(self.store.read())
         populations = replay(events)
         out = io.StringIO()
-        heads = [*Event.__dataclass_fields__, "hash", "epsilon_before", "epsilon_after"]
+        heads = [*Event.__dataclass_fields__, "hash", "epsilon_before", "epsilon_after", "unit"]
         writer = csv.DictWriter(out, heads, lineterminator="\n")
         writer.writeheader()
         for e in events:
             p = populations[e.population]
             before, after = (None if r is None else p.epsilon_after(r) for r in (e.rho_before, e.rho_after))
-            row = {**e.row(), "epsilon_before": before, "epsilon_after": after}
+            entry = next((x for x in p.entries if x.id == e.entry), None)
+            unit = entry.unit if entry else p.unit_of(e.table_name)
+            row = {**e.row(), "epsilon_before": before, "epsilon_after": after, "unit": unit}
             writer.writerow({k: defuse(v) if isinstance(v, str) else v for k, v in row.items()})
         return out.getvalue()
 
 
 @dataclass(frozen=True)
 class Account:
-    """One table's account, for one release: who releases, and a note."""
+    """One table's account, for one release: who releases, a note, and what is let pass (:meth:`Ledger.account`)."""
 
     ledger: Ledger
     table: str
     who: str
     note: str
+    again: bool = False
+    another_unit: bool = False
 
     @property
     def population(self) -> Population:
@@ -399,29 +527,39 @@ class Account:
         A plan takes all of its (ε, δ) in ρ, whatever is spent of that in the end.
         """
         population = self.population
-        fitting = population.fits(project)
+        fitting = population.fits(project, self.table, self.another_unit)
         population.allows(rho_of(fitting.plan.epsilon, population.delta))
         return fitting
 
     def warnings(self, digest: bytes) -> list[str]:
         """Is this the table that was released from before, under this name? For the curator's eyes: never exported."""
-        return _warnings(read_events(self.ledger.store.read()), self.ledger.store, self.table, digest)
+        return [
+            text for text, _ in _warnings(read_events(self.ledger.store.read()), self.ledger.store, self.table, digest)
+        ]
 
     def reserve(self, project: Project, budget: Budget, digest: bytes) -> Reservation:
         """Set ``budget.rho`` aside, or raise :class:`LedgerError`; nothing may be drawn before this returns."""
         store, entry = self.ledger.store, secrets.token_hex(8)
         mark = fingerprint.mark(store.secret(), digest)
-        plan = json.dumps({"project": project.name, "plan": project.plan.to_json()})
+        person = project.plan.person
         warned: list[str] = []
 
         def make(rows: Sequence[Row]) -> list[Row]:
             events = read_events(rows)
             population = _population_of(replay(events), self.table, store.name)
-            population.fits(project)
+            population.fits(project, self.table, self.another_unit)
             if budget.delta != population.delta:
                 raise LedgerError(f"the budget is for another δ than the ledger's, {population.delta}", key="delta")
             population.allows(budget.rho)
-            warned[:] = _warnings(events, store, self.table, digest)
+            found = _warnings(events, store, self.table, digest)
+            warned[:] = [text for text, _ in found]
+            if not self.again and (elsewhere := [text for text, refused in found if refused]):
+                raise LedgerError(
+                    f"the ledger refuses: {'; '.join(elsewhere)}. Nothing was drawn. If the release is meant all the "
+                    "same, say so (--again on the command line)", key="again",
+                )  # fmt: skip
+            another = person != population.persons.get(self.table, person)
+            plan = json.dumps({"project": project.name, "plan": project.plan.to_json(), "another_unit": another})
             reserved = _next(
                 events, kind="reserve", who=self.who, population=population.name, table_name=self.table, entry=entry,
                 neighbors=population.neighbors, rows_per_person=population.rows_per_person, epsilon=budget.epsilon,
@@ -453,6 +591,8 @@ class Reservation:
             "total": {"epsilon": p.epsilon, "delta": p.delta, "rho": p.rho},
             "before": {"rho": e.rho_before, "epsilon": p.epsilon_after(e.rho_before)},
             "after": {"rho": e.rho_after, "epsilon": p.epsilon_after(e.rho_after)},
+            "unit": {"person": e.person, "enforced": e.person is not None, "another_unit": e.another_unit},
+            "diagnostics_before": e.diagnostics_before,
         }  # fmt: skip
 
     def spend(self, rho: float, files: Mapping[str, bytes], acts: Sequence[Act] = ()) -> str:
@@ -529,22 +669,33 @@ def replay(events: Sequence[Event]) -> dict[str, Population]:
     sums: dict[str, Fraction] = {}
     entries: dict[str, Entry] = {}
     tables: dict[str, str] = {}
+    persons: dict[str, str | None] = {}
+    diagnoses: dict[str, list[Diagnosis]] = {}
     for e in events:
         try:
             if e.kind in ("open", "join"):
                 _require(e.table_name not in tables, "a table is opened twice")
                 tables[e.table_name] = e.population
+                if e.plan is not None:  # else it was opened before person columns were fixed
+                    persons[e.table_name] = _person(json.loads(e.plan))
             else:
                 _require(tables.get(e.table_name) == e.population, "its table is not open")
             if e.kind == "open":
                 _require(e.population not in populations, "a total is set twice")
                 populations[e.population] = _opened(e)
                 sums[e.population] = Fraction(0)
+                diagnoses[e.population] = []
             elif e.kind == "join":
                 p = populations[e.population]
                 populations[e.population] = replace(p, tables=(*p.tables, e.table_name))
             elif e.kind == "reserve":
-                _reserved(e, populations[e.population], sums, entries)
+                entry = _reserved(e, populations[e.population], sums, entries)
+                entries[entry.id] = replace(
+                    entry, another_unit=_another_unit(entry, e, persons),
+                    diagnostics_before=len(diagnoses[e.population]),
+                )  # fmt: skip
+            elif e.kind == "diagnose":
+                diagnoses[e.population].append(Diagnosis(e.at, e.who, e.table_name, e.note))
             elif e.kind in ("select", "measure", "look"):
                 _part(e, e.kind, sums, entries)
             elif e.kind in ("spend", "return"):
@@ -556,17 +707,26 @@ def replay(events: Sequence[Event]) -> dict[str, Population]:
     of: dict[str, list[Entry]] = {name: [] for name in populations}
     for entry in entries.values():
         of[entry.population].append(entry)
-    return {name: replace(p, entries=tuple(of[name])) for name, p in populations.items()}
+    return {
+        name: replace(
+            p, entries=tuple(of[name]), persons={t: persons[t] for t in p.tables if t in persons},
+            diagnoses=tuple(diagnoses[name]),
+        )
+        for name, p in populations.items()
+    }  # fmt: skip
 
 
 def exported(events: Sequence[Event]) -> dict[str, Any]:
     """What an export says: the events, and what replaying them gives."""
     out = []
     for p in replay(events).values():
-        facts = {k: v for k, v in vars(p).items() if k not in ("entries", "tables")}
+        facts = {k: v for k, v in vars(p).items() if k not in ("entries", "tables", "diagnoses")}
         counts = {"spent": p.spent, "epsilon_spent": p.epsilon_after(p.spent), "left": p.left}
         entries = [facts_of(p, entry) for entry in p.entries]
-        out.append({**facts, "tables": list(p.tables), **counts, "largest_next": p.largest(), "entries": entries})
+        out.append({
+            **facts, "tables": list(p.tables), "units": {t: p.unit_of(t) for t in p.tables}, "caveats": p.caveats,
+            **counts, "largest_next": p.largest(), "diagnoses": [vars(d) for d in p.diagnoses], "entries": entries,
+        })  # fmt: skip
     return {"format": FORMAT, "populations": out, "events": [dict(e.row()) for e in events]}
 
 
@@ -579,7 +739,7 @@ def _opened(e: Event) -> Population:
     return Population(e.population, epsilon, delta, rho, neighbors, k, e.at, e.who, e.note, (e.table_name,))
 
 
-def _reserved(e: Event, p: Population, sums: dict[str, Fraction], entries: dict[str, Entry]) -> None:
+def _reserved(e: Event, p: Population, sums: dict[str, Fraction], entries: dict[str, Entry]) -> Entry:
     entry, rho, epsilon, delta = _there(e.entry), _there(e.rho), _there(e.epsilon), _there(e.delta)
     _require(entry not in entries, "an entry is reserved twice")
     unit = p.neighbors, p.rows_per_person, p.delta
@@ -588,10 +748,34 @@ def _reserved(e: Event, p: Population, sums: dict[str, Fraction], entries: dict[
     before, after = _change(e, sums, Fraction(rho))
     _require(sums[p.name] <= Fraction(p.rho), "it reserves more than the total")
     plan = json.loads(_there(e.plan))
-    entries[entry] = Entry(
+    return Entry(
         entry, p.name, e.table_name, "reserved", e.at, e.who, plan["project"], plan["plan"], epsilon, delta, rho, rho,
         before, after, e.hash, e.note,
     )  # fmt: skip
+
+
+def _another_unit(entry: Entry, e: Event, persons: dict[str, str | None]) -> bool:
+    """Is a reservation for another person column than its table's? The first one fixes it where nothing has yet."""
+    another = entry.person != persons.setdefault(entry.table, entry.person)
+    said = json.loads(_there(e.plan)).get("another_unit", another)  # before person columns were fixed it said nothing
+    _require(said is another, "it does not say whether it is for another unit")
+    return another
+
+
+def _person(said: Mapping[str, Any]) -> str | None:
+    """The person column in a plan, or in what opens a table."""
+    person = said.get("person")
+    _require(person is None or isinstance(person, str), "its person column is no name")
+    return person
+
+
+def unit_in_words(person: str | None) -> str:
+    """Whether rows per person are enforced or promised, in half a sentence."""
+    return "promised, no person column enforces it" if person is None else f"enforced by the person column {person!r}"
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count) or f"{count} times"
 
 
 def _part(e: Event, kind: PartKind, sums: dict[str, Fraction], entries: dict[str, Entry]) -> None:
@@ -693,32 +877,38 @@ def _population_of(populations: Mapping[str, Population], table: str, where: str
     )  # fmt: skip
 
 
-def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) -> list[str]:
-    """What the fingerprints say about a table: changed under an old name, old under a new one."""
+def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) -> list[tuple[str, bool]]:
+    """What the fingerprints say about a table: changed under an old name, old under a new one.
+
+    Each text comes with whether it needs consent: the table was, or may have been, released from another budget.
+    """
     marks = [e for e in events if e.fingerprint]
     if not marks:
         return []
-    secret, out = store.secret(), []
+    secret = store.secret()
+    out: list[tuple[str, bool]] = []
     seen = {e.seq: fingerprint.matches(secret, digest, e.fingerprint or "") for e in marks}
     mine = [e for e in marks if e.table_name == table]
     here = next((e.population for e in events if e.table_name == table), None)
     if mine and seen[mine[-1].seq] is False:
-        out.append(
+        out.append((
             f"the table has changed since {table!r} was last released from ({mine[-1].at[:10]}). If it is another "
-            "table, give it its own name"
-        )
+            "table, give it its own name", False,
+        ))  # fmt: skip
     others = {e.table_name: e.population for e in marks if seen[e.seq] and e.table_name != table}
     for other, population in others.items():
-        out.append(
+        out.append((
             f"this very table was released from before, as {other!r}. "
             + ("Both count in the same budget" if population == here else
-               f"That was counted in another budget, {population!r}: the two add up, and no total covers both")
-        )  # fmt: skip
-    if any(seen[e.seq] is None for e in marks):
-        out.append(
+               f"That was counted in another budget, {population!r}: the two add up, and no total covers both"),
+            population != here,
+        ))  # fmt: skip
+    if unknown := [e for e in marks if seen[e.seq] is None]:
+        out.append((
             f"some earlier releases carry fingerprints of another key than {store.key_file}: whether they were of this "
-            "table cannot be told. Give all machines the same key file (ESPALIER_LEDGER_KEY says where it lies)"
-        )
+            "table cannot be told. Give all machines the same key file (ESPALIER_LEDGER_KEY says where it lies)",
+            any(e.population != here for e in unknown),
+        ))  # fmt: skip
     return out
 
 
@@ -735,6 +925,8 @@ def facts_of(population: Population, entry: Entry) -> dict[str, Any]:
         **epsilons(entry),
         "parts": [{**vars(part), "status": entry.status, **epsilons(part)} for part in entry.parts],
         "undrawn": entry.undrawn,
+        "unit": entry.unit,
+        "enforced": entry.person is not None,
     }
 
 
@@ -798,10 +990,10 @@ def _total(
     }  # fmt: skip
 
 
-def _name(what: str, text: str) -> str:
+def _name(what: str, text: str, key: str = "table") -> str:
     text = _text(what, text)
     if not text or len(text) > 200:
-        raise ProjectError(f"{what} must have 1 to 200 letters", key="table")
+        raise ProjectError(f"{what} must have 1 to 200 letters", key=key)
     return text
 
 

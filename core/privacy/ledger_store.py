@@ -7,7 +7,11 @@ reservation, and no file that other machines must share memory for is needed. Tr
 event, and each event names the hash of the one before, once: two writers cannot both follow the same one.
 
 A chain of hashes does not show that its end was cut off. The number of events and the last hash therefore stand in the
-database too, and in a file of this machine's (``.seen``): a ledger that was put back to an earlier copy is refused.
+database too, and in two files of this machine's (``.seen``). One is beside the ledger and named after its place. It
+notices also that a ledger was deleted and made anew. The other is in this user's folder and named after the ledger's
+identity. It knows the ledger also by another path, or by another spelling of its host. The identity is the hash of the
+first event, which holds a random number: it cannot be changed without changing every hash after it. A ledger that was
+put back to an earlier copy is refused, whatever it is called.
 """
 
 from __future__ import annotations
@@ -29,10 +33,11 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from core.errors import LedgerError, LedgerUnavailable
 from core.privacy.fingerprint import KEY_BYTES
 
-VERSION = "2"
+VERSION = "3"
 """The layout that is written."""
-READS = ("1", "2")
-"""Layouts that are read. In 1 an entry has no parts; the first event that is added makes it a 2."""
+READS = ("1", "2", "3")
+"""Layouts that are read. In 1 an entry has no parts; before 3 a table has no person column, and nothing is known of
+diagnostics. The first event that is added makes it a 3."""
 PATIENCE = 30
 """Seconds to wait for whoever else is writing."""
 _LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
@@ -95,11 +100,15 @@ class Store:
     def __init__(self, where: str | Path, create: bool = False) -> None:
         """Connect; ``create`` makes the database where there is none. Raises :class:`LedgerUnavailable`."""
         url = _url(where)
-        self.path = Path(url.database or "") if url.get_backend_name() == "sqlite" else None
-        self.name = str(self.path) if self.path else _shown(url)
+        self.name = _shown(url)
+        self.path = None
+        if url.get_backend_name() == "sqlite":  # resolved: a link to it is the same ledger
+            self.path = Path(os.path.realpath(url.database or ""))
+            url = url.set(database=str(self.path))
         self.key_file = _key_file(url, self.path)
         beside = self.path or self.key_file
         self.seen_file = beside.parent / f"{_slug(url, self.path)}.seen"
+        """The memory by place."""
         with self._plainly("open"):
             if self.path is not None:
                 _own(self.path, create)
@@ -108,11 +117,12 @@ class Store:
 
     def read(self) -> list[Row]:
         """All events, oldest first. Raises :class:`LedgerError` where some that were there are not any more."""
-        before = self._seen()  # in this order: what was seen can only be fewer events than are there now
-        with self._plainly("read"), self._reading() as connection:
-            rows = self._all(connection, before)
-        if len(rows) > before[0]:
-            self._see(len(rows), rows[-1]["hash"])
+        rows = self._read()
+        before = self._seen(rows)
+        if any(count > len(rows) for _, count, _ in before):
+            rows = self._read()  # events may have been added, and remembered, after they were read
+        self._compare(rows, before)
+        self._remember(rows)
         return rows
 
     def append(self, make: Callable[[Sequence[Row]], Sequence[Row]], kept: tuple[str, bytes] | None = None) -> None:
@@ -120,9 +130,10 @@ class Store:
 
         Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with it: hash and zip.
         """
-        before = self._seen()
         with self._plainly("write"), self._writing() as connection:
-            rows = make(self._all(connection, before))
+            there = self._all(connection)
+            self._compare(there, self._seen(there))
+            rows = make(there)
             if not rows:
                 return
             connection.execute(_events.insert(), [dict(row) for row in rows])
@@ -131,7 +142,7 @@ class Store:
             connection.execute(_meta.update().where(_meta.c.key == "version").values(value=VERSION))
             if kept is not None and not connection.scalar(sa.select(_kept.c.hash).where(_kept.c.hash == kept[0])):
                 connection.execute(_kept.insert().values(hash=kept[0], zip=kept[1]))
-        self._see(*last)
+        self._remember([*there, *rows])
 
     def kept(self, hash_: str) -> bytes | None:
         """The zip of a release that was kept, or None."""
@@ -176,39 +187,53 @@ class Store:
         files = [p for p in (self.path, self.key_file) if p is not None and p.exists()]
         return [p for p in files if p.stat().st_mode & 0o077]
 
-    def _all(self, connection: sa.Connection, before: tuple[int, str]) -> list[Row]:
-        """All events; their end must be where the database, and this machine, say that it was."""
+    def _read(self) -> list[Row]:
+        with self._plainly("read"), self._reading() as connection:
+            return self._all(connection)
+
+    def _all(self, connection: sa.Connection) -> list[Row]:
+        """All events; their end must be where the database says that it is."""
         rows: list[Row] = [
             dict(row) for row in connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()
         ]
         head = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "head"))
-        count, hash_ = before
         if head != (_head(rows[-1]["seq"], rows[-1]["hash"]) if rows else _head(0, "")):
             raise LedgerError(f"the ledger {self.name} was tampered with: its last events are missing or changed")
-        if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
-            raise LedgerError(
-                f"the ledger {self.name} was tampered with, or put back to an earlier copy: it had {count} events when "
-                f"this machine last saw it. Nothing is released on it. Bring back the later one; or, once somebody has "
-                f"accounted for what is missing, delete {self.seen_file}"
-            )
         return rows
 
-    def _seen(self) -> tuple[int, str]:
-        """How many events this machine has seen, and the hash of the last."""
-        try:
-            count, hash_ = self.seen_file.read_text("ascii").split()
-            return int(count), hash_
-        except (OSError, ValueError):
-            return 0, ""
+    def _compare(self, rows: Sequence[Row], before: Sequence[tuple[Path, int, str]]) -> None:
+        """Raise :class:`LedgerError` unless ``rows``, read after ``before``, go on from what was seen then."""
+        for file, count, hash_ in before:
+            if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
+                raise LedgerError(
+                    f"the ledger {self.name} was tampered with, or put back to an earlier copy: it had {count} events "
+                    "when this machine last saw it. Nothing is released on it. Bring back the later one; or, once "
+                    f"somebody has accounted for what is missing, delete {file}"
+                )
 
-    def _see(self, count: int, hash_: str) -> None:
-        """Remember it, all or nothing; a folder that may only be read remembers nothing."""
-        new = self.seen_file.with_name(f".{self.seen_file.name}-{os.getpid()}-{threading.get_ident()}")
-        with suppress(OSError):
-            self.seen_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with open(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as file:
-                file.write(f"{_head(count, hash_)}\n")
-            os.replace(new, self.seen_file)
+    def _seen(self, rows: Sequence[Row]) -> list[tuple[Path, int, str]]:
+        """Each memory, by place and by identity: its file, how many events were seen, and the hash of the last."""
+        files = [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
+        out = []
+        for file in files:
+            try:
+                count, hash_ = file.read_text("ascii").split()
+                out.append((file, int(count), hash_))
+            except (OSError, ValueError):
+                out.append((file, 0, ""))
+        return out
+
+    def _remember(self, rows: Sequence[Row]) -> None:
+        """Keep the last event in each memory; a folder that may only be read keeps nothing."""
+        for file, count, _ in self._seen(rows):
+            if len(rows) <= count:
+                continue
+            new = file.with_name(f".{file.name}-{os.getpid()}-{threading.get_ident()}")
+            with suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                with open(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as out:
+                    out.write(f"{_head(len(rows), rows[-1]['hash'])}\n")
+                os.replace(new, file)
 
     def _check_version(self, create: bool) -> None:
         with self._engine.connect() as connection:
@@ -227,9 +252,9 @@ class Store:
                     connection.execute(_meta.insert().values(key="version", value=VERSION))
                     connection.execute(_meta.insert().values(key="head", value=_head(0, "")))
         elif found not in READS:
+            known = f"{', '.join(READS[:-1])} and {READS[-1]}"
             raise LedgerUnavailable(
-                f"{self.name} has the layout {found}, this Espalier knows {' and '.join(READS)}; use the Espalier that "
-                "made it"
+                f"{self.name} has the layout {found}, this Espalier knows {known}; use the Espalier that made it"
             )
 
     @contextmanager
@@ -280,8 +305,17 @@ def _url(where: str | Path) -> sa.URL:
     )
 
 
+def remembered(identity: str) -> Path:
+    """The file of this user's that remembers the ledger whose first event has the hash ``identity``."""
+    from platformdirs import user_data_path
+
+    return user_data_path("espalier", appauthor=False) / "seen" / f"{identity[:32]}.seen"
+
+
 def _shown(url: sa.URL) -> str:
-    """The URL as it was given, without its password."""
+    """The path, or the URL without its password, as it was given."""
+    if url.get_backend_name() == "sqlite":
+        return str(Path(url.database or ""))
     return unquote(url.set(drivername="postgresql").render_as_string(hide_password=True))
 
 

@@ -11,7 +11,7 @@ from core.diagnostics.fidelity import TOLERANCE
 from core.errors import EspalierError
 from core.tables.read import TextTable, read_table
 from core.tables.table import Table
-from pages.parts import charts
+from pages.parts import charts, paying
 from pages.parts.opening import FOLDER, OTHER
 from pages.parts.session import Made, Session
 from pages.parts.words import name, plain
@@ -28,10 +28,13 @@ def start(state: Session, made: Made, other: tuple[str, Table] | None = None) ->
     if other is not None:
         title, tested = other
 
+    record = paying.diagnosed(state, made, [made.real, tested] if tested else [made.real])
+
     def work(report: Any) -> dict[str, Any]:
         from core.comparison import cost_or_reason
         from core.diagnostics import evaluate
 
+        record()  # before anything is computed: who has looked cannot undo it
         synthetic = Table(project.schema, release.codes, release.rows)
         part = 1.0 if other else 0.5
         found = evaluate(

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError
+from core.errors import EspalierError, LedgerUnavailable
 from core.preview import Preview
 from core.privacy.budget import round_up
 from core.privacy.ledger import Ledger, Population, default_ledger, whoami
 from core.privacy.people import public_rows
 from core.project import Neighbors
+from core.tables.table import Table
 from pages.parts import fields, session, shell, words
-from pages.parts.session import Session
+from pages.parts.session import Made, Session
 from pages.parts.words import name, plain
 
 UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
@@ -101,17 +103,23 @@ def choose(state: Session) -> tuple[bool, Population | None]:
 def fits(state: Session, population: Population) -> bool:
     """Is the plan in the budget's unit? If not, say so and offer to mend it."""
     assert state.project is not None
+    plan = state.project.plan
     try:
-        population.fits(state.project)
+        population.fits(state.project, state.paid_from or "")
     except EspalierError as error:
         st.error(f"{plain(error)}.")
 
         def mend() -> None:
             delta = None if population.neighbors == "replace-one" else population.delta
             state.drafts.pop("delta", None)
-            state.change_plan(neighbors=population.neighbors, rows_per_person=population.rows_per_person, delta=delta)
+            person = population.persons.get(state.paid_from or "", plan.person)
+            state.change_plan(
+                neighbors=population.neighbors, rows_per_person=population.rows_per_person, delta=delta, person=person
+            )
 
-        unit = words.unit(population.neighbors, population.rows_per_person)
+        unit = words.unit(
+            population.neighbors, population.rows_per_person, population.persons.get(state.paid_from or "", plan.person)
+        )
         st.button(f"Plan for the ledger's unit: {unit}, δ = {population.delta:g}", on_click=mend)
         return False
     return True
@@ -152,6 +160,24 @@ def known_table(state: Session) -> bool:
         "I have read this, and want to release from this table under this name",
         key=f"known-{state.tables}-{state.paid_from}-{len(warnings)}",
     )
+
+
+def diagnosed(state: Session, made: Made, tables: Sequence[Table]) -> Callable[[], None]:
+    """How to tell the ledger that diagnostics of ``made`` are about to be computed on ``tables``; for any thread."""
+    by, where = who(), default_ledger()
+    reservation = made.release.reservation
+    names = [reservation.entry.table if reservation else None, state.paid_from]
+
+    def record() -> None:
+        try:
+            ledger = Ledger(where)
+        except LedgerUnavailable as error:
+            if not error.data.get("missing"):
+                raise
+            return  # there is no ledger yet
+        ledger.diagnosed([table.digest for table in tables], list(filter(None, names)), by, "the Diagnostics page")
+
+    return record
 
 
 def _more(like_it: int) -> str:
@@ -195,6 +221,12 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             b.number_input("Rows per person, at most", 1, 10_000, k, key=f"{key}-rows")
         else:
             st.caption(f"It shares the total and the unit of {name(shared)}: what is left there is left here.")
+        st.text_input(
+            "Person column of this table", plan.person or "" if plan else "", key=f"{key}-person",
+            placeholder="none: that nobody has more rows is a promise",
+            help="The column that says whose a row is. It is fixed: no release may name another. Empty: no release "
+            "names one, and nothing enforces the rows per person.",
+        )  # fmt: skip
         a, b = st.columns(2)
         a.text_input("Set by", who(), key=f"{key}-who")
         b.text_input("Note", key=f"{key}-note", placeholder="for yourself and whoever reads the ledger")
@@ -217,7 +249,9 @@ def _open(state: Session, key: str, nobody: str) -> None:
                 "neighbors": said["neighbors"], "rows_per_person": said["rows"],
             }  # fmt: skip
         ledger = Ledger(default_ledger(), create=True)
-        ledger.open_table(said["table"], **unit, who=said["who"], note=said["note"])
+        ledger.open_table(
+            said["table"], **unit, person=said["person"].strip() or None, who=said["who"], note=said["note"]
+        )
     except EspalierError as error:
         state.trouble["ledger"] = str(error)
         return

@@ -50,7 +50,7 @@ def _make(
     project: Project, table: Table, share: float, number: int, began: threading.Event, report: Report,
     paid: tuple[str, str, str] | None,
 ) -> Made:  # fmt: skip
-    account = Ledger(default_ledger()).account(*paid) if paid else None
+    account = Ledger(default_ledger()).account(*paid, again=True) if paid else None  # the page has asked for a tick
     holdout = None
     if share:
         project, size = _without(project, table, share)

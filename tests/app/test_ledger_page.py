@@ -111,7 +111,7 @@ def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:  # noqa: F
     opened(app, 1.2)
     from core.privacy.budget import Budget
 
-    project = budget(where).fits(Project.load(ROOT / "sample_data" / "hiring.json"))
+    project = budget(where).fits(Project.load(ROOT / "sample_data" / "hiring.json"), "hiring")
     Ledger(where).account("hiring").reserve(project, Budget.of(project.plan, 6000), b"other")
     finish(press(app, "Spend"))
     assert "the ledger refuses" in words(app)
@@ -130,6 +130,64 @@ def test_another_unit_is_explained_and_mended(app: AppTest) -> None:  # noqa: F8
     plan = state(app).project.plan
     assert (plan.rows_per_person, plan.delta) == (1, None)
     assert any(b.label.startswith("Spend") for b in app.button)
+
+
+def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> None:  # noqa: F811
+    pay_from(go(sample(app, "visits"), "release"), NEW)
+    person = state(app).project.plan.person
+    assert person
+    assert field(app, "text_input", "Person column").value == person
+    press(app, "Open this budget")
+    assert budget(where, "visits").persons == {"visits": person}
+    plan = state(app).project.plan
+    state(app).change_plan(person=None)
+    go(app, "release")
+    assert f"fixed the person column '{person}'" in words(app).replace("\\", "")
+    assert not any(b.label.startswith("Spend") for b in app.button)
+    press(app, "Plan for the ledger's unit")
+    assert state(app).project.plan.person == person
+    assert state(app).project.plan.rows_per_person == plan.rows_per_person
+    shown = words(go(app, "ledger")).replace("\\", "")
+    assert f"`visits` enforced by the person column '{person}'" in shown
+
+    field(app, "text_input", "Name of the private table").set_value("survey").run()
+    field(app, "selectbox", "It is about").set_value("visits").run()
+    field(app, "text_input", "Person column").set_value("").run()
+    press(app, "Open this budget")
+    assert budget(where, "survey").persons == {"visits": person, "survey": None}
+    assert "promised, no person column enforces it" in words(app).replace("\\", "")
+
+
+def test_diagnostics_are_recorded_before_the_next_release(app: AppTest, where: Path) -> None:  # noqa: F811
+    opened(app)
+    finish(press(app, "Spend"))
+    finish(press(go(app, "diagnostics"), "Compare with the real rows"))
+    assert state(app).findings
+    (looked,) = budget(where).diagnoses
+    assert looked.what == "the Diagnostics page"
+    state(app).change_plan(epsilon=0.3)
+    finish(press(go(app, "release"), "Spend"))
+    assert [e.diagnostics_before for e in budget(where).entries] == [0, 1]
+    assert json.loads(state(app).made.files["release.json"])["ledger"]["diagnostics_before"] == 1
+    go(app, "ledger")
+    assert "were looked at once" in words(app).replace("\\", "")
+    shown = app.dataframe[0].value
+    assert shown["looked"].dropna().tolist() == [1, 0]
+    assert set(shown["unit"].dropna()) == {"promised, no person column enforces it"}
+
+
+def test_diagnostics_that_cannot_be_recorded_are_not_computed(app: AppTest, where: Path) -> None:  # noqa: F811
+    opened(app)
+    finish(press(app, "Spend"))
+    kept = where.read_bytes()
+    where.write_bytes(b"not a database" * 100)
+    finish(press(go(app, "diagnostics"), "Compare with the real rows"))
+    assert not state(app).findings
+    assert "did not finish" in words(app)
+    where.write_bytes(kept)
+    finish(press(go(app, "diagnostics"), "Compare with the real rows"))
+    assert state(app).findings
+    assert len(budget(where).diagnoses) == 1
 
 
 def test_a_sample_needs_no_ledger_and_says_so(app: AppTest, where: Path) -> None:  # noqa: F811

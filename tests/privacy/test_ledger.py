@@ -7,10 +7,15 @@ import io
 import itertools
 import json
 import os
+import select
+import socket
 import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+import zipfile
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -26,11 +31,12 @@ from core.errors import Cancelled, LedgerError, LedgerUnavailable, ProjectError
 from core.privacy import fingerprint, ledger_store
 from core.privacy.budget import Budget, epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator
-from core.privacy.ledger import START, Ledger, _down, _up, digest_of, read_events, replay
+from core.privacy.ledger import START, Event, Ledger, _down, _up, digest_of, read_events, replay, zipped
 from core.privacy.measurement import Act
 from core.project import Plan, Project
 from core.release import load_release, release
 from core.schema import Column, Schema
+from core.shared import unpacked
 from core.tables.read import read_table
 from core.tables.table import Table
 
@@ -252,6 +258,109 @@ def test_another_unit_is_refused(where, changes, key):
     assert ledger.population_of("people").entries == ()
 
 
+VISITS = b"pid,visit,a,b\n" + b"".join(b"p%d,v%d,x,u\n" % (i // 2, i) for i in range(80))
+
+
+def visits(person):
+    """Two rows of each patient, each a visit of its own."""
+    return Table.encode(read_table(VISITS, "v.csv"), SCHEMA, person)
+
+
+def of(person, **more):
+    return PROJECT.with_plan(neighbors="add-remove", rows_per_person=2, person=person, rows=80, epsilon=0.3, **more)
+
+
+@pytest.mark.parametrize("other", ["visit", None])
+def test_a_release_for_another_person_column_is_refused_or_shown(where, other):
+    """ρ for a patient and ρ for a visit do not add up: not one number is said of both."""
+    ledger = opened(where, neighbors="add-remove", rows_per_person=2, person="pid")
+    first = release(of("pid"), visits("pid"), ledger=ledger.account("people"))
+    assert first.to_json()["ledger"]["unit"] == {"person": "pid", "enforced": True, "another_unit": False}
+    assert "enforced by the person column “pid”" in first.files["report.html"].decode()
+    with pytest.raises(LedgerError, match="fixed the person column 'pid'.*--another-unit") as refusal:
+        release(of(other), visits(other), ledger=ledger.account("people"))
+    assert refusal.value.key == "person"
+    population = ledger.population_of("people")
+    assert len(population.entries) == 1
+    assert population.caveats == []
+
+    made = release(of(other), visits(other), ledger=ledger.account("people", another_unit=True))
+    assert made.to_json()["ledger"]["unit"]["another_unit"] is True
+    assert "another unit than the one" in made.files["report.html"].decode()
+    population = ledger.population_of("people")
+    assert [e.another_unit for e in population.entries] == [False, True]
+    assert population.entries[0].unit == "enforced by the person column 'pid'"
+    assert "another unit" in population.entries[1].unit
+    assert "the total holds for neither" in population.caveats[0]
+    with pytest.raises(LedgerError, match="fixed"):
+        release(of(other), visits(other), ledger=ledger.account("people"))
+    assert ledger.verify() == []
+    (exported,) = ledger.to_json()["populations"]
+    assert [e["enforced"] for e in exported["entries"]] == [True, other is not None]
+    assert [e["another_unit"] for e in exported["entries"]] == [False, True]
+    units = [r["unit"] for r in csv.DictReader(io.StringIO(ledger.csv())) if r["kind"] in ("open", "reserve")]
+    assert ["another unit" in unit for unit in units] == [False, False, True]
+
+
+def test_tables_of_one_population_have_a_person_column_each(where):
+    ledger = opened(where, "patients", neighbors="add-remove", rows_per_person=2, person="pid")
+    population = ledger.open_table("survey", "patients")
+    assert population.persons == {"patients": "pid", "survey": None}
+    assert population.unit_of("patients") == "enforced by the person column 'pid'"
+    assert population.unit_of("survey") == "promised, no person column enforces it"
+    assert "nobody has more than 2 rows in 'survey'" in population.caveats[0]
+    population.fits(of("pid"), "patients")
+    population.fits(of(None), "survey")
+    for person, name in (("pid", "survey"), (None, "patients")):
+        with pytest.raises(LedgerError, match="fixed"):
+            population.fits(of(person), name)
+    with pytest.raises(ProjectError, match="1 to 200") as error:
+        ledger.open_table("other", "patients", person=" ")
+    assert error.value.key == "person"
+
+
+def as_before(events):
+    """The events as they were written before tables had a person column: hashes made anew."""
+    out = []
+    for event in events:
+        plan = json.loads(event.plan) if event.kind == "reserve" else None
+        plan = plan and json.dumps({k: plan[k] for k in ("project", "plan")})
+        out.append(replace(event, plan=plan, previous=out[-1].hash if out else START))
+    return out
+
+
+def stored(where, events, layout):
+    """A ledger with these events, in another layout."""
+    store = Ledger(where, create=True).store
+    with store._engine.begin() as connection:
+        connection.execute(ledger_store._events.insert(), [dict(e.row()) for e in events])
+        for key, value in (("version", layout), ("head", ledger_store._head(len(events), events[-1].hash))):
+            connection.execute(ledger_store._meta.update().where(ledger_store._meta.c.key == key).values(value=value))
+    return Ledger(where)
+
+
+def test_in_an_old_ledger_the_first_release_fixes_the_person_column(tmp_path):
+    """What was mixed in it by then is told apart from then on, and it goes on."""
+    ledger = opened(tmp_path / "new.db", neighbors="add-remove", rows_per_person=2)
+    account = ledger.account("people", another_unit=True)
+    for person in ("pid", "visit", None, "pid"):
+        account.reserve(of(person), Budget.of(of(person).plan, None), b"d")
+    events = as_before(read_events(ledger.store.read()))
+    unused = stored(tmp_path / "unused.db", events[:1], "2").population_of("people")
+    assert unused.persons == {}
+    assert unused.unit_of("people") == "fixed by the first release"
+    old = stored(tmp_path / "old.db", events, "2")
+    assert old.verify() == []
+    population = old.population_of("people")
+    assert population.persons == {"people": "pid"}
+    assert [e.another_unit for e in population.entries] == [False, True, True, False]
+    assert "2 releases were for another unit" in population.caveats[0]
+    with pytest.raises(LedgerError, match="fixed the person column 'pid'"):
+        old.account("people").reserve(of("visit"), Budget.of(of("visit").plan, None), b"d")
+    old.account("people").reserve(of("pid"), Budget.of(of("pid").plan, None), b"d")
+    assert old.verify() == []
+
+
 def test_a_plan_without_a_delta_takes_the_ledgers(tmp_path):
     ledger = opened(tmp_path / "l.db")
     project = PROJECT.with_plan(delta=None)
@@ -260,7 +369,7 @@ def test_a_plan_without_a_delta_takes_the_ledgers(tmp_path):
     assert made.to_json()["spent"]["delta"] == DELTA
     ledger.open_table("private size", epsilon=2.0, delta=DELTA, neighbors="add-remove")
     project = project.with_plan(neighbors="add-remove")
-    made = release(project, table(), ledger=ledger.account("private size"))
+    made = release(project, table(), ledger=ledger.account("private size", again=True))
     assert made.to_json()["asked"]["delta"] == DELTA
 
 
@@ -273,6 +382,9 @@ def test_nothing_in_the_ledger_depends_on_a_private_number_of_rows(tmp_path):
         codes = {n: np.zeros(rows, dtype=np.uint8) for n in SCHEMA.names}
         release(project, Table(SCHEMA, codes, rows), ledger=ledger.account("people", "Bob"))
         events = ledger.to_json()["events"]
+        opening = json.loads(events[0]["plan"])
+        assert len(opening.pop("random")) == 32
+        events[0]["plan"] = json.dumps(opening)
         hidden = ("entry", "fingerprint", "released", "previous", "hash", "at")
         said.append([{k: v for k, v in e.items() if k not in hidden} for e in events])
         assert all(len(e["at"]) == len("2026-01-01T00:00Z") for e in events), "to the minute"
@@ -469,25 +581,145 @@ def test_tampering_is_seen_and_nothing_is_released_on_it(tmp_path, how):
 def test_an_earlier_copy_is_refused_until_somebody_accounts_for_it(tmp_path):
     path = tmp_path / "l.db"
     ledger = opened(path, epsilon=1.0)
-    copy = path.read_bytes()
+    copy, by_identity = path.read_bytes(), remembered(ledger)
     reserve(ledger, 1.0)
     path.write_bytes(copy)
     with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
         reserve(Ledger(path), 1.0)
     ledger.store.seen_file.unlink()
+    with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
+        reserve(Ledger(path), 1.0)
+    by_identity.unlink()
     reserve(Ledger(path), 1.0)
 
 
-def test_another_machine_learns_what_it_sees(where, tmp_path):
+def remembered(ledger):
+    """The memory by identity."""
+    return ledger_store.remembered(read_events(ledger.store.read())[0].hash)
+
+
+def seen(ledger):
+    return [(count, hash_) for _, count, hash_ in ledger.store._seen(ledger.store.read())]
+
+
+@pytest.mark.parametrize(
+    "how", ["a link", "a link to its folder", "a relative path", "a copy elsewhere", "an old memory"]
+)
+def test_an_earlier_copy_is_refused_by_whatever_name(tmp_path, monkeypatch, how):
+    """A link, another spelling, or another place: it is the same ledger, and this machine has seen more of it."""
+    folder = tmp_path / "real"
+    path = folder / "l.db"
+    ledger = opened(path, epsilon=1.0)
+    copy, by_identity = path.read_bytes(), remembered(ledger)
+    reserve(ledger, 1.0)
+    path.write_bytes(copy)
+    if how == "a link":
+        alias = tmp_path / "alias.db"
+        alias.symlink_to(path)
+    elif how == "a link to its folder":
+        (tmp_path / "other").symlink_to(folder)
+        alias = tmp_path / "other" / "l.db"
+    elif how == "a relative path":
+        monkeypatch.chdir(tmp_path)
+        alias = Path("real/../real/l.db")
+    elif how == "a copy elsewhere":
+        alias = tmp_path / "elsewhere.db"
+        alias.write_bytes(copy)
+    else:  # written before a ledger had an identity: beside the ledger only
+        by_identity.unlink()
+        alias = path
+    with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
+        reserve(Ledger(alias), 1.0)
+
+
+def test_a_ledger_that_was_deleted_and_made_anew_is_refused(tmp_path):
+    path = tmp_path / "l.db"
+    reserve(opened(path, epsilon=1.0), 1.0)
+    path.unlink()
+    with pytest.raises(LedgerError, match="earlier copy"):
+        opened(path, epsilon=1.0)
+
+
+@contextmanager
+def served(folder):
+    """A port of this machine's that leads to the PostgreSQL socket in ``folder``."""
+    from socketserver import StreamRequestHandler, ThreadingTCPServer
+
+    class Handler(StreamRequestHandler):
+        def handle(self):
+            with socket.socket(socket.AF_UNIX) as there:
+                there.connect(f"{folder}/.s.PGSQL.5432")
+                both = (self.connection, there)
+                while True:
+                    for one in select.select(both, (), ())[0]:
+                        data = one.recv(1 << 16)
+                        if not data:
+                            return
+                        both[both[0] is one].sendall(data)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        worker = threading.Thread(target=server.serve_forever)
+        worker.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            worker.join()
+
+
+def test_an_earlier_copy_is_refused_under_another_spelling_of_the_host(postgres, tmp_path, monkeypatch):
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))
+    name = f"test_{os.urandom(6).hex()}"
+    engine = sa.create_engine(postgres.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+
+    def run(*statements):
+        with engine.connect() as connection:
+            for statement in statements:
+                connection.execute(sa.text(statement))
+
+    run(f"CREATE DATABASE {name}")
+    with served(postgres.partition("?host=")[2]) as port:
+        ledger = opened(f"postgresql://espalier@localhost:{port}/{name}", epsilon=1.0)
+        run(f"CREATE DATABASE {name}_before TEMPLATE {name}")
+        reserve(ledger, 1.0)
+        run(f"DROP DATABASE {name} WITH (FORCE)", f"ALTER DATABASE {name}_before RENAME TO {name}")
+        alias = Ledger(f"postgresql://espalier@127.0.0.1:{port}/{name}")
+        assert alias.store.seen_file != ledger.store.seen_file
+        with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
+            reserve(alias, 1.0)
+    engine.dispose()
+
+
+def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
     ledger = opened(where)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "elsewhere"))
     ledger.store.seen_file = tmp_path / "elsewhere.seen"
     ledger.head()
-    assert ledger.store._seen() == (1, ledger.head()[1])
+    assert seen(ledger) == [(1, ledger.head()[1])] * 2
     reserve(ledger)
-    assert ledger.store._seen() == ledger.head()
-    ledger.store.seen_file.write_text("nonsense")
-    assert ledger.store._seen() == (0, "")
+    assert seen(ledger) == [ledger.head()] * 2
+    for file in (ledger.store.seen_file, remembered(ledger)):
+        file.write_text("nonsense")
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_store.Store, "_remember", lambda *_: None)
+        assert seen(ledger) == [(0, "")] * 2
     assert ledger.verify() == []
+
+
+def test_events_that_are_added_while_somebody_reads_are_no_tampering(where, monkeypatch):
+    """They are remembered after they were read, and before the memory is asked."""
+    ledger, other = opened(where), Ledger(where)
+    read, calls = ledger_store.Store._read, itertools.count()
+
+    def slow(self):
+        rows = read(self)
+        if next(calls) == 0:
+            reserve(other)
+        return rows
+
+    monkeypatch.setattr(ledger_store.Store, "_read", slow)
+    assert ledger.head()[0] == 2
 
 
 def test_what_is_read_is_of_one_moment(where):
@@ -498,7 +730,7 @@ def test_what_is_read_is_of_one_moment(where):
     with ledger.store._reading() as connection:
         connection.execute(sa.select(ledger_store._events.c.seq)).all()
         reserve(other)
-        assert len(ledger.store._all(connection, (0, ""))) == 1
+        assert len(ledger.store._all(connection)) == 1
     assert ledger.head()[0] == 2
 
 
@@ -537,6 +769,10 @@ def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
         [first, taken, drawn, replace(spent, rho=0.0005, rho_after=0.0005)],
         [first, taken, drawn, replace(spent, rho=0.002, rho_after=0.002)],
         [first, taken, replace(returned, seq=3), replace(drawn, seq=4)],
+        [first, replace(taken, plan=taken.plan.replace('"another_unit": false', '"another_unit": true'))],
+        [replace(first, plan='{"person": "pid"}'), taken],
+        [replace(first, plan='{"person": 3}')],
+        [replace(taken, kind="diagnose")],
         [first, drawn],
     ):
         with pytest.raises(LedgerError, match="tampered"):
@@ -588,9 +824,9 @@ def test_a_commit_is_on_the_disk(tmp_path):
 def test_another_layout_is_refused(tmp_path):
     opened(tmp_path / "l.db")
     with sqlite3.connect(tmp_path / "l.db") as db:
-        db.execute("UPDATE espalier_meta SET value = '3' WHERE key = 'version'")
+        db.execute("UPDATE espalier_meta SET value = '4' WHERE key = 'version'")
     db.close()
-    with pytest.raises(LedgerUnavailable, match="layout 3, this Espalier knows 1 and 2"):
+    with pytest.raises(LedgerUnavailable, match="layout 4, this Espalier knows 1, 2 and 3"):
         Ledger(tmp_path / "l.db")
 
 
@@ -627,22 +863,19 @@ LAYOUT_1 = [
 """What was written before entries had parts."""
 
 
-def test_a_ledger_from_before_entries_had_parts_goes_on(where):
-    store = Ledger(where, create=True).store
-    with store._engine.begin() as connection:
-        empty = dict.fromkeys(ledger_store._events.c.keys())
-        connection.execute(ledger_store._events.insert(), [{**empty, **row} for row in LAYOUT_1])
-        for key, value in (("version", "1"), ("head", ledger_store._head(3, LAYOUT_1[-1]["hash"]))):
-            connection.execute(ledger_store._meta.update().where(ledger_store._meta.c.key == key).values(value=value))
-    ledger = Ledger(where)
+def test_a_ledger_from_before_entries_had_parts_goes_on(where, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))  # it begins like the other database's
+    ledger = stored(where, [Event(**{k: v for k, v in row.items() if k != "hash"}) for row in LAYOUT_1], "1")
+    assert [e["hash"] for e in ledger.store.read()] == [row["hash"] for row in LAYOUT_1]
     assert ledger.verify() == []
     assert version(ledger) == "1", "reading changes nothing"
     release(PROJECT, table(), ledger=ledger.account("people"))
     first, second = ledger.population_of("people").entries
+    assert ledger.population_of("people").persons == {"people": None}, "fixed by its first release"
     assert (first.counted, first.parts) == (0.01, ())
     assert second.parts[0].rho_before == 0.01
     assert ledger.verify() == []
-    assert version(ledger) == "2", "an Espalier that knows no parts must not read it any more"
+    assert version(ledger) == "3", "an Espalier that knows neither parts nor units must not read it any more"
 
 
 def version(ledger):
@@ -671,6 +904,37 @@ def test_where_no_ledger_is(tmp_path, monkeypatch, where, text):
     with pytest.raises(LedgerUnavailable, match=text) as error:
         Ledger(where)
     assert "secret" not in str(error.value)
+
+
+OUTSIDE = ["/tmp/x", "../x", "a/b", "a\\b", "C:\\x", "synthetic.csv/../../x", "notes.txt", ".", ""]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_no_name_but_those_of_a_release_comes_out_of_an_archive(tmp_path, name):
+    """Whoever can write to a shared ledger must not choose where a steward's files go."""
+    ledger = opened(tmp_path / "l.db")
+    files = {**release(PROJECT, table()).files, name: b"theirs"}
+    reserve(ledger).spend(0.0, files)
+    (entry,) = ledger.population_of("people").entries
+    assert entry.released == digest_of(files), "hashes and sums are as they should be"
+    with pytest.raises(LedgerError, match="does not hold the files of a release"):
+        ledger.files(entry.released)
+    assert "does not hold the files of a release" in ledger.verify()[0]
+
+
+def test_every_file_of_a_release_is_in_its_archive_once():
+    files = release(PROJECT, table()).files
+    assert unpacked(zipped(files)) == files
+    with pytest.raises(ProjectError, match="model.npz"):
+        unpacked(zipped({n: d for n, d in files.items() if n != "model.npz"}))
+    out = io.BytesIO(zipped(files))
+    with zipfile.ZipFile(out, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("report.html", "another")
+    with pytest.raises(ProjectError, match="twice"):
+        unpacked(out.getvalue())
+    for broken in (b"", b"PK junk", zipped(files)[:-9], zipped(files)[:40] + b"x" * 40 + zipped(files)[80:]):
+        with pytest.raises(ProjectError, match="damaged"):
+            unpacked(broken)
 
 
 def test_a_release_that_was_kept_is_checked_when_taken(where):
@@ -758,6 +1022,12 @@ def test_fingerprints_warn(where):
     assert "released from before, as 'people'" in warning
     assert "no total covers both" in warning
     assert "same budget" in ledger.account("sister").warnings(table().digest)[0]
+    before = ledger.head()
+    with pytest.raises(LedgerError, match="refuses: this very table.*'people'.*--again"):
+        release(PROJECT, table(), ledger=ledger.account("copy"))
+    assert ledger.head() == before
+    release(PROJECT, table(), ledger=ledger.account("sister"))
+    release(PROJECT, table(), ledger=ledger.account("copy", again=True))
     made = release(PROJECT, table(CSV + b"x,u\n"), ledger=account)
     assert "has changed" in made.reservation.warnings[0]
     assert "changed" not in json.dumps([made.to_json(), ledger.to_json()]), "for the curator's eyes only"
@@ -767,7 +1037,36 @@ def test_fingerprints_of_another_key_cannot_be_told(tmp_path):
     ledger = opened(tmp_path / "l.db")
     reserve(ledger, digest=table().digest)
     ledger.store.key_file.unlink()
-    assert "another key" in Ledger(tmp_path / "l.db").account("people").warnings(table().digest)[0]
+    ledger = Ledger(tmp_path / "l.db")
+    assert "another key" in ledger.account("people").warnings(table().digest)[0]
+    reserve(ledger, 0.1)
+    ledger.open_table("other", epsilon=1.0, delta=DELTA)
+    with pytest.raises(LedgerError, match="cannot be told.*--again"):
+        reserve(ledger, 0.1, "other")
+
+
+def test_diagnostics_are_recorded_before_what_they_may_steer(where):
+    ledger = opened(where, epsilon=5.0)
+    ledger.open_table("others", epsilon=5.0, delta=DELTA)
+    account = ledger.account("people")
+    first = release(PROJECT, table(), ledger=account)
+    assert first.to_json()["ledger"]["diagnostics_before"] == 0
+    assert "No diagnostics that are not private were recorded before" in first.files["report.html"].decode()
+    assert ledger.diagnosed([table(CSV + b"x,u\n").digest], ["never opened"], "Eve", "evaluate") == []
+    assert ledger.diagnosed([table().digest], (), "Eve", "evaluate") == ["people"], "known by its fingerprint"
+    assert ledger.diagnosed([table().digest], ["people", "others"], "Eve", "evaluate") == ["people", "others"]
+    second = release(PROJECT, table(), ledger=account)
+    assert second.to_json()["ledger"]["diagnostics_before"] == 2
+    assert "had been looked at 2 times before it" in second.files["report.html"].decode()
+    population = ledger.population_of("people")
+    assert [e.diagnostics_before for e in population.entries] == [0, 2]
+    assert [(d.who, d.table, d.what) for d in population.diagnoses] == [("Eve", "people", "evaluate")] * 2
+    assert "looked at twice" in population.caveats[-1]
+    assert "by Eve" in population.caveats[-1]
+    assert ledger.verify() == []
+    exported = ledger.to_json()["populations"][0]
+    assert [e["diagnostics_before"] for e in exported["entries"]] == [0, 2]
+    assert len(exported["diagnoses"]) == 2
 
 
 def test_a_fingerprint_says_nothing_without_its_key():
