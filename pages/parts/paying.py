@@ -214,8 +214,9 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
                 "Neighbouring tables", list(words.NEIGHBORS), index=list(words.NEIGHBORS).index(planned),
                 key=f"{key}-neighbors", help=" ".join(words.NEIGHBORS.values()),
             )  # fmt: skip
+            person = st.session_state.get(f"{key}-person", plan.person if plan else None)
             place.text_input(
-                "δ", f"{_delta(state, neighbors):.3g}", key=_delta_key(state, key, neighbors),
+                "δ", f"{_delta(state, neighbors, person):.3g}", key=_delta_key(key, neighbors, person),
                 help="Far below 1/n. Every plan has this δ from now on.",
             )  # fmt: skip
             b.number_input("Rows per person, at most", 1, 10_000, k, key=f"{key}-rows")
@@ -245,7 +246,7 @@ def _open(state: Session, key: str, nobody: str) -> None:
         else:
             unit = {
                 "epsilon": fields.number(said["epsilon"], "Total ε"),
-                "delta": fields.number(st.session_state[_delta_key(state, key, said["neighbors"])], "δ"),
+                "delta": fields.number(st.session_state[_delta_key(key, said["neighbors"], said["person"])], "δ"),
                 "neighbors": said["neighbors"], "rows_per_person": said["rows"],
             }  # fmt: skip
         ledger = Ledger(default_ledger(), create=True)
@@ -259,21 +260,20 @@ def _open(state: Session, key: str, nobody: str) -> None:
         state.paid_from = said["table"].strip()
 
 
-def _delta(state: Session, neighbors: Neighbors) -> float:
+def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
     """A δ to begin with: the plan's, or 1/n² where n is known and public in the form's own unit, or 1e-9."""
     if state.project is None:
         return 1e-9
-    plan = replace(state.project.plan, neighbors=neighbors)
+    plan = replace(state.project.plan, neighbors=neighbors, person=(person or "").strip() or None)
     if plan.delta is not None:
         return plan.delta
     n = public_rows(plan, state.rows or (None if state.text is None else state.text.rows))
     return 1 / n**2 if n is not None and n > 100 else 1e-9
 
 
-def _delta_key(state: Session, key: str, neighbors: Neighbors) -> str:
+def _delta_key(key: str, neighbors: Neighbors, person: str | None) -> str:
     """Another unit of privacy gets another field: a δ that was 1/n² must not stay where n is private."""
-    person = state.project.plan.person if state.project else None
-    return f"{key}-delta-{neighbors}-{person or ''}"
+    return f"{key}-delta-{neighbors}-{(person or '').strip()}"
 
 
 def who() -> str:

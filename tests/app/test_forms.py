@@ -93,6 +93,14 @@ def test_the_delta_of_a_new_budget_follows_the_form_s_own_unit(app: AppTest, whe
     assert (budget.neighbors, budget.delta) == ("add-remove", 1e-9)
 
 
+def test_the_delta_of_a_new_budget_follows_the_form_s_own_person_column(app: AppTest, where: Path) -> None:  # noqa: F811
+    opened(app, 150)
+    field(app, "text_input", "Person column of this table").set_value("patient").run()
+    assert field(app, "text_input", "δ").value == "1e-09"
+    press(app, "Open this budget")
+    assert Ledger(where).population_of("ward").delta == 1e-9
+
+
 def test_a_number_of_rows_that_became_private_is_handed_to_nobody() -> None:
     state = Session()
     for plan, public in (
@@ -139,7 +147,7 @@ OTHERWISE = {
     "pages/parts/restore.py": {"found.rows"},  # what public_rows let through before the reload
     "pages/parts/plan_fields.py": {"_n"},  # the field for n, there only while n is public (tested above)
     "pages/parts/session.py": {"self.rows"},  # set by open
-    "pages/parts/paying.py": {"known_table"},  # the fingerprint's digest, which leaves only keyed
+    "pages/parts/paying.py": {"known_table", "diagnosed"},  # the digest, which the ledger keeps only keyed
 }
 """By page, functions or expressions that may read a number of rows, codes, values or a digest off something."""
 
