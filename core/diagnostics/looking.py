@@ -198,10 +198,8 @@ def look(project: Project, synthetic: Table, held: Table, budget: Budget, spendi
     ``synthetic`` that does not depend on ``held``. Proof: the classifier is trained on synthetic rows, so its guess,
     its score and the score's bins are functions of one held-out row at a time; each clique is therefore a histogram of
     held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, also where one person's rows are replaced by
-    fewer or more; and the curator of the held-out part debits each before it is drawn. How many rows are held is
-    public only where the curator knows it (:meth:`core.tables.table.Table.known_rows`). ``spending`` is where its
-    debits are booked, for whoever wants to know of them even if this raises. Raises :class:`TableError` where ``held``
-    does not fit the project.
+    fewer or more; and the curator of the held-out part debits each before it is drawn. ``spending`` is where its
+    debits are booked, for whoever wants them even if this raises, as it does where ``held`` does not fit the project.
     """
     check_fits(project, held, "the held-out part")
     asked, plan = Questions.of(project), project.plan
