@@ -319,6 +319,16 @@ def test_tables_of_one_population_have_a_person_column_each(where):
     assert error.value.key == "person"
 
 
+def test_a_second_name_does_not_give_a_table_a_second_unit(tmp_path):
+    ledger = opened(tmp_path / "l.db", neighbors="add-remove", rows_per_person=2, person="pid")
+    ledger.open_table("visits", "people", person="visit")
+    release(of("pid"), visits("pid"), ledger=ledger.account("people"))
+    with pytest.raises(LedgerError, match="as 'people'.*another person column.*--again"):
+        release(of("visit"), visits("visit"), ledger=ledger.account("visits"))
+    assert ledger.population_of("visits").entries[-1].table == "people"
+    release(of("visit"), visits("visit"), ledger=ledger.account("visits", again=True))
+
+
 def as_before(events):
     """The events as they were written before tables had a person column: hashes made anew."""
     out = []
