@@ -492,6 +492,7 @@ class Ledger:
         """
         events = read_events(self.store.read())
         populations = replay(events)
+        entries = {entry.id: entry for p in populations.values() for entry in p.entries}
         out = io.StringIO()
         heads = [*Event.__dataclass_fields__, "hash", "epsilon_before", "epsilon_after", "unit"]
         writer = csv.DictWriter(out, heads, lineterminator="\n")
@@ -499,8 +500,7 @@ class Ledger:
         for e in events:
             p = populations[e.population]
             before, after = (None if r is None else p.epsilon_after(r) for r in (e.rho_before, e.rho_after))
-            entry = next((x for x in p.entries if x.id == e.entry), None)
-            unit = entry.unit if entry else p.unit_of(e.table_name)
+            unit = entries[e.entry].unit if e.entry else p.unit_of(e.table_name)
             row = {**e.row(), "epsilon_before": before, "epsilon_after": after, "unit": unit}
             writer.writerow({k: defuse(v) if isinstance(v, str) else v for k, v in row.items()})
         return out.getvalue()
@@ -703,7 +703,7 @@ def replay(events: Sequence[Event]) -> dict[str, Population]:
                 _closed(e, sums, entries)
             else:
                 raise ValueError(f"there is no kind {e.kind!r}")
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise _tampered(e.seq, str(error)) from None
     of: dict[str, list[Entry]] = {name: [] for name in populations}
     for entry in entries.values():
@@ -763,9 +763,10 @@ def _another_unit(entry: Entry, e: Event, persons: dict[str, str | None]) -> boo
     return another
 
 
-def _person(said: Mapping[str, Any]) -> str | None:
+def _person(said: Any) -> str | None:
     """The person column in a plan, or in what opens a table."""
-    person = said.get("person")
+    _require(isinstance(said, Mapping), "its plan is none")
+    person: str | None = said.get("person")
     _require(person is None or isinstance(person, str), "its person column is no name")
     return person
 

@@ -782,6 +782,9 @@ def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
         [first, replace(taken, plan=taken.plan.replace('"another_unit": false', '"another_unit": true'))],
         [replace(first, plan='{"person": "pid"}'), taken],
         [replace(first, plan='{"person": 3}')],
+        [replace(first, plan="[]")],
+        [replace(first, plan="[" * 100_000)],
+        [first, replace(taken, plan='{"project": "t", "plan": 3}')],
         [replace(taken, kind="diagnose")],
         [first, drawn],
     ):
