@@ -382,7 +382,7 @@ def lost_connection(running: Server) -> dict[str, Any]:
     down: list[bool] = []
 
     def run() -> str:
-        account = Ledger(where).account("others")
+        account = Ledger(where).account("others", again=True)
         made: Release = release(PROJECT, table(), cut, account)
         try:
             release(PROJECT, table(), ledger=account)

@@ -87,8 +87,9 @@ def shared() -> list[Shared]:
 
 def files(made: str) -> dict[str, bytes]:
     """The files of a release on the shelf; raises :class:`ProjectError` if it is not there any more."""
+    path = _path(made)
     try:
-        return unpacked(_path(made).read_bytes())
+        return unpacked(path.read_bytes())
     except (OSError, ProjectError):
         raise ProjectError("this release is not shared any more") from None
 

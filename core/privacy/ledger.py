@@ -406,7 +406,8 @@ class Ledger:
     ) -> Account:
         """The account that a release from ``table`` is paid from; raises :class:`LedgerError` if it is not open.
 
-        ``again`` lets a release pass although the table was, or may have been, released from another budget before;
+        ``again`` lets a release pass although the table was, or may have been, released before from another budget, or
+        under another name with another person column;
         ``another_unit`` one with another person column than the table's.
         """
         self.population_of(table)
@@ -491,6 +492,7 @@ class Ledger:
         """
         events = read_events(self.store.read())
         populations = replay(events)
+        entries = {entry.id: entry for p in populations.values() for entry in p.entries}
         out = io.StringIO()
         heads = [*Event.__dataclass_fields__, "hash", "epsilon_before", "epsilon_after", "unit"]
         writer = csv.DictWriter(out, heads, lineterminator="\n")
@@ -498,8 +500,7 @@ class Ledger:
         for e in events:
             p = populations[e.population]
             before, after = (None if r is None else p.epsilon_after(r) for r in (e.rho_before, e.rho_after))
-            entry = next((x for x in p.entries if x.id == e.entry), None)
-            unit = entry.unit if entry else p.unit_of(e.table_name)
+            unit = entries[e.entry].unit if e.entry else p.unit_of(e.table_name)
             row = {**e.row(), "epsilon_before": before, "epsilon_after": after, "unit": unit}
             writer.writerow({k: defuse(v) if isinstance(v, str) else v for k, v in row.items()})
         return out.getvalue()
@@ -702,7 +703,7 @@ def replay(events: Sequence[Event]) -> dict[str, Population]:
                 _closed(e, sums, entries)
             else:
                 raise ValueError(f"there is no kind {e.kind!r}")
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise _tampered(e.seq, str(error)) from None
     of: dict[str, list[Entry]] = {name: [] for name in populations}
     for entry in entries.values():
@@ -762,9 +763,10 @@ def _another_unit(entry: Entry, e: Event, persons: dict[str, str | None]) -> boo
     return another
 
 
-def _person(said: Mapping[str, Any]) -> str | None:
+def _person(said: Any) -> str | None:
     """The person column in a plan, or in what opens a table."""
-    person = said.get("person")
+    _require(isinstance(said, Mapping), "its plan is none")
+    person: str | None = said.get("person")
     _require(person is None or isinstance(person, str), "its person column is no name")
     return person
 
@@ -880,7 +882,8 @@ def _population_of(populations: Mapping[str, Population], table: str, where: str
 def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) -> list[tuple[str, bool]]:
     """What the fingerprints say about a table: changed under an old name, old under a new one.
 
-    Each text comes with whether it needs consent: the table was, or may have been, released from another budget.
+    Each text comes with whether it needs consent: the table was, or may have been, released from another budget, or for
+    another person column.
     """
     marks = [e for e in events if e.fingerprint]
     if not marks:
@@ -889,7 +892,8 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
     out: list[tuple[str, bool]] = []
     seen = {e.seq: fingerprint.matches(secret, digest, e.fingerprint or "") for e in marks}
     mine = [e for e in marks if e.table_name == table]
-    here = next((e.population for e in events if e.table_name == table), None)
+    p = _population_of(replay(events), table, store.name)
+    here, persons = p.name, p.persons
     if mine and seen[mine[-1].seq] is False:
         out.append((
             f"the table has changed since {table!r} was last released from ({mine[-1].at[:10]}). If it is another "
@@ -897,12 +901,14 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
         ))  # fmt: skip
     others = {e.table_name: e.population for e in marks if seen[e.seq] and e.table_name != table}
     for other, population in others.items():
-        out.append((
-            f"this very table was released from before, as {other!r}. "
-            + ("Both count in the same budget" if population == here else
-               f"That was counted in another budget, {population!r}: the two add up, and no total covers both"),
-            population != here,
-        ))  # fmt: skip
+        mixed = population == here and persons.get(other, "") != persons.get(table, "")
+        if mixed:
+            how = "Both count in the same budget, but with another person column: ρ of different units does not add up"
+        elif population == here:
+            how = "Both count in the same budget"
+        else:
+            how = f"That was counted in another budget, {population!r}: the two add up, and no total covers both"
+        out.append((f"this very table was released from before, as {other!r}. {how}", mixed or population != here))
     if unknown := [e for e in marks if seen[e.seq] is None]:
         out.append((
             f"some earlier releases carry fingerprints of another key than {store.key_file}: whether they were of this "

@@ -319,6 +319,16 @@ def test_tables_of_one_population_have_a_person_column_each(where):
     assert error.value.key == "person"
 
 
+def test_a_second_name_does_not_give_a_table_a_second_unit(tmp_path):
+    ledger = opened(tmp_path / "l.db", neighbors="add-remove", rows_per_person=2, person="pid")
+    ledger.open_table("visits", "people", person="visit")
+    release(of("pid"), visits("pid"), ledger=ledger.account("people"))
+    with pytest.raises(LedgerError, match="as 'people'.*another person column.*--again"):
+        release(of("visit"), visits("visit"), ledger=ledger.account("visits"))
+    assert ledger.population_of("visits").entries[-1].table == "people"
+    release(of("visit"), visits("visit"), ledger=ledger.account("visits", again=True))
+
+
 def as_before(events):
     """The events as they were written before tables had a person column: hashes made anew."""
     out = []
@@ -772,6 +782,9 @@ def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
         [first, replace(taken, plan=taken.plan.replace('"another_unit": false', '"another_unit": true'))],
         [replace(first, plan='{"person": "pid"}'), taken],
         [replace(first, plan='{"person": 3}')],
+        [replace(first, plan="[]")],
+        [replace(first, plan="[" * 100_000)],
+        [first, replace(taken, plan='{"project": "t", "plan": 3}')],
         [replace(taken, kind="diagnose")],
         [first, drawn],
     ):
