@@ -10,7 +10,7 @@ from core.errors import EspalierError
 from core.preview import Preview
 from core.privacy.budget import round_up
 from core.privacy.ledger import Ledger, Population, default_ledger, whoami
-from pages.parts import fields, session, shell, words
+from pages.parts import doors, fields, session, shell, words
 from pages.parts.session import Session
 from pages.parts.words import name, plain
 
@@ -194,7 +194,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
         else:
             st.caption(f"It shares the total and the unit of {name(shared)}: what is left there is left here.")
         a, b = st.columns(2)
-        a.text_input("Set by", who(), key=f"{key}-who")
+        a.text_input("Set by", who(), key=f"{key}-who", disabled=doors.guarded())
         b.text_input("Note", key=f"{key}-note", placeholder="for yourself and whoever reads the ledger")
         st.button("Open this budget", type="primary", on_click=_open, args=(state, key, nobody), key=f"{key}-go")
         if trouble := state.trouble.get("ledger"):
@@ -203,6 +203,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
 
 def _open(state: Session, key: str, nobody: str) -> None:
     """Open the budget as the form says, and pay from it."""
+    doors.need_steward()
     said: dict[str, Any] = {k.removeprefix(f"{key}-"): v for k, v in st.session_state.items() if str(k).startswith(key)}
     state.trouble.pop("ledger", None)
     try:
@@ -214,7 +215,8 @@ def _open(state: Session, key: str, nobody: str) -> None:
                 "neighbors": said["neighbors"], "rows_per_person": said["rows"],
             }  # fmt: skip
         ledger = Ledger(default_ledger(), create=True)
-        ledger.open_table(said["table"], **unit, who=said["who"], note=said["note"])
+        by = who() if doors.guarded() else said["who"]  # a name typed by hand is no signature
+        ledger.open_table(said["table"], **unit, who=by, note=said["note"])
     except EspalierError as error:
         state.trouble["ledger"] = str(error)
         return
