@@ -164,5 +164,5 @@ def role_of(user: Mapping[str, Any], roles: Mapping[str, Any]) -> Role | None:
         if isinstance(listed, Sequence) and not isinstance(listed, str):
             entries = {str(entry).strip().translate(_LOWER) for entry in listed}
             if address in entries or f"@{domain}" in entries:
-                return role  # type: ignore[return-value]
+                return role
     return None

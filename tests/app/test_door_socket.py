@@ -23,7 +23,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.util import calc_hash
 from streamlit.web.server.starlette.starlette_app_utils import create_signed_value, generate_xsrf_token_string
 from websockets.sync.client import ClientConnection, connect
-from websockets.typing import Subprotocol
+from websockets.typing import Origin, Subprotocol
 
 from core import shared
 from core.project import Project
@@ -108,7 +108,7 @@ viewer = ["{viewer}"]
             self.open.enter_context(
                 connect(
                     f"ws://localhost:{self.port}/_stcore/stream",
-                    origin=self.url,  # type: ignore[arg-type]
+                    origin=Origin(self.url),
                     subprotocols=[Subprotocol(x) for x in ("streamlit", token, session) if x],
                     additional_headers={"Cookie": "; ".join(cookies)},
                     max_size=None,
