@@ -1,4 +1,4 @@
-"""The door: page configuration and navigation, nothing else. Start with ``streamlit run app.py``."""
+"""Page configuration and navigation; each page asks by itself who is there. Start with ``streamlit run app.py``."""
 
 import streamlit as st
 
@@ -7,7 +7,7 @@ from pages.parts import doors
 st.set_page_config(page_title="Espalier", page_icon="🌿", layout="wide")
 
 pages = [st.Page("pages/shared.py", title="Shared", icon=":material/share:")]
-if doors.enter() == "steward":
+if doors.role() == "steward":
     pages = [
         st.Page("pages/data.py", title="Data", icon=":material/table_view:", default=True),
         st.Page("pages/structure.py", title="Structure", icon=":material/account_tree:"),

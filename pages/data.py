@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from core.errors import EspalierError
 from core.project import Plan
-from pages.parts import opening, schema_editor, shell
+from pages.parts import doors, opening, schema_editor, shell
 from pages.parts.session import Session
 from pages.parts.words import name, plain
 
+doors.enter("steward")
 state = shell.start(
     "Data",
     "Open a table and say what is public about each column: which values it may hold, and in which bins numbers fall.",

@@ -4,9 +4,10 @@ import json
 
 import streamlit as st
 
-from pages.parts import fairness, judging, looking, shell
+from pages.parts import doors, fairness, judging, looking, shell
 from pages.parts.words import name, plain
 
+doors.enter("steward")
 state = shell.start("Diagnostics", "What is the synthetic table worth? The answer compares it with the real rows.")
 shell.need_project(state)
 if state.made is not None and state.made.release.looking is not None:

@@ -12,10 +12,11 @@ from core.errors import EspalierError
 from core.privacy.budget import rho_of, round_up
 from core.privacy.ledger import PART_NAMES, Entry, Ledger, Population, default_ledger, zipped
 from core.project import Plan, Project
-from pages.parts import charts, handover, paying, shell, words
+from pages.parts import charts, doors, handover, paying, shell, words
 from pages.parts.session import Session
 from pages.parts.words import name, plain
 
+doors.enter("steward")
 state = shell.start(
     "Ledger",
     "One budget for all that is ever released about the same people. It cannot be overspent. Nothing on this "

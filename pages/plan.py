@@ -5,9 +5,10 @@ import streamlit as st
 from core.errors import EspalierError
 from core.graph.frame import unfenced
 from core.privacy.budget import guess_right, round_up
-from pages.parts import by_hand, charts, looking, measured, paying, plan_fields, promises, shell, words
+from pages.parts import by_hand, charts, doors, looking, measured, paying, plan_fields, promises, shell, words
 from pages.parts.words import names, plain
 
+doors.enter("steward")
 state = shell.start(
     "Plan", "Choose the method, the frame and the budget. Everything here is worked out without reading the table."
 )

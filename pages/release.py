@@ -7,10 +7,11 @@ from core.preview import Preview
 from core.privacy.budget import round_up
 from core.privacy.people import public_rows
 from core.tables.table import Table
-from pages.parts import handover, paying, plan_fields, releasing, shell, words
+from pages.parts import doors, handover, paying, plan_fields, releasing, shell, words
 from pages.parts.session import Session
 from pages.parts.words import name, names, plain
 
+doors.enter("steward")
 state = shell.start(
     "Release",
     "Spend the budget on the table, once. Whatever this page hands over may leave the building; the table never does.",

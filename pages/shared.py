@@ -5,8 +5,10 @@ import streamlit as st
 from core import shared
 from core.errors import EspalierError
 from core.privacy.budget import round_up
-from pages.parts import words
+from pages.parts import doors, words
 from pages.parts.words import name, plain
+
+doors.enter("viewer")
 
 FILES = (
     ("synthetic.csv", "Synthetic table", "text/csv"),

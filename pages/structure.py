@@ -4,9 +4,21 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.graph.frame import frame_of, unfenced
-from pages.parts import arrow_table, board, graph_files, implying, merging, separations, shell, structure_fields, words
+from pages.parts import (
+    arrow_table,
+    board,
+    doors,
+    graph_files,
+    implying,
+    merging,
+    separations,
+    shell,
+    structure_fields,
+    words,
+)
 from pages.parts.words import name, names, plain
 
+doors.enter("steward")
 state = shell.start(
     "Structure",
     "Say what causes what, and which columns play a part in fairness. This is what you know; nothing is read "

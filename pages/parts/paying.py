@@ -15,7 +15,7 @@ from core.privacy.ledger import Ledger, Population, default_ledger, whoami
 from core.privacy.people import public_rows
 from core.project import Neighbors
 from core.tables.table import Table
-from pages.parts import fields, session, shell, words
+from pages.parts import doors, fields, session, shell, words
 from pages.parts.session import Made, Session
 from pages.parts.words import name, plain
 
@@ -229,7 +229,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             "names one, and nothing enforces the rows per person.",
         )  # fmt: skip
         a, b = st.columns(2)
-        a.text_input("Set by", who(), key=f"{key}-who")
+        a.text_input("Set by", who(), key=f"{key}-who", disabled=doors.guarded())
         b.text_input("Note", key=f"{key}-note", placeholder="for yourself and whoever reads the ledger")
         st.button("Open this budget", type="primary", on_click=_open, args=(state, key, nobody), key=f"{key}-go")
         if trouble := state.trouble.get("ledger"):
@@ -238,6 +238,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
 
 def _open(state: Session, key: str, nobody: str) -> None:
     """Open the budget as the form says, and pay from it."""
+    doors.need_steward()
     said: dict[str, Any] = {k.removeprefix(f"{key}-"): v for k, v in st.session_state.items() if str(k).startswith(key)}
     state.trouble.pop("ledger", None)
     try:
@@ -250,9 +251,8 @@ def _open(state: Session, key: str, nobody: str) -> None:
                 "neighbors": said["neighbors"], "rows_per_person": said["rows"],
             }  # fmt: skip
         ledger = Ledger(default_ledger(), create=True)
-        ledger.open_table(
-            said["table"], **unit, person=said["person"].strip() or None, who=said["who"], note=said["note"]
-        )
+        by = who() if doors.guarded() else said["who"]  # a name typed by hand is no signature
+        ledger.open_table(said["table"], **unit, person=said["person"].strip() or None, who=by, note=said["note"])
     except EspalierError as error:
         state.trouble["ledger"] = str(error)
         return

@@ -26,6 +26,7 @@ from core.project import Plan, Project
 from core.schema import Schema
 from core.tables.read import TextTable
 from core.tables.table import Table
+from pages.parts import doors
 from pages.parts.job import Job, Report
 
 KEY = "espalier"
@@ -281,7 +282,8 @@ class Session:
     def start(
         self, kind: str, work: Callable[[Report], Any], done: Callable[[Any], None], ended: Callable[[str], None]
     ) -> None:
-        """Start a job unless one is under way, or the queue is full."""
+        """Start a job, for a steward only, unless one is under way, or the queue is full."""
+        doors.need_steward()
         if self.job is None:
             self.trouble.pop(kind, None)
             try:

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.project import Project
-from pages.parts import doors, restore, session
+from pages.parts import restore, session
 from pages.parts.words import name, plain
 
 PAGES = {
@@ -36,8 +36,7 @@ def beside(weights: tuple[int, int], key: str) -> list[DeltaGenerator]:
 
 
 def start(title: str, lead: str) -> session.Session:
-    """Title, one sentence, sidebar; returns the session's state with finished work taken over. For stewards only."""
-    doors.need_steward()
+    """Title, one sentence, sidebar; returns the session's state with finished work taken over."""
     state = session.here()
     state.collect()
     st.title(title, anchor=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from core.schema import Column, Schema
 from core.tables.read import read_table
 from core.tables.table import Table
 from pages.parts import doors
+from pages.parts.session import Session
 from tests.app.test_pages import finish, go, press, sample, state, words
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,10 +45,11 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def visit(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The app of a server that asks people to sign in, as somebody meets it."""
 
-    def come(**user: Any) -> AppTest:
-        monkeypatch.setattr(st, "user", User(user))
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-        app.secrets["auth"] = {"client_id": "x"}
+    def come(page: str = "app.py", **user: Any) -> AppTest:
+        now = {"sub": "1", "iat": time.time(), "email_verified": True}
+        monkeypatch.setattr(st, "user", User(user and now | user))
+        app = AppTest.from_file(str(ROOT / page), default_timeout=60)
+        app.secrets["auth"] = {"client_id": "x", "cookie_secret": "s" * doors.SECRET}
         app.secrets["roles"] = ROLES
         app.run()
         assert not app.exception
@@ -84,25 +88,89 @@ def test_no_ceremony_by_default() -> None:
     ("user", "role"),
     [
         ({"email": "anna@hospital.example"}, "steward"),
-        ({"email": " Anna@Hospital.Example "}, "steward"),
+        ({"email": "Anna@Hospital.Example"}, "steward"),
+        ({"email": " anna@hospital.example"}, None),
+        ({"email": "anna@hospital.example\u2003"}, None),
+        ({"email": "anna@hospital.example\n"}, None),
+        ({"email": "anna@hospital.example."}, None),
+        ({"email": "MAR\u212a@HOSPITAL.EXAMPLE"}, "viewer"),  # not mark, who is a steward: the sign for Kelvin
+        ({"email": "carl@ho\u017fpital.example"}, None),
+        ({"email": "carl@sub.hospital.example"}, None),
+        ({"email": "carl@evil.example@hospital.example"}, None),
+        ({"email": "@hospital.example"}, None),
+        ({"email": "a@"}, None),
+        ({"email": ["anna@hospital.example"]}, None),
         ({"email": "carl@hospital.example"}, "viewer"),
         ({"email": "ben@partner.example"}, "viewer"),
         ({"email": "eve@partner.example"}, None),
         ({"email": "eve@evil.example@hospital.example.evil.example"}, None),
         ({"email": "anna@hospital.example", "email_verified": False}, None),
-        ({"email": "anna@hospital.example", "email_verified": True}, "steward"),
+        ({"email": "anna@hospital.example", "email_verified": "false"}, None),
+        ({"email": "anna@hospital.example", "email_verified": 0}, None),
+        ({"email": "anna@hospital.example", "email_verified": None}, None),
+        ({"email": "anna@hospital.example", "email_verified": "true"}, "steward"),
         ({"email": ""}, None),
         ({"email": "@"}, None),
         ({}, None),
     ],
 )
 def test_roles_are_what_the_lists_say(user: dict[str, Any], role: str | None) -> None:
-    assert doors.role_of(user, ROLES) == role
+    roles = ROLES | {"steward": ["anna@hospital.example", "mark@hospital.example"]}
+    assert doors.role_of({"email_verified": True} | user, roles) == role
+
+
+def test_an_address_that_nobody_verified_counts_only_where_the_provider_is_trusted() -> None:
+    anna = {"email": "anna@hospital.example"}
+    assert doors.role_of(anna, ROLES) is None
+    assert doors.role_of(anna, ROLES | {"vouched": "true"}) is None
+    assert doors.role_of(anna, ROLES | {"vouched": True}) == "steward"
+    assert doors.role_of(anna | {"email_verified": False}, ROLES | {"vouched": True}) is None
 
 
 @pytest.mark.parametrize("roles", [{}, {"steward": "anna@hospital.example"}, {"steward": None}, {"steward": [1]}])
 def test_broken_lists_let_nobody_in(roles: dict[str, Any]) -> None:
-    assert doors.role_of({"email": "anna@hospital.example"}, roles) is None
+    assert doors.role_of({"email": "anna@hospital.example", "email_verified": True}, roles) is None
+
+
+@pytest.mark.parametrize("began", [0, None, "now", -1.0])
+def test_an_old_sign_in_counts_no_more(visit: Any, began: Any) -> None:
+    began = time.time() - doors.LASTS if began == 0 else began
+    app = visit(email="anna@hospital.example", iat=began)
+    assert [b.label for b in app.button] == ["Sign in"]
+
+
+def test_signing_out_in_one_tab_ends_the_other(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doors, "_ended", {})
+    monkeypatch.setattr(st, "logout", lambda: None)
+    one = visit(email="anna@hospital.example")
+    other = visit(email="anna@hospital.example", iat=dict(st.user)["iat"])
+    press(one, "Sign out")
+    assert [b.label for b in other.run().button] == ["Sign in"]
+    again = visit(email="anna@hospital.example")
+    assert not any(b.label == "Sign in" for b in again.button), "a new sign-in counts"
+
+
+def test_who_is_no_steward_any_more_spends_nothing(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = go(sample(visit(email="anna@hospital.example"), "hiring"), "release")
+    held = state(app)
+    monkeypatch.setattr(st, "user", User(dict(st.user) | {"email": "carl@hospital.example"}))
+    press(app, "Spend")  # the button is still on the screen; its callback runs before the page
+    assert held.job is None
+    assert held.made is None
+    assert not held.spent
+    assert "Only a steward may do this" in words(app)
+    assert not any(app.run().get(kind) for kind in CONTENT)
+
+
+def test_who_is_no_steward_any_more_opens_no_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pages.parts import paying
+
+    monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
+    monkeypatch.setattr(doors, "role", lambda: "viewer")
+    monkeypatch.setattr(st, "stop", lambda: (_ for _ in ()).throw(InterruptedError))
+    with pytest.raises(InterruptedError):
+        paying._open(Session(), "k", "nobody")
+    assert not (tmp_path / "ledger.db").exists()
 
 
 def test_who_has_not_signed_in_sees_a_door(visit: Any) -> None:
@@ -127,11 +195,32 @@ def test_a_viewer_sees_only_what_is_shared(visit: Any) -> None:
     assert "espalier" not in app.session_state, "no page of a steward's ran"
 
 
-def test_pages_refuse_a_viewer_even_without_the_door(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doors, "enter", lambda: "steward")
-    app = visit(email="carl@hospital.example")
+PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
+FOR_STEWARDS = [page for page in PAGES if page != "shared"]
+CONTENT = ("file_uploader", "download_button", "metric", "dataframe", "text_input", "selectbox", "toggle")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_asks_who_is_there_before_anything_else(page: str) -> None:
+    body = ast.parse((ROOT / "pages" / f"{page}.py").read_text("utf-8")).body
+    done = [node for node in body[1:] if not isinstance(node, ast.Import | ast.ImportFrom)]
+    assert ast.unparse(done[0]) == f"doors.enter({'viewer' if page == 'shared' else 'steward'!r})"
+
+
+@pytest.mark.parametrize("page", FOR_STEWARDS)
+def test_a_page_served_by_itself_refuses_a_viewer(visit: Any, page: str) -> None:
+    app = visit(f"pages/{page}.py", email="carl@hospital.example")
     assert "Only a steward may do this" in words(app)
-    assert not app.file_uploader
+    assert [b.label for b in app.button] == ["Sign out"]
+    assert not any(app.get(kind) for kind in CONTENT)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_served_by_itself_shows_a_stranger_the_door(visit: Any, page: str) -> None:
+    app = visit(f"pages/{page}.py")
+    assert [b.label for b in app.button] == ["Sign in"]
+    assert not any(app.get(kind) for kind in CONTENT)
+    assert "Shared releases" not in words(app)
 
 
 def test_a_viewer_neither_sees_nor_opens_nor_spends_a_budget(
@@ -150,13 +239,10 @@ def test_a_viewer_neither_sees_nor_opens_nor_spends_a_budget(
     viewer = visit(email="ben@partner.example")
     assert len(viewer.get("download_button")) == 3, "of two releases the one that is shared"
     assert "register" not in words(viewer)
-    monkeypatch.setattr(doors, "enter", lambda: "steward")
-    viewer = visit(email="ben@partner.example")  # should the door ever fail, each page has its own
-    for page in ("ledger", "release"):
-        viewer.switch_page(f"pages/{page}.py").run()
-        assert not viewer.exception
+    for page in FOR_STEWARDS:
+        viewer = visit(f"pages/{page}.py", email="ben@partner.example")
         assert "Only a steward may do this" in words(viewer)
-        assert not any(viewer.get(kind) for kind in ("button", "download_button", "metric", "dataframe", "text_input"))
+        assert not any(viewer.get(kind) for kind in CONTENT)
     assert ledger.head() == before
 
     steward = visit(email="anna@hospital.example")
@@ -205,12 +291,48 @@ def test_broken_secrets_let_nobody_in(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "inside" not in words(app)
 
 
+@pytest.mark.parametrize(
+    ("secrets", "why"),
+    [
+        ({"auth": {"client_id": "x", "cookie_secret": "short"}}, "fewer than 32 characters"),
+        ({"auth": {"client_id": "x"}}, "fewer than 32 characters"),
+        ({"roles": ROLES, "Auth": {}}, "has no [auth]"),
+    ],
+)
+def test_secrets_that_keep_nobody_out_let_nobody_in(secrets: dict[str, Any], why: str) -> None:
+    app = AppTest.from_function(_door, default_timeout=60)
+    for key, value in secrets.items():
+        app.secrets[key] = value
+    app.run()
+    assert why in words(app)
+    assert "inside" not in words(app)
+
+
+def test_a_door_that_was_shut_does_not_open_when_its_secrets_vanish(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "inside" in words(AppTest.from_function(_door, default_timeout=60).run())
+    monkeypatch.setattr(doors, "_asked", {tmp_path / "secrets.toml"})
+    app = AppTest.from_function(_door, default_timeout=60).run()
+    assert "no longer says how to sign in" in words(app)
+    assert "inside" not in words(app)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "", None, "::", "192.0.2.7"])
+def test_a_server_that_others_reach_asks_who_is_there(address: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = st.get_option
+    monkeypatch.setattr(st, "get_option", lambda key: address if key == "server.address" else asked(key))
+    app = AppTest.from_function(_door, default_timeout=60).run()
+    assert "listens to other machines" in words(app)
+    assert "inside" not in words(app)
+
+
 def _door() -> None:
     import streamlit as st
 
     from pages.parts import doors
 
-    doors.enter()
+    doors.enter("steward")
     st.markdown("inside")
 
 

@@ -101,7 +101,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     secrets.write_text(
         f"""[auth]
 redirect_uri = "http://localhost:{port}/oauth2callback"
-cookie_secret = "of this test alone"
+cookie_secret = "of this test alone, and long enough"
 client_id = "espalier"
 client_secret = "x"
 server_metadata_url = "{provider.url}/.well-known/openid-configuration"
