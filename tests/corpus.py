@@ -76,15 +76,15 @@ def delimited() -> Iterator[tuple[str, bytes, int | None]]:
     yield "delimiter colon", text(delimiter=":").encode(), 2
     yield "delimiter space", b"a b\nx 1\n", 2
     for encoding in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1", "cp037"):
-        status = {"utf-16-le": 2, "utf-16-be": 2, "utf-32": 2, "cp037": 2}.get(encoding, 0)
+        status = {"utf-16": 2, "utf-16-le": 2, "utf-16-be": 2, "utf-32": 2, "cp037": 2}.get(encoding, 0)
         yield f"encoding {encoding}", plain.encode(encoding), status
     yield "half an utf-16", plain.encode("utf-16")[:-1], 2
     yield "line ends crlf", text(lineterminator="\r\n").encode(), 0
-    yield "line ends cr", text(lineterminator="\r").encode(), None
+    yield "line ends cr", text(lineterminator="\r").encode(), 0
     yield "no last line end", plain.encode().rstrip(b"\n"), 0
-    yield "blank lines at the end", plain.encode() + b"\n\n\n", 0
-    yield "blank lines between", plain.encode().replace(b"y,7\n", b"y,7\n\n"), 0
-    yield "blank lines before", b"\n\n" + plain.encode(), None
+    yield "blank lines at the end", plain.encode() + b"\n\n\n", 2
+    yield "blank lines between", plain.encode().replace(b"y,7\n", b"y,7\n\n"), 2
+    yield "blank lines before", b"\n\n" + plain.encode(), 2
     yield "spaces around cells", plain.encode().replace(b"x,1", b" x , 1 "), 2
     yield "quotes doubled inside", text([['x"', "1"]] * 9).encode(), 2
     yield "a quote in the middle", b'a,b c\nx"x,1\n', 2
