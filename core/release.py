@@ -39,7 +39,7 @@ from core.selection.refused import given_up
 from core.synthesizers import METHODS, Measured, Report, silent
 from core.tables.csv_lines import DELIMITERS
 from core.tables.formulas import defuse, restore
-from core.tables.read import TextColumn, TextTable
+from core.tables.read import TextColumn, TextTable, read_released
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -402,18 +402,9 @@ def load_release(folder: str | Path) -> Released:
     except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
         raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
     try:
-        table = Table.encode(_synthetic(folder / "synthetic.csv"), project.schema)
-    except (OSError, ValueError, csv.Error, TableError) as error:
+        text = read_released(folder / "synthetic.csv", [defuse(name) for name in project.schema.names])
+        columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in text.columns.items()}
+        table = Table.encode(TextTable(columns, text.rows, text.source), project.schema)
+    except TableError as error:
         raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
     return Released(facts, project, model, table)
-
-
-def _synthetic(path: Path) -> TextTable:
-    """A synthetic table as :meth:`Release.csv` wrote it. Its names and categories may hold line breaks."""
-    with path.open(newline="", encoding="utf-8") as file:
-        names, *rows = csv.reader(file, strict=True)
-    columns = {}
-    for name, cells in zip(names, zip(*rows, strict=True), strict=True):
-        read = TextColumn.of(cells)
-        columns[restore(name)] = TextColumn(tuple(map(restore, read.values)), read.codes)
-    return TextTable(columns, len(rows), str(path))
