@@ -53,8 +53,10 @@ MALFORMED = {
     'x,"0': "an open quote at the end", '"x\ny",0': "a line break in quotes", f'"x,0\n{ROW}\n",0': "a swallowed row",
     "x\r,0": "a carriage return", "x,\x000": "a zero byte", "x": "a short row", "x,0,1": "a long row", "": "no row",
 }  # fmt: skip
-DIFFERENT = {"Ann,1": "another row", "?,?": "nothing declared", ",": "empty cells", '"Ann","1"': "quotes",
-             "\ufeffAnn,1": "a byte-order mark", "\xe9,1": "no UTF-8", "Ann\x0b,\x1a": "control characters"}  # fmt: skip
+DIFFERENT = {
+    "Ann,1": "another row", "?,?": "nothing declared", ",": "empty cells", '"Ann","1"': "quotes",
+    "\ufeffAnn,1": "a byte-order mark", "\xe9,1": "no UTF-8", "Ann\x0b,\x1a": "control characters",
+}  # fmt: skip
 
 
 class OpenSeam(Exception):
