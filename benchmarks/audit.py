@@ -4,6 +4,7 @@
     python -m benchmarks.audit mechanisms       one part of it (also: methods, releases)
     python -m benchmarks.audit methods --only privci            the cases whose names hold this
     python -m benchmarks.audit --only "half the noise"          these copies alone
+    python -m benchmarks.audit seams            the ways around the mechanisms instead: `benchmarks.seams`
     python -m benchmarks.audit --runs 500       fewer runs on each table: faster, weaker
 
 Every mechanism and every method is run many times on each of two neighbouring tables of at most 50 rows. An attacker
@@ -43,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 
+from benchmarks import seams
 from benchmarks.distinguish import Verdict, audit
 from core.diagnostics import looking
 from core.graph.dag import Dag
@@ -484,12 +486,14 @@ PARTS = {"mechanisms": mechanisms, "methods": methods, "releases": releases}
 def main() -> int:
     """Run the audit and print a line for each case; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("part", nargs="?", choices=PARTS)
+    parser.add_argument("part", nargs="?", choices=(*PARTS, "seams"))
     parser.add_argument("--only", default="", metavar="NAME", help="the cases whose names hold this")
     parser.add_argument(
         "--runs", type=int, default=600, help="runs on each table (some cases take a multiple: see the table)"
     )
     opt = parser.parse_args()
+    if opt.part == "seams":
+        return seams.main()
     cases = [(part, c) for broken in (False, True) for part, made in PARTS.items() for c in made(broken)]
     alpha = CONFIDENCE / len(cases)  # also where only some are run, so that runs of several calls hold together
     wanted = [c for part, c in cases if part == (opt.part or part) and opt.only in c.what]

@@ -37,8 +37,9 @@ from core.project import MAX_ROWS, Plan, Project
 from core.schema import Schema
 from core.selection.refused import given_up
 from core.synthesizers import METHODS, Measured, Report, silent
+from core.tables.csv_lines import DELIMITERS
 from core.tables.formulas import defuse, restore
-from core.tables.read import DELIMITERS, TextColumn, TextTable, read_table
+from core.tables.read import TextColumn, TextTable, read_released
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -388,7 +389,7 @@ def load_release(folder: str | Path) -> Released:
     except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
         raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
     try:
-        read = read_table(folder / "synthetic.csv")
+        read = read_released(folder / "synthetic.csv", [defuse(name) for name in project.schema.names])
         columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
         table = Table.encode(TextTable(columns, read.rows, read.source), project.schema)
     except TableError as error:

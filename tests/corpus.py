@@ -76,15 +76,15 @@ def delimited() -> Iterator[tuple[str, bytes, int | None]]:
     yield "delimiter colon", text(delimiter=":").encode(), 2
     yield "delimiter space", b"a b\nx 1\n", 2
     for encoding in ("utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1", "cp037"):
-        status = {"utf-16-le": 2, "utf-16-be": 2, "utf-32": 2, "cp037": 2}.get(encoding, 0)
+        status = {"utf-16": 2, "utf-16-le": 2, "utf-16-be": 2, "utf-32": 2, "cp037": 2}.get(encoding, 0)
         yield f"encoding {encoding}", plain.encode(encoding), status
     yield "half an utf-16", plain.encode("utf-16")[:-1], 2
     yield "line ends crlf", text(lineterminator="\r\n").encode(), 0
-    yield "line ends cr", text(lineterminator="\r").encode(), None
+    yield "line ends cr", text(lineterminator="\r").encode(), 0
     yield "no last line end", plain.encode().rstrip(b"\n"), 0
-    yield "blank lines at the end", plain.encode() + b"\n\n\n", 0
-    yield "blank lines between", plain.encode().replace(b"y,7\n", b"y,7\n\n"), 0
-    yield "blank lines before", b"\n\n" + plain.encode(), None
+    yield "blank lines at the end", plain.encode() + b"\n\n\n", 2
+    yield "blank lines between", plain.encode().replace(b"y,7\n", b"y,7\n\n"), 2
+    yield "blank lines before", b"\n\n" + plain.encode(), 2
     yield "spaces around cells", plain.encode().replace(b"x,1", b" x , 1 "), 2
     yield "quotes doubled inside", text([['x"', "1"]] * 9).encode(), 2
     yield "a quote in the middle", b'a,b c\nx"x,1\n', 2
@@ -186,8 +186,9 @@ def workbooks() -> Iterator[tuple[str, Callable[[], bytes], int | None]]:
     yield "several sheets", lambda: excel(*good, sheets=3), 0
     yield "no rows", lambda: excel(("a", "b c")), 2
     yield "nothing", lambda: excel(), 2
-    yield "an empty row between", lambda: excel(*good[:2], (), *good[2:]), 0
-    yield "a formula", lambda: excel(*good, ("x", "=1+1")), 0  # never calculated: an empty cell
+    yield "an empty row between", lambda: excel(*good[:2], (), *good[2:]), 2
+    yield "empty rows at the end", lambda: excel(*good, (None, ""), (None, None)), None
+    yield "a formula", lambda: excel(*good, ("x", "=1+1")), 2
     yield "a formula for a category", lambda: excel(*good, ("=1+1", 1)), 2
     yield "a date", lambda: excel(*good, ("x", dt.datetime(2024, 2, 29))), 2
     yield "a time", lambda: excel(*good, (dt.time(12, 30), 1)), 2
@@ -295,8 +296,12 @@ def with_projects() -> Iterator[tuple[str, str, Callable[[], bytes], dict[str, A
         shown = ascii(odd)[:30]
         rows = [[odd, "x"], ["other", "y"]] * 10
         schema = categorical("a", values=(odd, "other")) + categorical("b")
-        status = None if odd == "\u0000" else 0
+        status = {"\u0000": None, "a\nb": 2}.get(odd, 0)
         yield f"category {shown}", "t.csv", lambda r=rows: text(r, ("a", "b")).encode(), project(schema), status
+        if "\n" in odd:
+            yield f"parquet, category {shown}", "t.parquet", lambda r=rows: arrow(
+                a=[x[0] for x in r], b=[x[1] for x in r]
+            ), project(schema), 0  # fmt: skip
         schema = categorical(odd, "b")
         yield (
             f"column {shown}", "t.csv",

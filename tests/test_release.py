@@ -18,7 +18,6 @@ from core.project import Plan, Project
 from core.release import load_release, release
 from core.report import render
 from core.schema import Column, Schema
-from core.tables.read import read_table
 from core.tables.table import Table
 
 NASTY = 'a, "b" <script>alert(1)</script> 年齢'
@@ -57,10 +56,11 @@ def test_a_release_comes_back_from_its_folder(folder):
 
 
 def test_nasty_names_and_missing_cells_round_trip(folder):
-    text = read_table(folder / "synthetic.csv")
-    assert list(text.columns) == [NASTY, "n"]
+    with (folder / "synthetic.csv").open(newline="", encoding="utf-8") as file:
+        names, *rows = csv.reader(file, strict=True)
+    assert names == [NASTY, "n"]
     harmless = {"'=1+1" if c == "=1+1" else c for c in SCHEMA[NASTY].categories}
-    assert set(text.columns[NASTY].values) <= {*harmless, ""}
+    assert {row[0] for row in rows} <= {*harmless, ""}
     back = load_release(folder)
     assert back.table.count((NASTY,)).sum() == 300
 

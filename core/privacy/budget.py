@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from typing import Any
 
@@ -146,8 +147,12 @@ def guess_right(epsilon: float, delta: float) -> float:
 
 
 def round_up(x: float, figures: int = 4) -> str:
-    """A figure of privacy, rounded up: spent is never shown smaller than it is."""
+    """A figure of privacy with so many figures, rounded up: what is shown, read back, is never less than ``x``.
+
+    Rounded is the decimal number by which ``x`` is written, so that 0.1 stays 0.1.
+    """
     if x <= 0:
         return "0"
-    step = 10.0 ** (math.floor(math.log10(x)) - figures + 1)
-    return f"{math.ceil(x / step - 1e-9) * step:.{figures}g}"
+    exact = Decimal(repr(float(x)))
+    up = exact.quantize(Decimal(1).scaleb(exact.adjusted() - figures + 1), ROUND_CEILING)
+    return f"{float(up):.{figures}g}"

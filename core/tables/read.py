@@ -2,11 +2,22 @@
 
 CSV cells are read as they are written. Parquet and Excel give whole numbers without a point, True/False and ISO
 dates. An empty cell is missing. PyArrow and openpyxl do the parsing.
+
+What one row holds never changes how another row is read. A file is refused, or each of its rows is read as if it stood
+alone under the header.
+
+CSV. One line is one row (`core.tables.csv_lines` has the proof).
+
+Excel. Each cell has a type of its own. A formula is refused, because its value may come from other rows. So is a row
+without a value that stands between others. Rows without a value at the end are no rows: a sheet has a million of them.
+
+Parquet. A type belongs to a whole column. Whoever wrote the file has chosen it, and here it is taken as given.
+
+Refusals name the line or the row. They quote no cell.
 """
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
 import gzip
 import hashlib
@@ -26,9 +37,8 @@ from numpy.typing import NDArray
 
 from core.errors import TableError
 from core.schema import MISSING
+from core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
 
-DELIMITERS = "\t;|,"
-"""In the order in which they are tried; the first of equals wins."""
 MAX_BYTES = 1 << 30
 MAX_CELLS = 200_000_000
 BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
@@ -134,11 +144,11 @@ def misread(table: TextTable) -> bool:
 
 def _csv(data: bytes, shown: str) -> TextTable:
     import pyarrow as pa
-    from pyarrow import csv as pa_csv
 
-    text = _utf8(data, shown)
-    header, delimiter = _header(text, shown)
-    _check_names(header, shown)
+    text = plain_lines(data, shown)
+    names, delimiter = header_names(text, shown)
+    _check_names(names, shown)
+    check_lines(text, delimiter, shown)
     bad: list[Any] = []
 
     def refuse(row: Any) -> str:
@@ -146,86 +156,43 @@ def _csv(data: bytes, shown: str) -> TextTable:
         return "error"
 
     try:
-        table = pa_csv.read_csv(
-            io.BytesIO(text),
-            read_options=pa_csv.ReadOptions(use_threads=False, block_size=max(1 << 20, min(len(text) + 1, 1 << 30))),
-            parse_options=pa_csv.ParseOptions(
-                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse,
-                ignore_empty_lines=len(header) > 1,
-            ),
-            convert_options=pa_csv.ConvertOptions(
-                column_types={n: pa.string() for n in header}, strings_can_be_null=False
-            ),
-        )  # fmt: skip
-    except pa.ArrowInvalid as error:
-        if bad:
-            line = f"row {bad[0].number}" if bad[0].number is not None else "a row"
-            raise TableError(
-                f"{shown}, {line}: {bad[0].actual_columns} cells where the header names {bad[0].expected_columns}; "
-                "mend that row, or put quotes around cells that hold the delimiter",
-                row=bad[0].number,
-            ) from None
-        raise TableError(f"{shown} cannot be read as CSV: {_first_line(error)}") from None
+        table = _parsed(text, names, delimiter=delimiter, invalid_row_handler=refuse)
+    except pa.ArrowInvalid:  # its text may quote a row
+        if not bad:
+            raise TableError(f"{shown} cannot be read as CSV") from None
+        number = bad[0].number
+        raise TableError(
+            f"{shown}{'' if number is None else f', line {number}'}: {bad[0].actual_columns} cells where the header "
+            f"names {bad[0].expected_columns}; mend that line, or put quotes around cells that hold the delimiter",
+            row=number,
+        ) from None
+    if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:
+        raise TableError(f"{shown} cannot be read as CSV: it has not as many rows as lines")
     return _from_arrow(table, shown)
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0][:160] if str(error) else type(error).__name__
+def _parsed(text: bytes, names: Sequence[str], **options: Any) -> Any:
+    """CSV text as an Arrow table, each cell as it is written; raises ``pyarrow.ArrowInvalid``."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    return csv.read_csv(
+        io.BytesIO(text),
+        read_options=csv.ReadOptions(use_threads=False, block_size=max(1 << 20, min(len(text) + 1, 1 << 30))),
+        parse_options=csv.ParseOptions(ignore_empty_lines=False, **options),
+        convert_options=csv.ConvertOptions(column_types={n: pa.string() for n in names}, strings_can_be_null=False),
+    )
 
 
-def _utf8(data: bytes, shown: str) -> bytes:
-    """The text as UTF-8 without a byte-order mark; Latin-1 is accepted, binary is not.
+def read_released(path: Path, names: Sequence[str]) -> TextTable:
+    """A synthetic table with these columns, which Espalier wrote: no row of it is anybody's, so that cells in quotes
+    may hold line breaks. Raises :class:`TableError`."""
+    import pyarrow as pa
 
-    A line that is not UTF-8 is taken as Latin-1, line by line: what one row holds must not change how others read.
-    """
-    if not data.strip():
-        raise TableError(f"{shown} is empty; it needs a header line and at least one row")
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        try:
-            data = data.decode("utf-16").encode()
-        except UnicodeDecodeError:
-            raise TableError(f"{shown} is damaged UTF-16 text") from None
-    if b"\x00" in data:
-        raise TableError(f"{shown} is not a text table (it holds binary data); give CSV, Parquet or Excel")
-    data = data.removeprefix(b"\xef\xbb\xbf")
-    if data.count(b'"') % 2:
-        raise TableError(f"{shown} has a quote that is opened and never closed; rows after it would be swallowed")
     try:
-        data.decode("utf-8")
-        return data
-    except UnicodeDecodeError:
-        text = b"".join(map(_line_as_utf8, data.splitlines(keepends=True)))
-    head = text[:100_000].decode("utf-8", errors="ignore")
-    if sum(1 for c in head if ord(c) < 32 and c not in "\t\r\n\f") > len(head) / 100:
-        raise TableError(f"{shown} is not a text table (it holds binary data); give CSV, Parquet or Excel")
-    return text
-
-
-def _line_as_utf8(line: bytes) -> bytes:
-    try:
-        line.decode("utf-8")
-        return line
-    except UnicodeDecodeError:
-        return line.decode("latin-1").encode()
-
-
-def _header(text: bytes, shown: str) -> tuple[list[str], str]:
-    """Column names and the delimiter, from the header alone: a tab if it has one, else what splits it most often."""
-    head = text[: 1 << 20].decode("utf-8", errors="ignore").lstrip("\r\n")
-    best: list[str] = []
-    chosen = ","
-    for delimiter in DELIMITERS:
-        try:
-            row = next(csv.reader(io.StringIO(head, newline=""), delimiter=delimiter), [])
-        except csv.Error:
-            continue
-        if len(row) > len(best):
-            best, chosen = row, delimiter
-        if delimiter == "\t" and len(row) > 1:
-            break
-    if not best:
-        raise TableError(f"{shown} has no header line")
-    return best, chosen
+        return _from_arrow(_parsed(path.read_bytes(), names, newlines_in_values=True), str(path))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise TableError(f"cannot read {path}: {error}", path=str(path)) from None
 
 
 def _check_names(names: Sequence[str], shown: str) -> None:
@@ -244,8 +211,8 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     try:
         file = parquet.ParquetFile(io.BytesIO(data))
         schema, rows = file.schema_arrow, file.metadata.num_rows
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise TableError(f"{shown} is a damaged Parquet file: {_first_line(error)}") from None
+    except (pa.ArrowException, OSError, ValueError):
+        raise TableError(f"{shown} is a damaged Parquet file") from None
     _check_names(schema.names, shown)
     if rows * len(schema) > MAX_CELLS:
         raise TableError(f"{shown} holds {rows:,} rows of {len(schema):,} columns; Espalier reads smaller tables only")
@@ -258,8 +225,8 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     try:  # a long text that many rows share is kept once
         table = parquet.read_table(io.BytesIO(data), read_dictionary=kept)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise TableError(f"{shown} is a damaged Parquet file: {_first_line(error)}") from None
+    except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
+        raise TableError(f"{shown} is a damaged Parquet file") from None
     return _from_arrow(table, shown)
 
 
@@ -273,7 +240,15 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
         array = chunks.combine_chunks().dictionary_encode()
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
-        values = [_text(v) for v in array.dictionary.to_pylist()]
+        values: list[str] = []
+        try:
+            values.extend(_text(value.as_py()) for value in array.dictionary)
+        except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
+            row = int(np.flatnonzero(array.indices.fill_null(-1).to_numpy(zero_copy_only=False) == len(values))[0]) + 1
+            raise TableError(
+                f"{shown}, data row {row:,}: column {name!r} holds a value that cannot be written as text; mend it",
+                column=name, row=row,
+            ) from None  # fmt: skip
         codes = array.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
         values.append(MISSING)
         columns[name] = _distinct(values, codes)
@@ -296,30 +271,43 @@ def _excel(data: bytes, shown: str) -> TextTable:
 
     from openpyxl import load_workbook
 
+    rows: list[tuple[int, list[Any]]] = []  # those that hold something, each with its number in the sheet
+    number = 0
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # openpyxl warns about styles and validations it leaves out
             with zipfile.ZipFile(io.BytesIO(data)) as parts:
                 _check_unpacked(sum(part.file_size for part in parts.infolist()), len(data), shown)
-            book = load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+            book = load_workbook(io.BytesIO(data), read_only=True)
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # what the file says of its size is not believed
-            rows = [list(row) for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)]
+            for number, cells in enumerate(sheet.iter_rows(), start=1):
+                if any(cell.data_type == "f" for cell in cells):
+                    raise TableError(
+                        f"{shown}, row {number}: a formula, whose value may come from other rows; replace formulas by "
+                        "their values (Paste Special), or give CSV",
+                        row=number,
+                    )
+                if any(cell.value is not None for cell in cells):
+                    rows.append((number, [cell.value for cell in cells]))
     except TableError:
         raise
-    except Exception as error:  # openpyxl raises whatever its zip and XML parsers do
-        raise TableError(f"{shown} cannot be read as an Excel workbook: {_first_line(error)}") from None
+    except Exception:  # openpyxl raises whatever its zip and XML parsers do, and the text may quote a cell
+        where = f" (after row {number})" if number else ""
+        raise TableError(f"{shown} cannot be read as an Excel workbook{where}; save it anew, or give CSV") from None
     if not rows:
         raise TableError(f"{shown} is empty; its first sheet needs a header row and at least one row")
-    header = ["" if cell is None else _text(cell) for cell in rows[0]]
+    header = ["" if cell is None else _text(cell) for cell in rows[0][1]]
     while header and not header[-1]:
         header.pop()
     _check_names(header, shown)
-    for number, row in enumerate(rows[1:], start=2):
+    for place, (number, row) in enumerate(rows[1:], start=rows[0][0] + 1):
+        if number != place:
+            raise TableError(f"{shown}, row {place}: this row is empty; take it out of the sheet", row=place)
         if any(cell is not None for cell in row[len(header) :]):
             raise TableError(f"{shown}, row {number}: more cells than the header has names", row=number)
-    cells = zip(*(row[: len(header)] + [None] * (len(header) - len(row)) for row in rows[1:]), strict=True)
-    columns = {name: TextColumn.of(column) for name, column in zip(header, cells, strict=False)}
+    filled = (row[: len(header)] + [None] * (len(header) - len(row)) for _, row in rows[1:])
+    columns = {name: TextColumn.of(column) for name, column in zip(header, zip(*filled, strict=True), strict=False)}
     if len(rows) == 1:
         columns = {name: TextColumn.of([]) for name in header}
     return TextTable(columns, len(rows) - 1, shown)

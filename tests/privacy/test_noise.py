@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from core.errors import BudgetError
@@ -188,3 +192,16 @@ def test_what_was_spent_is_shown_rounded_up():
     assert round_up(1.0) == "1"
     assert round_up(0.0) == "0"
     assert round_up(73.1058) == "73.11"
+    assert round_up(0.1) == "0.1"
+    assert round_up(9.9991) == "10"
+    assert round_up(1.0000000001) == "1.001"
+    assert round_up(4.4444e-05) == "4.445e-05"
+
+
+@given(st.floats(1e-300, 1e300), st.integers(1, 12))
+@settings(max_examples=2000)
+def test_what_is_shown_of_a_figure_is_never_less_and_less_than_one_step_more(x, figures):
+    shown = Fraction(round_up(x, figures))
+    assert shown >= Fraction(repr(x))
+    assert float(shown) >= x
+    assert shown - Fraction(repr(x)) < Fraction(10) ** (Decimal(repr(x)).adjusted() - figures + 1)

@@ -15,6 +15,8 @@ _MARK = re.compile(r"\s+(-->|<--|<->|o->|<-o|o-o|---|--o|o--)\s+")
 _QUOTED = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 _MARKS = {"-->": "->", "<--": "<-", "---": "--"}
 _WRITTEN = {"->": "-->", "--": "---"}
+_OTHER = re.compile(r'(graph( node| edge)? attributes|(ambiguous|underline|dotted)[^:;,"]*):')
+"""The headings of sections that hold no nodes and no edges, in small letters."""
 _PLAIN = re.compile(r"\w[\w.-]*")
 _ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\", '"': '\\"'}
 _UNESCAPES = {text: char for char, text in _ESCAPES.items()}
@@ -43,7 +45,9 @@ def read(text: str, line: int = 1) -> MixedGraph:
             continue
         if heading in ("graph nodes:", "graph edges:"):
             section = heading
-        elif re.fullmatch(r"(graph|node|edge|ambiguous|underline|dotted)\b[^:]*:.*", heading) and "-->" not in row:
+        elif heading.startswith(("graph nodes:", "graph edges:")):
+            raise broken(where, f"{shown(row[:12])} should stand on a line of its own")
+        elif _OTHER.fullmatch(heading) and not _MARK.search(row):
             section = "other"
             builder.unused(f"the section {shown(row)}", where)
         elif section == "graph nodes:":
@@ -52,6 +56,8 @@ def read(text: str, line: int = 1) -> MixedGraph:
             _edge(row, where, builder)
         elif not section:
             raise broken(where, "'Graph Nodes:' should stand here")
+        elif _MARK.search(row):
+            raise broken(where, "an edge stands in a section that is left out; 'Graph Edges:' should stand above it")
     if not section:
         raise broken(line, "'Graph Nodes:' is missing")
     return builder.done()

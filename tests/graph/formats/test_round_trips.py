@@ -118,6 +118,14 @@ def test_every_nasty_name_alone_and_all_together(format: str) -> None:
 
 
 @pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("first", ["graph", "node", "edge", "ambiguous", "underline", "dotted", "Graph Attributes:"])
+def test_a_list_of_nodes_that_looks_like_a_heading_keeps_its_nodes(format: str, first: str) -> None:
+    found = first, "http://x", "b:"
+    graph = MixedGraph(tuple(map(Node, found)), tuple(Edge(a, b) for a, b in pairwise(found)))
+    same(format, graph, write_graph(graph, format))
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_windows_line_ends_change_nothing(format: str) -> None:
     graph = MixedGraph((Node("a b"), Node("c"), Node("d")), (Edge("a b", "c"), Edge("c", "d")))
     same(format, graph, write_graph(graph, format).replace("\n", "\r\n"))

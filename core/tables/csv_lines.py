@@ -1,0 +1,138 @@
+"""CSV text, line by line: what one row holds never changes how another row is read.
+
+The header line alone settles the delimiter, the kind of line break and the names. Every line after it is one row.
+
+Proof. A line is refused if it is empty, holds a zero byte or a line break of another kind, is not made of well formed
+fields (`_fields`), or has not as many of them as the header. All of these look at one line. In a line that passes,
+every quote that opens a field closes in that line, so a parser that starts a line outside quotes ends it outside
+quotes; by induction it starts every line so. Bytes that are not UTF-8 are decoded line by line. So a file that is
+accepted has exactly one row for each line, in order, and each row is a function of its line and the header.
+
+Line breaks inside quotes would undo this. A person with two rows could open a quote in one and close it in the other,
+and all rows between them would become one value. So would UTF-16, where two rows of odd length shift every byte
+between them.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from functools import cache
+
+from core.errors import TableError
+
+DELIMITERS = "\t;|,"
+"""In the order in which they are tried; the first of equals wins."""
+
+
+def refused(shown: str, line: int, what: str) -> TableError:
+    """The refusal of one line, which is counted from 1; it quotes nothing."""
+    return TableError(f"{shown}, line {line}: {what}", row=line)
+
+
+def plain_lines(data: bytes, shown: str) -> bytes:
+    """The text as UTF-8 without a byte-order mark, a line feed after each line; Latin-1 is accepted, binary is not.
+
+    The line break is that of the header: a carriage return alone, or else a line feed, which may follow one.
+    A line that is not UTF-8 is taken as Latin-1, line by line.
+    """
+    if not data.strip():
+        raise TableError(f"{shown} is empty; it needs a header line and at least one row")
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise TableError(
+            f"{shown} is UTF-16 text, where one damaged row changes how others read; save it as UTF-8 ('CSV UTF-8' in "
+            "Excel)"
+        )
+    text = data.removeprefix(b"\xef\xbb\xbf")
+    first = re.search(rb"\r?\n|\r", text)
+    kind, other = (b"\r", b"\n") if first and first[0] == b"\r" else (b"\n", b"\r")
+    if kind == b"\n":
+        text = text.replace(b"\r\n", b"\n")
+    if (at := text.find(b"\x00")) >= 0:
+        line = text.count(kind, 0, at) + 1
+        raise refused(shown, line, "a zero byte, so this is binary data and no text; give CSV, Parquet or Excel")
+    if (at := text.find(other)) >= 0:
+        what = "carriage return" if other == b"\r" else "line feed"
+        raise refused(
+            shown, text.count(kind, 0, at) + 1,
+            f"a {what} stands there, but the header line ends in another kind of line break; use one kind throughout, "
+            "and none inside values",
+        )  # fmt: skip
+    text = text.replace(b"\r", b"\n")
+    try:
+        text.decode("utf-8")
+        return text
+    except UnicodeDecodeError:
+        return b"\n".join(map(_line_as_utf8, text.split(b"\n")))
+
+
+def _line_as_utf8(line: bytes) -> bytes:
+    try:
+        line.decode("utf-8")
+        return line
+    except UnicodeDecodeError:
+        return line.decode("latin-1").encode()
+
+
+@cache
+def _fields(delimiter: str) -> re.Pattern[bytes]:
+    """The longest beginning of a line that is made of well formed fields.
+
+    A field is in quotes from end to end, with each quote inside it doubled, or it holds no quote at all.
+    """
+    d = re.escape(delimiter).encode()
+    field = rb'(?:"(?:[^"\n]|"")*+"|[^"\n' + d + rb"]*+)"
+    return re.compile(field + rb"(?:" + d + field + rb")*+")
+
+
+def check_lines(text: bytes, delimiter: str, shown: str) -> None:
+    """Refuse an empty line, and a line with a quote where none may stand."""
+    if (at := text.find(b"\n\n")) >= 0:
+        raise refused(
+            shown, text.count(b"\n", 0, at) + 2,
+            'this line is empty; take it out (a lone empty cell is written as "")',
+        )  # fmt: skip
+    fields, at = _fields(delimiter), text.find(b'"')
+    while at >= 0:  # from one line with a quote to the next
+        start = text.rfind(b"\n", 0, at) + 1
+        end = text.find(b"\n", at)
+        end = len(text) if end < 0 else end
+        found = fields.match(text, start, end)
+        stop = found.end() if found else start
+        if stop < end:
+            before = text[stop - 1 : stop] if stop > start else delimiter.encode()
+            if text[stop : stop + 1] != b'"':
+                what = "text after a closing quote"
+            elif before == delimiter.encode():
+                what = "a quote is opened and not closed in the same line"
+            else:
+                what = "a quote inside a value that is not in quotes"
+            raise refused(
+                shown, text.count(b"\n", 0, start) + 1,
+                f"{what}; put such a value in quotes and double the quotes inside it; a value with line breaks cannot "
+                "be read from CSV: replace them by spaces, or give Parquet or Excel",
+            )  # fmt: skip
+        at = text.find(b'"', end)
+
+
+def header_names(text: bytes, shown: str) -> tuple[list[str], str]:
+    """Column names and the delimiter, from the header alone: a tab if it has one, else what splits it most often."""
+    head = text.partition(b"\n")[0]
+    if not head:
+        raise refused(shown, 1, "this line is empty, where the header should be")
+    best: list[str] = []
+    chosen = ","
+    for delimiter in DELIMITERS:
+        if not _fields(delimiter).fullmatch(head):
+            continue
+        try:
+            row = next(csv.reader([head.decode()], delimiter=delimiter))
+        except csv.Error:  # a name of more than 128 kB
+            continue
+        if len(row) > len(best):
+            best, chosen = row, delimiter
+        if delimiter == "\t" and len(row) > 1:
+            break
+    if not best:
+        raise refused(shown, 1, "the quotes of the header do not fit together, or a name is too long")
+    return best, chosen
