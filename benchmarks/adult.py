@@ -23,8 +23,8 @@ import numpy as np
 
 from core.graph.dag import Dag
 from core.graph.roles import Roles
-from core.project import Plan, Project
-from core.schema import Column, Schema
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "adult.csv.gz"
 
@@ -121,9 +121,9 @@ def _cpu(command: list[str]) -> float:
 
 def quality(data: Path, repeats: int) -> None:
     """AUC on held-out real rows, one- and two-way TV, and what the fence does."""
-    from core.diagnostics import evaluate, split_holdout
-    from core.release import release
-    from core.tables.read import read_table
+    from core.evaluation import evaluate, split_holdout
+    from core.release.spend import release
+    from core.tables.reading import read_table
     from core.tables.table import Table
 
     whole = Table.encode(read_table(data), adult_project("mst").schema)
@@ -167,7 +167,7 @@ PREVIEWED: dict[str, dict[str, object]] = {
 
 def previews() -> None:
     """Print median and slowest of seven previews of each plan, for 48,842 rows of which none is read."""
-    from core.preview import preview
+    from core.release.planning import preview
 
     for name, changes in PREVIEWED.items():
         project = adult_project("mst").with_plan(**changes)

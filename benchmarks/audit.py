@@ -46,21 +46,21 @@ from scipy.special import log_softmax
 
 from benchmarks import seams
 from benchmarks.distinguish import Verdict, audit
-from core.diagnostics import looking
+from core.evaluation.private import held_out
 from core.graph.dag import Dag
-from core.graph.frame import frame_of
 from core.graph.roles import Roles
+from core.methods import METHODS
+from core.methods.frame import frame_of
+from core.privacy import contribution, mechanisms
 from core.privacy import curator as curators
-from core.privacy import noise, people
-from core.privacy.budget import Budget, Unit, epsilon_of
+from core.privacy.accounting import Budget, Unit, epsilon_of
 from core.privacy.curator import PrivateCurator
+from core.privacy.draws import Clique, GradientMeasurement, Measurement, Merged, ScoreMeasurement
 from core.privacy.gradient import UNITS, Weights
-from core.privacy.measurement import Clique, GradientMeasurement, Measurement, Merged, ScoreMeasurement
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
-from core.project import Neighbors, Plan, Project
-from core.release import release
-from core.schema import Column, Schema
-from core.synthesizers import METHODS
+from core.project.file import Neighbors, Plan, Project
+from core.project.schema import Column, Schema
+from core.release.spend import release
 from core.tables.table import Table
 
 EPSILON, DELTA = 8.0, 1e-6
@@ -264,7 +264,7 @@ WRONG: Weights = {
 """Where d is 0 this fit is sure of y = 2, where d is 1 of y = 1."""
 
 
-def mechanisms(broken: bool) -> Iterator[Case]:
+def mechanism_cases(broken: bool) -> Iterator[Case]:
     """Every kind of the curator's answers, with each score recipe; a person's rows; a part held out by lot."""
     budget = Budget.of(Plan("mst", EPSILON, DELTA), ROWS)
     rho = budget.rho * (1 - 1e-9)
@@ -311,7 +311,7 @@ def mechanisms(broken: bool) -> Iterator[Case]:
         for way in ["half the noise", "all rows kept"] if broken else [""]:
             yield Case("a person's rows", relation, rho, persons(relation, budget), way, _times(way))
         for way in ["half the noise"] if broken else [""]:
-            yield Case("a part held out", relation, rho, held_out(relation, budget), way, _times(way))
+            yield Case("a part held out", relation, rho, part_held_out(relation, budget), way, _times(way))
 
 
 def _times(way: str) -> int:
@@ -324,7 +324,7 @@ def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
     whole, total = more_rows(pair), ROWS if relation == "replace-one" else None
 
     def run(side: int) -> float:
-        curator = Witness(pair, side, budget, people.bounded(whole[side], 2, total))
+        curator = Witness(pair, side, budget, contribution.bounded(whole[side], 2, total))
         curator.measure({("a",): budget.rho / 2, ("b", "c"): budget.rho / 2})
         return curator.evidence
 
@@ -345,26 +345,26 @@ def more_rows(pair: Pair) -> tuple[Table, ...]:
     return tuple(found)
 
 
-def held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
+def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
     """Two curators with the whole ρ each, of rows held out by lot and of the rest; the attacker knows the lots too."""
     unit = Unit(relation)
     given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", looking=0.5))
-    asked, likely = looking.Questions.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
+    asked, likely = held_out.Questions.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
     # a classifier of such rows is right about the one and wrong about the other
     pair = pair_of(unit, [(2,) * 5] * (ROWS - 1), (0, 0, 0, 0, 0), (1, 1, 1, 1, 2), SMALL)
-    seen = [looking.judged(asked, likely, table) for table in pair.tables]
-    size = people.held_rows(given.plan, people.public_rows(given.plan, ROWS)) or None
+    seen = [held_out.judged(asked, likely, table) for table in pair.tables]
+    size = contribution.held_rows(given.plan, contribution.public_rows(given.plan, ROWS)) or None
 
     def run(side: int) -> float:
-        lots = people._lots(ROWS)
-        with mock.patch.object(people, "_lots", lambda count: lots[:count]):
-            parts = [people.split(table, given.plan.looking, size) for table in seen]
+        lots = contribution._lots(ROWS)
+        with mock.patch.object(contribution, "_lots", lambda count: lots[:count]):
+            parts = [contribution.split(table, given.plan.looking, size) for table in seen]
         rest, held = zip(*parts, strict=True)
         curator = Witness(Pair(unit, rest), side, budget)
         curator.measure({("a",): budget.rho})
         evidence = curator.evidence
         curator = Witness(Pair(unit, held), side, budget)
-        looking.measure(curator, asked, size)
+        held_out.measure(curator, asked, size)
         return evidence + curator.evidence
 
     return run
@@ -435,7 +435,7 @@ def releases(broken: bool) -> Iterator[Case]:
 @contextmanager
 def breaking(way: str, seed: int = 0) -> Iterator[None]:
     """The code with one thing broken on purpose."""
-    gaussian, gumbel = noise.gaussian_scale, noise.gumbel_scale
+    gaussian, gumbel = mechanisms.gaussian_scale, mechanisms.gumbel_scale
 
     def seeded_gaussian(counts: NDArray[np.int64], sigma: float) -> NDArray[np.float64]:
         return np.asarray(counts + np.rint(np.random.default_rng(seed).normal(0, sigma, counts.shape)))
@@ -445,17 +445,19 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
 
     with ExitStack() as stack:
         if way == "half the noise":
-            stack.enter_context(mock.patch.object(noise, "gaussian_scale", lambda d, rho: gaussian(d, rho) / 2))
-            stack.enter_context(mock.patch.object(noise, "gumbel_scale", lambda d, rho: gumbel(d, rho) / 2))
+            stack.enter_context(mock.patch.object(mechanisms, "gaussian_scale", lambda d, rho: gaussian(d, rho) / 2))
+            stack.enter_context(mock.patch.object(mechanisms, "gumbel_scale", lambda d, rho: gumbel(d, rho) / 2))
         elif way == "seeded":
-            stack.enter_context(mock.patch.object(noise, "add_gaussian", seeded_gaussian))
-            stack.enter_context(mock.patch.object(noise, "noisy_max", seeded_max))
+            stack.enter_context(mock.patch.object(mechanisms, "add_gaussian", seeded_gaussian))
+            stack.enter_context(mock.patch.object(mechanisms, "noisy_max", seeded_max))
         elif way == "no sensitivity":
             for recipe in (EdgeScore, FeatureScore, ConditionalScore):
                 stack.enter_context(mock.patch.object(recipe, "sensitivity", return_value=1))
             stack.enter_context(mock.patch.object(curators, "gradient_sensitivity", return_value=1))
         elif way == "all rows kept":
-            stack.enter_context(mock.patch.object(people, "first_of_each", lambda person, *_: np.arange(len(person))))
+            stack.enter_context(
+                mock.patch.object(contribution, "first_of_each", lambda person, *_: np.arange(len(person)))
+            )
         elif way:
             raise ValueError(f"there is no broken copy {way!r}")
         yield
@@ -480,7 +482,7 @@ def judge(case: Case, runs: int, alpha: float) -> Verdict:
     return audit(sides[0], sides[1], case.rho, alpha)
 
 
-PARTS = {"mechanisms": mechanisms, "methods": methods, "releases": releases}
+PARTS = {"mechanisms": mechanism_cases, "methods": methods, "releases": releases}
 
 
 def main() -> int:

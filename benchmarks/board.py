@@ -27,8 +27,8 @@ import numpy as np
 
 from core.graph.dag import Dag
 from core.graph.roles import Roles
-from core.project import Plan, Project
-from core.schema import Column, Schema
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
 
 ROOT = Path(__file__).resolve().parent.parent
 BOARD = """() => { for (const e of document.querySelectorAll('*'))

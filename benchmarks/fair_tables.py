@@ -10,8 +10,8 @@ from dataclasses import replace
 from benchmarks.adult import DATA as ADULT
 from benchmarks.adult import adult_project
 from core.graph.roles import Roles
-from core.project import Plan, Project
-from core.schema import Column, Schema
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
 
 COMPAS = ADULT.with_name("compas.csv.gz")
 

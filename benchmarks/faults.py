@@ -36,13 +36,13 @@ import numpy as np
 
 from benchmarks.postgres import Absent, Server, server
 from core.errors import Cancelled, EspalierError, LedgerError, LedgerUnavailable
-from core.privacy import ledger_store
-from core.privacy.budget import epsilon_of, rho_of
+from core.ledger import store
+from core.ledger.ledger import Account, Ledger, digest_of
+from core.privacy.accounting import epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator, Spending
-from core.privacy.ledger import Account, Ledger, digest_of
-from core.project import Plan, Project
-from core.release import Release, release
-from core.schema import Column, Schema
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
+from core.release.spend import Release, release
 from core.tables.table import Table
 
 DELTA, EPSILON = 1e-6, 0.05
@@ -335,12 +335,12 @@ def read_only(where: str) -> dict[str, Any]:
 def locked(where: str) -> dict[str, Any]:
     """Somebody holds the ledger for longer than anybody waits."""
     opened(where, 10)
-    ledger_store.PATIENCE, patience = 1, ledger_store.PATIENCE
+    store.PATIENCE, patience = 1, store.PATIENCE
     try:
-        with ledger_store.Store(where)._writing():
+        with store.Store(where)._writing():
             return fault("a ledger that is held by another", where, lambda: until_it_fails(where), "try again")
     finally:
-        ledger_store.PATIENCE = patience
+        store.PATIENCE = patience
 
 
 def vanished(where: str) -> dict[str, Any]:
@@ -421,7 +421,7 @@ def cancelled(where: str) -> dict[str, Any]:
 
 def closed_tab(where: str) -> dict[str, Any]:
     """The app's job goes on when its session is gone, and the ledger keeps what it made."""
-    from pages.parts.job import Job
+    from pages.parts.session.job import Job
 
     ledger, private = opened(where, 10), table()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from core.graph.formats import FORMATS, Edge, MixedGraph, Node, read_graph, write_graph
-from core.graph.formats.settle import settle
+from core.graph.formats.resolve import settle
 
 
 def graph(nodes: int) -> MixedGraph:

@@ -110,8 +110,8 @@ def cpu() -> float:
 
 
 def fit_ours(sizes, measured, total):
-    from core.inference import estimate
-    from core.privacy.measurement import Measurement
+    from core.models.graphical import estimate
+    from core.privacy.draws import Measurement
 
     model = estimate(sizes, [Measurement(c, y, s) for c, y, s, _ in measured], total)
     return model, lambda clique: model.marginal(clique)
@@ -238,7 +238,7 @@ def scaling() -> None:
 
 def grid() -> None:
     """Binary grids k × 12: treewidth k; seconds of one step of the fit must double per unit, not more."""
-    from core.inference import predict_size
+    from core.models.graphical import predict_size
 
     rng, before = np.random.default_rng(3), None
     for k in range(2, 11):
@@ -295,9 +295,9 @@ def mirror_descent(problem, sweeps, stop):
 def algorithms(data: str | None) -> None:
     """Passes over the junction tree (sweeps, and products with the covariance) until the objective is within 0.1 % of
     the best possible, and until that is certified; σ equal, and alternating between 1 and 1,000."""
-    from core.inference import estimation, solver
-    from core.inference.problem import inner, pose
-    from core.privacy.measurement import Measurement
+    from core.models.graphical import estimation, solver
+    from core.models.graphical.problem import inner, pose
+    from core.privacy.draws import Measurement
 
     class Watched(solver.Solver):
         reached = 0
@@ -388,8 +388,8 @@ def algorithms(data: str | None) -> None:
 
 def smoothing(data: str | None) -> None:
     """The error against the true counts, with and without smoothing."""
-    from core.inference import estimate
-    from core.privacy.measurement import Measurement
+    from core.models.graphical import estimate
+    from core.privacy.draws import Measurement
 
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)
@@ -418,8 +418,8 @@ def equal(data: str | None) -> None:
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)
     total = float(len(table[next(iter(sizes))]))
-    from core.inference import SMOOTHING, estimate
-    from core.privacy.measurement import Measurement
+    from core.models.graphical import SMOOTHING, estimate
+    from core.privacy.draws import Measurement
 
     for name, cliques in workloads(table, sizes).items():
         measured = measure(table, sizes, cliques, rng)
@@ -443,9 +443,9 @@ def equal(data: str | None) -> None:
 def noise(data: str | None) -> None:
     """Newton steps to a certified fit when σ differs by a factor of 1,000, exact and smoothed as in a release: the
     workloads, and a star of 60 columns."""
-    from core.inference import estimate
-    from core.privacy.measurement import Measurement
-    from core.release import SMOOTHING
+    from core.models.graphical import estimate
+    from core.privacy.draws import Measurement
+    from core.release.spend import SMOOTHING
 
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)

@@ -21,13 +21,13 @@ import numpy as np
 from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
-from core.diagnostics.classifier import fit
-from core.diagnostics.fairness import cmi
-from core.diagnostics.looking import Questions
+from core.evaluation.classifier import fit
+from core.evaluation.fairness import cmi
+from core.evaluation.private.held_out import Questions
 from core.graph.roles import Roles
-from core.project import Project
-from core.release import release
-from core.tables.read import TextColumn, TextTable
+from core.project.file import Project
+from core.release.spend import release
+from core.tables.reading import TextColumn, TextTable
 from core.tables.table import Table
 from sample_data.make import HIRING, applicants
 

@@ -39,13 +39,13 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from benchmarks import adult
 from benchmarks.common import auc, fit_auc, one_hot
 from core.graph.dag import Dag
-from core.inference import SMOOTHING, estimate
-from core.privacy.allocation import Purse
-from core.privacy.budget import Budget, Unit
+from core.methods.select.allocation import Purse
+from core.models.graphical import SMOOTHING, estimate
+from core.privacy.accounting import Budget, Unit
 from core.privacy.curator import PrivateCurator
-from core.project import Plan, Project
-from core.release import release
-from core.schema import Column, Schema
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
+from core.release.spend import release
 from core.tables.table import Table
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
@@ -141,7 +141,7 @@ def adult_quantile_bins() -> Table:
 
 def adult_public_bins() -> Table:
     """Adult with the public bins of `benchmarks.adult`: gains and losses are kept."""
-    from core.tables.read import read_table
+    from core.tables.reading import read_table
 
     return Table.encode(read_table(adult.DATA), adult.adult_project("mst").schema)
 
@@ -306,7 +306,7 @@ def _log_odds(counts: list[NDArray[np.float64]], x: NDArray[np.uint8]) -> NDArra
 def fold_rows(folds: int) -> Iterator[Row]:
     """prism, mst and privbayes at ε = 1 on Adult (public bins) and COMPAS, stratified folds."""
     from benchmarks.fair_tables import COMPAS, compas
-    from core.tables.read import read_table
+    from core.tables.reading import read_table
 
     recidivism = Table.encode(read_table(COMPAS), compas().schema)
     for name, whole, target in (

@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.fair_tables import ADULT, COMPAS, adult, compas
-from core.project import Project
-from core.tables.read import read_table
+from core.project.file import Project
+from core.tables.reading import read_table
 from core.tables.table import Table
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
@@ -64,9 +64,9 @@ def folds(table: Table, many: int, seed: int = 0) -> Iterator[tuple[Table, Table
 
 def one_run(project: Project, train: Table, test: Table) -> Row:
     """Release from ``train`` and judge."""
-    from core.diagnostics import evaluate
-    from core.diagnostics.quality import tree_quality
-    from core.release import release
+    from core.evaluation import evaluate
+    from core.evaluation.quality import tree_quality
+    from core.release.spend import release
 
     start = time.perf_counter()
     made = release(project, train)

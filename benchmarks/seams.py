@@ -27,17 +27,17 @@ from unittest import mock
 
 import numpy as np
 
-from core.__main__ import main as command
+from core.cli.main import main as command
 from core.errors import EspalierError
-from core.privacy import noise, people
-from core.privacy.budget import Budget, round_up
-from core.privacy.ledger import Ledger
-from core.project import Plan, Project
-from core.release import release
-from core.schema import Column, Schema
-from core.shared import share
-from core.tables.guess import guess_schema
-from core.tables.read import read_table
+from core.ledger.ledger import Ledger
+from core.privacy import contribution, mechanisms
+from core.privacy.accounting import Budget, round_up
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
+from core.release.shelf import share
+from core.release.spend import release
+from core.tables.guessing import guess_schema
+from core.tables.reading import read_table
 from core.tables.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,9 +85,9 @@ def without_noise() -> Iterator[None]:
 
     with ExitStack() as stack:
         for module, name, fixed in (
-            (noise, "add_gaussian", answer),
-            (noise, "noisy_max", lambda *_: 0),
-            (people, "_lots", lambda count: np.arange(count, dtype=np.uint64)),
+            (mechanisms, "add_gaussian", answer),
+            (mechanisms, "noisy_max", lambda *_: 0),
+            (contribution, "_lots", lambda count: np.arange(count, dtype=np.uint64)),
             (np.random, "default_rng", lambda *_: drawn(0)),
         ):
             stack.enter_context(mock.patch.object(module, name, fixed))
@@ -214,7 +214,7 @@ def _through_the_form(work: Path, given: Project, rows: int) -> dict[str, Any]:
     """What the app makes public of a table with so many rows, when every default of its forms is taken."""
     from streamlit.testing.v1 import AppTest
 
-    from pages.parts.session import KEY
+    from pages.parts.session.session import KEY
 
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -318,7 +318,7 @@ def archive(work: Path) -> str:
 
 def marks(_: Path) -> str:
     """Hole 7: one category of one's own added to a guessed list."""
-    from pages.parts.schema_rows import column_of, join, row_of
+    from pages.parts.data.schema_rows import column_of, join, row_of
 
     (guess,) = guess_schema(read_table(b"ill\nflu\nrare\n")).columns
     row = {**row_of(guess), "categories": join((*guess.categories, "other"))}

@@ -15,14 +15,14 @@ import time
 
 import numpy as np
 
-from core.privacy.allocation import Purse
-from core.privacy.budget import Budget, Unit
+from core.methods.select.allocation import Purse
+from core.methods.select.expected import independent
+from core.methods.select.spanning import choose_tree
+from core.privacy.accounting import Budget, Unit
 from core.privacy.curator import PrivateCurator
 from core.privacy.scores import EdgeScore
-from core.project import Plan
-from core.schema import Column, Schema
-from core.selection.expected import independent
-from core.selection.trees import choose_tree
+from core.project.file import Plan
+from core.project.schema import Column, Schema
 from core.tables.table import Table
 
 

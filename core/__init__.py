@@ -7,8 +7,6 @@ The names a notebook user needs, loaded when first used (so that importing one r
     project = Project.load("project.json")
     table = Table.encode(read_table("people.csv"), project.schema, project.plan.person)
     result = release(project, table)
-
-(:mod:`core.release` and :mod:`core.preview` are rooms called like their one function, which is imported from there.)
 """
 
 from __future__ import annotations
@@ -17,19 +15,19 @@ import importlib
 from typing import Any
 
 _WHERE = {
-    "Column": "schema",
-    "Schema": "schema",
-    "Project": "project",
-    "Plan": "project",
-    "read_table": "tables.read",
+    "Column": "project.schema",
+    "Schema": "project.schema",
+    "Project": "project.file",
+    "Plan": "project.file",
+    "read_table": "tables.reading",
     "Table": "tables.table",
-    "guess_schema": "tables.guess",
+    "guess_schema": "tables.guessing",
     "Dag": "graph.dag",
     "Roles": "graph.roles",
     "Separation": "graph.separations",
     "PrivateCurator": "privacy.curator",
-    "Ledger": "privacy.ledger",
-    "evaluate": "diagnostics",
+    "Ledger": "ledger.ledger",
+    "evaluate": "evaluation",
 }
 __all__ = list(_WHERE)
 

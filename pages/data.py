@@ -7,10 +7,11 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from core.errors import EspalierError
-from core.project import Plan
-from pages.parts import doors, opening, schema_editor, shell
-from pages.parts.session import Session
-from pages.parts.words import name, plain
+from core.project.file import Plan
+from pages.parts import doors, shell
+from pages.parts.data import opening, schema_editor
+from pages.parts.session.session import Session
+from pages.parts.text import name, plain
 
 doors.enter("steward")
 state = shell.start(

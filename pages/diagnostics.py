@@ -4,14 +4,16 @@ import json
 
 import streamlit as st
 
-from pages.parts import doors, fairness, judging, looking, shell
-from pages.parts.words import name, plain
+from pages.parts import doors, shell
+from pages.parts.diagnostics import fairness, judgement
+from pages.parts.plan import private_evaluation
+from pages.parts.text import name, plain
 
 doors.enter("steward")
 state = shell.start("Diagnostics", "What is the synthetic table worth? The answer compares it with the real rows.")
 shell.need_project(state)
 if state.made is not None and state.made.release.looking is not None:
-    looking.show(state.made.release.looking, shell.filename(state.made.release.project.name))
+    private_evaluation.show(state.made.release.looking, shell.filename(state.made.release.project.name))
 st.warning(
     "**Not private, so not for sharing: for the curator's eyes only.** Every figure below was computed on real "
     "rows, and none was paid for "
@@ -38,7 +40,7 @@ elif not state.findings:
     st.button(
         "Compare with the real rows",
         type="primary",
-        on_click=judging.start,
+        on_click=judgement.start,
         args=(state, made),
         icon=":material/monitoring:",
     )
@@ -59,15 +61,15 @@ if state.findings:
     task, fair, cost, one, two = st.tabs(["Task", "Fairness", "What the fence cost", "Columns", "Pairs"])
     with task:
         for learned in (facts["tstr"], *facts.get("tstr_further", [])):
-            judging.task(learned, which)
+            judgement.task(learned, which)
     with fair:
         fairness.show(facts["fairness"], facts.get("fairness_reason", ""), which)
     with cost:
         fairness.cost(facts)
     with one:
-        judging.columns(facts["fidelity"])
+        judgement.columns(facts["fidelity"])
     with two:
-        judging.pairs(facts["fidelity"])
+        judgement.pairs(facts["fidelity"])
     st.download_button(
         "Download these figures (NOT PRIVATE)",
         json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False),
@@ -76,6 +78,6 @@ if state.findings:
         on_click="ignore",
         icon=":material/lock:",
     )
-judging.another_table(state, made)
+judgement.another_table(state, made)
 shell.way("Plan", "Change the plan", primary=False)
 shell.sidebar(state)

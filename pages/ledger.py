@@ -9,12 +9,13 @@ from typing import Any
 import streamlit as st
 
 from core.errors import EspalierError
-from core.privacy.budget import rho_of, round_up
-from core.privacy.ledger import PART_NAMES, Entry, Ledger, Population, default_ledger, zipped
-from core.project import Plan, Project
-from pages.parts import charts, doors, handover, paying, shell, words
-from pages.parts.session import Session
-from pages.parts.words import name, plain
+from core.ledger.ledger import PART_NAMES, Entry, Ledger, Population, default_ledger, zipped
+from core.privacy.accounting import rho_of, round_up
+from core.project.file import Plan, Project
+from pages.parts import charts, doors, shell, text
+from pages.parts.release import bundle, payment
+from pages.parts.session.session import Session
+from pages.parts.text import name, plain
 
 doors.enter("steward")
 state = shell.start(
@@ -42,7 +43,7 @@ def total(state: Session, p: Population) -> None:
         charts.ledger(p, following, called), f"ledger-{p.name}", "What is spent, and what the next plan would take"
     )
     st.caption(
-        f"For {words.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Set by {name(p.opened_by)} on "
+        f"For {text.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Set by {name(p.opened_by)} on "
         f"{p.opened_at[:10]}" + (f": {plain(p.note)}" if p.note else "") + ". Rows per person: "
         + "; ".join(f"of {name(table)} {plain(p.unit_of(table))}" for table in p.tables) + "."
     )  # fmt: skip
@@ -55,7 +56,7 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
     if state.project is None:
         st.caption("Open a project on the Data page to see here what its plan would leave.")
         return 0.0, ""
-    payer, _ = paying.chosen(state)
+    payer, _ = payment.chosen(state)
     if payer is None or payer.name != p.name:
         st.caption("The open plan is not paid from this budget. Where it is paid from is chosen on the Release page.")
         return 0.0, ""
@@ -122,7 +123,7 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
 
     made = line(
         "release", e.project, e.counted, e.rho_before, e.rho_now, when=e.at.replace("T", " ").rstrip("Z"),
-        method=words.METHOD_NAMES.get(e.plan.get("method", ""), ""), plan=f"ε = {e.epsilon:g}", table=e.table,
+        method=text.METHOD_NAMES.get(e.plan.get("method", ""), ""), plan=f"ε = {e.epsilon:g}", table=e.table,
         unit=e.unit, looked=e.diagnostics_before, who=e.who, note=e.note, entry=e.id, hash=e.released,
     )  # fmt: skip
     out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", x.what, x.rho, x.rho_before, x.rho_after) for x in e.parts)]
@@ -155,7 +156,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     facts = json.loads(files["release.json"])
     st.markdown(
         f"{name(project.name)}: {facts['rows']:,} synthetic rows, {len(project.schema.columns)} columns, by "
-        f"{words.METHOD_NAMES.get(facts['method'], plain(facts['method']))}; ε = {round_up(facts['spent']['epsilon'])} "
+        f"{text.METHOD_NAMES.get(facts['method'], plain(facts['method']))}; ε = {round_up(facts['spent']['epsilon'])} "
         f"at δ = {round_up(facts['spent']['delta'])}. The files are those that were handed over: their hash is the "
         "entry's."
     )
@@ -168,7 +169,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
             "All files (zip)", zipped(files), file_name=f"{stem}-{picked}.zip", mime="application/zip",
             on_click="ignore", key=f"zip-{picked}", type="primary", icon=":material/download:",
         )  # fmt: skip
-        for file, title, mime in handover.FILES:
+        for file, title, mime in bundle.FILES:
             st.download_button(
                 title, files[file], file_name=f"{stem}-{file}", mime=mime, on_click="ignore",
                 key=f"file-{picked}-{file}", icon=":material/download:",
@@ -204,17 +205,17 @@ def checks(ledger: Ledger) -> None:
     st.caption(f"The ledger is {name(ledger.name)}. It only ever grows; each event holds the hash of the one before.")
 
 
-ledger, trouble = paying.open_ledger()
-known, broken = paying.budgets(ledger)
+ledger, trouble = payment.open_ledger()
+known, broken = payment.budgets(ledger)
 if trouble := trouble or broken:
     st.error(f"{plain(trouble)}.")
-    st.caption(f"The ledger is meant to be {name(ledger.name if ledger else words.where(default_ledger()))}.")
+    st.caption(f"The ledger is meant to be {name(ledger.name if ledger else text.where(default_ledger()))}.")
 elif ledger is None or not known:
     st.info(
         "No budget is open yet. A budget holds all releases from the same people to one (ε, δ), through crashes and "
         "for everybody who releases. Open one for your table: from then on the Release page pays from it."
     )
-    paying.opening_form(state, known)
+    payment.opening_form(state, known)
 else:
     people = list(dict.fromkeys(p.name for p in known.values()))
     populations = {p.name: p for p in known.values()}
@@ -232,5 +233,5 @@ else:
     st.subheader("The ledger itself", anchor=False)
     checks(ledger)
     with st.expander("Open another table's budget"):
-        paying.opening_form(state, known)
+        payment.opening_form(state, known)
 shell.sidebar(state)

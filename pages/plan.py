@@ -3,10 +3,12 @@
 import streamlit as st
 
 from core.errors import EspalierError
-from core.graph.frame import unfenced
-from core.privacy.budget import guess_right, round_up
-from pages.parts import by_hand, charts, doors, looking, measured, paying, plan_fields, promises, shell, words
-from pages.parts.words import names, plain
+from core.methods.frame import unfenced
+from core.privacy.accounting import guess_right, round_up
+from pages.parts import charts, doors, shell, text
+from pages.parts.plan import allocation_editor, error_bounds, measured, plan_fields, private_evaluation
+from pages.parts.release import payment
+from pages.parts.text import names, plain
 
 doors.enter("steward")
 state = shell.start(
@@ -19,7 +21,7 @@ project = state.project or project
 plan = project.plan
 
 st.divider()
-population, trouble = paying.chosen(state)
+population, trouble = payment.chosen(state)
 try:
     seen = state.preview(state.public_rows, population.delta if population else None)
 except EspalierError as error:
@@ -34,7 +36,7 @@ except MemoryError:
     st.stop()
 
 st.subheader("What will be protected", anchor=False)
-st.markdown(words.guess(seen.budget.epsilon, guess_right(seen.budget.epsilon, seen.budget.delta)))
+st.markdown(text.guess(seen.budget.epsilon, guess_right(seen.budget.epsilon, seen.budget.delta)))
 with st.container(horizontal=True, gap="large"):
     st.metric("ε (privacy loss)", f"{seen.budget.epsilon:g}", width="content")
     st.metric("δ (chance of worse)", round_up(seen.budget.delta), width="content")
@@ -46,16 +48,16 @@ with st.container(horizontal=True, gap="large"):
         "differential privacy: the "
         "currency that adds up. It is the largest ρ that the tight conversion allows for this ε and δ.",
     )
-    st.metric("Memory", words.size(seen.size.bytes), width="content", help=f"The model has {seen.size.cells:,} cells.")
+    st.metric("Memory", text.size(seen.size.bytes), width="content", help=f"The model has {seen.size.cells:,} cells.")
     st.metric("Time to fit", f"{max(seen.size.seconds, 0.1):.1f} s", width="content")
-st.caption(f"Unit of privacy: {words.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
+st.caption(f"Unit of privacy: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
 for warning in seen.warnings:
     st.warning(plain(warning))
 
 st.subheader("What it would leave in the ledger", anchor=False)
 if population is not None:
-    if paying.fits(state, population):
-        paying.outlook(population, seen)
+    if payment.fits(state, population):
+        payment.outlook(population, seen)
         if plan.delta is None:
             st.caption(f"The plan gives no δ of its own: it takes the ledger's, {population.delta:g}.")
 elif trouble:
@@ -77,20 +79,20 @@ if plan.method == "prism":
             which = f"all {best} columns; the budget counts all of them usefully" + (
                 ", so the logistic fit has nothing to choose and is not paid for" if plan.selector == "logistic" else ""
             )
-        st.markdown(f"Measured together with {words.name(task.target)}: {which}.")
+        st.markdown(f"Measured together with {text.name(task.target)}: {which}.")
     if seen.frame.refused:
         st.markdown(f"Refused, because the fence forbids the pair: {names(seen.frame.refused, 40)}.")
 if seen.frame.separations:
     st.markdown("**Associations this table will not show:**")
     for s in seen.frame.separations:
-        st.markdown(f"- {words.separation(s)}  \n  :small[{plain(s.why)}]")
+        st.markdown(f"- {text.separation(s)}  \n  :small[{plain(s.why)}]")
 else:
     st.markdown(unfenced(plan.method, bool(project.dag.edges)))
 if plan.fenced and project.roles.inadmissible:
     st.markdown(
         "**Where the inadmissible columns may fall.** The fence stands between the outcome and the protected columns."
     )
-    st.dataframe(words.sides(project, seen.frame), hide_index=True, width="stretch")
+    st.dataframe(text.sides(project, seen.frame), hide_index=True, width="stretch")
 
 st.subheader("The budget", anchor=False)
 charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of the budget by pool")
@@ -111,9 +113,9 @@ with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=Tru
         "together in 95 of 100 releases. Plan by the error: bounds are far above what happens, and one above 100 % "
         "says nothing."
     )
-by_hand.show(state, seen)
+allocation_editor.show(state, seen)
 if seen.promise and seen.promise.tree is not None:
-    promises.show(seen, plan)
-looking.planned(seen)
+    error_bounds.show(seen, plan)
+private_evaluation.planned(seen)
 shell.way("Release", "Next: Release")
 shell.sidebar(state)

@@ -3,13 +3,15 @@
 import streamlit as st
 
 from core.errors import EspalierError
-from core.preview import Preview
-from core.privacy.budget import round_up
-from core.privacy.people import public_rows
+from core.privacy.accounting import round_up
+from core.privacy.contribution import public_rows
+from core.release.planning import Preview
 from core.tables.table import Table
-from pages.parts import doors, handover, paying, plan_fields, releasing, shell, words
-from pages.parts.session import Session
-from pages.parts.words import name, names, plain
+from pages.parts import doors, shell, text
+from pages.parts.plan import plan_fields
+from pages.parts.release import bundle, payment, spending
+from pages.parts.session.session import Session
+from pages.parts.text import name, names, plain
 
 doors.enter("steward")
 state = shell.start(
@@ -28,7 +30,7 @@ def ready(state: Session) -> tuple[Table, Preview] | None:
         return None
     try:
         table = state.table()
-        population, _ = paying.chosen(state)
+        population, _ = payment.chosen(state)
         delta = population.delta if population else None
         return table, state.preview(public_rows(state.project.plan, table.rows), delta)
     except EspalierError as error:
@@ -55,8 +57,8 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         st.error("The column table on the Data page has entries that cannot be used: mend them before a release.")
         return
     with st.container(border=True):
-        settled, population = paying.choose(state)
-        if not settled or (population is not None and not paying.fits(state, population)):
+        settled, population = payment.choose(state)
+        if not settled or (population is not None and not payment.fits(state, population)):
             return
         line = st.empty()
         told, there = state.public_rows, public_rows(plan, table.rows)
@@ -73,16 +75,16 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         )
         if share:
             delta = population.delta if population else None
-            seen, left = releasing.kept_back(state, table, share / 100, delta)
+            seen, left = spending.kept_back(state, table, share / 100, delta)
             st.caption(
                 f"It costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more against the "
                 f"{'' if left is None else f'{left:,} '}rows that are left"
                 + (", and δ = 1/n² is that of the rows left." if plan.delta is None and population is None else ".")
             )
         line.markdown(
-            f"**{words.METHOD_NAMES[plan.method]}** on {name(state.text.source if state.text else '')} will spend "
+            f"**{text.METHOD_NAMES[plan.method]}** on {name(state.text.source if state.text else '')} will spend "
             f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
-            f"for {words.unit(plan.neighbors, plan.rows_per_person, plan.person)}."
+            f"for {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}."
         )
         if plan.looking:
             st.caption(
@@ -91,10 +93,10 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
             )
         agreed, note = True, f"note-{state.opened}"
         if population is not None:
-            if not paying.outlook(population, seen):
+            if not payment.outlook(population, seen):
                 shell.way("Plan", "Choose another ε on Plan")
                 return
-            agreed = paying.known_table(state)
+            agreed = payment.known_table(state)
             st.text_input("Note for the ledger", key=note)
         elif again:
             st.warning(
@@ -108,8 +110,8 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
 
         def start() -> None:
             said = st.session_state.get(note, "")  # as it is now, also where it was typed just before the click
-            account = None if population is None else (state.paid_from, paying.who(), said)
-            releasing.start(state, share / 100, seen.spent, seen.budget.delta, account)
+            account = None if population is None else (state.paid_from, payment.who(), said)
+            spending.start(state, share / 100, seen.spent, seen.budget.delta, account)
 
         st.button(
             f"Spend ε = {plan.epsilon:g} and release",
@@ -138,7 +140,7 @@ else:
     with holder:
         if (there := ready(state)) is not None:
             spend(state, *there)
-if state.spent and (sums := releasing.total(state)) and len([s for s in state.spent if s.table == state.tables]) > 1:
+if state.spent and (sums := spending.total(state)) and len([s for s in state.spent if s.table == state.tables]) > 1:
     st.warning(
         f"All releases of this table in this session together: ρ = {round_up(sums[0])}, which is ε = "
         f"{round_up(sums[1])} at δ = {round_up(sums[2])}."
@@ -146,8 +148,8 @@ if state.spent and (sums := releasing.total(state)) and len([s for s in state.sp
 if state.made is not None:
     if state.too_late:
         st.info("The cancel came too late: everything had been drawn and paid for, so here is the release.")
-    handover.show(state, state.made)
+    bundle.show(state, state.made)
 for old in reversed(state.earlier):
     with st.expander(f"Release {old.number} of {name(old.release.project.name)}: its files"):
-        handover.files(old)
+        bundle.files(old)
 shell.sidebar(state)

@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from core import shared
 from core.errors import EspalierError
-from core.privacy.budget import round_up
-from pages.parts import doors, words
-from pages.parts.words import name, plain
+from core.privacy.accounting import round_up
+from core.release import shelf
+from pages.parts import doors, text
+from pages.parts.text import name, plain
 
 doors.enter("viewer")
 
@@ -18,22 +18,22 @@ FILES = (
 
 st.title("Shared releases", anchor=False)
 st.markdown("Synthetic tables that the steward released and marked for sharing. They hold invented rows only.")
-found = shared.shared()
+found = shelf.shared()
 if not found:
     st.info("Nothing is shared yet. A steward marks a release for sharing on the Release page.")
 for release in found:
     facts = release.facts
     spent, project = facts["spent"], facts["project"]
-    unit = words.unit(spent["neighbors"], spent["rows_per_person"], spent.get("person"))
+    unit = text.unit(spent["neighbors"], spent["rows_per_person"], spent.get("person"))
     with st.container(border=True):
         st.markdown(f"**{name(project['name'])}**: {facts['rows']:,} rows, {len(project['schema'])} columns")
         st.caption(
-            f"{words.METHOD_NAMES.get(facts['method'], plain(facts['method']))}; ε = {round_up(spent['epsilon'])} at "
+            f"{text.METHOD_NAMES.get(facts['method'], plain(facts['method']))}; ε = {round_up(spent['epsilon'])} at "
             f"δ = {round_up(spent['delta'])} for {unit}."
         )
         with st.container(horizontal=True):
             try:
-                files = shared.files(release.id)
+                files = shelf.files(release.id)
             except EspalierError as error:
                 st.caption(plain(error))
                 continue

@@ -3,20 +3,11 @@
 import streamlit as st
 
 from core.errors import EspalierError
-from core.graph.frame import frame_of, unfenced
-from pages.parts import (
-    arrow_table,
-    board,
-    doors,
-    graph_files,
-    implying,
-    merging,
-    separations,
-    shell,
-    structure_fields,
-    words,
-)
-from pages.parts.words import name, names, plain
+from core.methods.frame import frame_of, unfenced
+from pages.parts import doors, shell, text
+from pages.parts.board.board import board
+from pages.parts.structure import arrow_fields, arrow_table, graph_files, implications, merging, separations
+from pages.parts.text import name, names, plain
 
 doors.enter("steward")
 state = shell.start(
@@ -26,9 +17,9 @@ state = shell.start(
 )
 project = shell.need_project(state)
 
-dag, found = implying.now(state)
+dag, found = implications.now(state)
 board.show(state, found)
-structure_fields.view(state)
+arrow_fields.view(state)
 
 left, right = shell.beside((3, 2), "structure")
 with left:
@@ -36,16 +27,16 @@ with left:
         ["Selected", "Causes", "Roles", "Two columns"], key=f"structure-{state.opened}"
     )
 with picked:
-    structure_fields.annotation(state)
+    arrow_fields.annotation(state)
 with causes:
-    structure_fields.causes(state)
+    arrow_fields.causes(state)
 with roles:
-    structure_fields.roles(state)
+    arrow_fields.roles(state)
 with two:
-    structure_fields.pair(state)
+    arrow_fields.pair(state)
 with right:
     st.subheader("What this implies", anchor=False)
-    implying.show(state, dag, found)
+    implications.show(state, dag, found)
 
 many = f"{len(project.dag.edges)} arrow{'s' * (len(project.dag.edges) != 1)}"
 with st.expander(f"All arrows as a table to edit ({many})"):
@@ -66,11 +57,11 @@ if parked := state.parked[0].edges:
 separations.show(state)
 try:
     frame = frame_of(state.project or project)
-    chosen = words.METHOD_NAMES[project.plan.method]
+    chosen = text.METHOD_NAMES[project.plan.method]
     if frame.separations:
         st.markdown(f"With the plan as it stands ({chosen}), the released table will keep these **separations**:")
         for s in frame.separations:
-            st.markdown(f"- {words.separation(s)}")
+            st.markdown(f"- {text.separation(s)}")
     else:
         st.markdown(
             f"With the plan as it stands ({chosen}): {unfenced(project.plan.method, bool(project.dag.edges))} The "

@@ -56,13 +56,13 @@ def test_only_the_privacy_room_draws_protective_noise(path):
         return
     found = imports(path)
     assert not any(name.split(".")[0] == "opendp" for name in found)
-    assert not any(name.startswith("core.privacy.noise") for name in found)
+    assert not any(name.startswith("core.privacy.mechanisms") for name in found)
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
 def test_only_the_curator_and_the_diagnostics_see_exact_counts(path):
     where = str(path.relative_to(ROOT / "core"))
-    may = where in {"privacy/curator.py", "tables/table.py"} or room(path) == "diagnostics"
+    may = where in {"privacy/curator.py", "tables/table.py"} or room(path) == "evaluation"
     tree = ast.parse(path.read_text("utf-8"))
     calls = [n.func for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
     counted = [c for c in calls if c.attr == "count" and ast.unparse(c.value).endswith("table")]
@@ -70,7 +70,7 @@ def test_only_the_curator_and_the_diagnostics_see_exact_counts(path):
 
 
 def test_methods_never_see_a_table():
-    for folder in ("synthesizers", "selection", "inference"):
+    for folder in ("methods", "models"):
         for path in (ROOT / "core" / folder).rglob("*.py"):
             assert not any(n.startswith("core.tables") for n in imports(path)), path
 
@@ -90,10 +90,10 @@ def test_no_module_state_is_drawn_from_numpys_global_generator():
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("core.inference", {"pandas", "scipy", "networkx", "opendp", "sklearn", "pyarrow"}),
+        ("core.models.graphical", {"pandas", "scipy", "networkx", "opendp", "sklearn", "pyarrow"}),
         ("core.release", {"pandas", "scipy", "networkx", "sklearn", "fairlearn", "streamlit"}),
-        ("core.preview", {"pandas", "scipy", "networkx", "sklearn", "pyarrow"}),
-        ("core.diagnostics", {"sklearn", "fairlearn"}),
+        ("core.release.planning", {"pandas", "scipy", "networkx", "sklearn", "pyarrow"}),
+        ("core.evaluation", {"sklearn", "fairlearn"}),
     ],
 )
 def test_imports_are_lazy(module, absent):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from core.__main__ import main
+from core.cli.main import main
 from tests import corpus
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import BudgetError, SizeError
-from core.privacy.budget import Budget, Unit
-from core.privacy.gradient import LARGEST_WEIGHT, UNITS, Weights, gradient_sensitivity
-from core.privacy.measurement import (
+from core.privacy.accounting import Budget, Unit
+from core.privacy.draws import (
     Act,
     Choice,
     Clique,
@@ -31,6 +30,7 @@ from core.privacy.measurement import (
     ScoreMeasurement,
     fold,
 )
+from core.privacy.gradient import LARGEST_WEIGHT, UNITS, Weights, gradient_sensitivity
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 
 
@@ -142,7 +142,7 @@ class PrivateCurator:
     mechanism whose sensitivity is proved at :class:`Unit` and in ``scores.py``; ρ adds up, and a filter that
     stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
     Where a table names people, it refuses one in which a person may have more than ``unit.rows_per_person`` rows
-    (:func:`core.privacy.people.bounded` sees to that); where it does not, that number is a promise, which nobody
+    (:func:`core.privacy.contribution.bounded` sees to that); where it does not, that number is a promise, which nobody
     checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
     """
 
@@ -164,7 +164,7 @@ class PrivateCurator:
 
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
         """Noisy counts of each clique: discrete Gaussian of scale Δ/√(2ρ), Δ from the unit of privacy."""
-        from core.privacy.noise import add_gaussian, gaussian_scale
+        from core.privacy.mechanisms import add_gaussian, gaussian_scale
 
         wanted = tuple(rhos.items())
         for clique, _ in wanted:
@@ -180,7 +180,7 @@ class PrivateCurator:
 
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
         """One candidate by the exponential mechanism: noisy max over the whole-number scores."""
-        from core.privacy.noise import gumbel_scale, noisy_max
+        from core.privacy.mechanisms import gumbel_scale, noisy_max
 
         known = self._checked(score, candidates)
         sensitivity = score.sensitivity(self.unit, self.rows)
@@ -198,7 +198,7 @@ class PrivateCurator:
 
     def measure_scores(self, score: Score, cliques: Sequence[Clique], rho: float, pool: str = "") -> ScoreMeasurement:
         """The scores of ``cliques`` as one vector of whole numbers: discrete Gaussian, Δ from `vector_sensitivity`."""
-        from core.privacy.noise import add_gaussian, gaussian_scale
+        from core.privacy.mechanisms import add_gaussian, gaussian_scale
 
         wanted = tuple(dict.fromkeys(cliques))
         known = self._checked(score, wanted)
@@ -218,7 +218,7 @@ class PrivateCurator:
         self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
     ) -> GradientMeasurement:
         """The gradient's whole numbers as one vector: discrete Gaussian, Δ from `gradient_sensitivity`."""
-        from core.privacy.noise import add_gaussian, gaussian_scale
+        from core.privacy.mechanisms import add_gaussian, gaussian_scale
 
         wanted = _columns(target, columns, weights, self._whole)
         if not rho > 0:

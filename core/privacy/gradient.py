@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.budget import Unit
+from core.privacy.accounting import Unit
 
 UNITS = 2**20
 """Units per row: a residual of 1."""

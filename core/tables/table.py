@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import TableError
+from core.privacy.draws import Clique
 from core.privacy.gradient import Weights, residual_sums
-from core.privacy.measurement import Clique
-from core.schema import MISSING, Schema, smallest_unsigned
-from core.tables.read import TextColumn, TextTable
+from core.project.schema import MISSING, Schema, smallest_unsigned
+from core.tables.reading import TextColumn, TextTable
 
 if TYPE_CHECKING:
-    from core.privacy.budget import Unit
+    from core.privacy.accounting import Unit
 
 
 @dataclass(frozen=True, repr=False)
@@ -29,7 +29,7 @@ class Table:
     ``source`` is the digest of the whole table as it was read, also where these are only some of its rows.
     ``person`` says, by row, whose it is, as whole numbers from 0, and ``person_column`` which column of the table as
     read says so; None where nobody named one. It is no column of this table: it is never counted and never released.
-    ``kept`` is how many rows of a person are left at most, once :func:`core.privacy.people.bounded` saw to it; a table
+    ``kept`` is how many rows of a person are left at most, once :func:`core.privacy.contribution.bounded` saw to it; a table
     that it filled or cut to a declared total has its ``person_column`` still, but no ``person``.
     """
 
@@ -120,7 +120,7 @@ class Table:
                 raise TableError(
                     f"the table names people (column {self.person_column!r}) and keeps {left} of each one's rows, but "
                     f"the unit of privacy says at most {unit.rows_per_person}; pass it through "
-                    "core.privacy.people.bounded first",
+                    "core.privacy.contribution.bounded first",
                     column=self.person_column,
                 )
             if self.person is not None:

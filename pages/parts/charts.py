@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from core.preview import Line
-from core.privacy.ledger import Population
+from core.ledger.ledger import Population
+from core.release.planning import Line
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

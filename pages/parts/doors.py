@@ -27,7 +27,7 @@ from typing import Any, Literal, NoReturn
 import streamlit as st
 from streamlit import runtime
 
-from pages.parts.words import name
+from pages.parts.text import name
 
 Role = Literal["steward", "viewer"]
 

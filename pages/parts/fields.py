@@ -16,7 +16,7 @@ from typing import Any
 import streamlit as st
 
 from core.errors import EspalierError
-from pages.parts.session import Session
+from pages.parts.session.session import Session
 
 
 @dataclass

@@ -7,9 +7,9 @@ import re
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.project import Project
-from pages.parts import restore, session
-from pages.parts.words import name, plain
+from core.project.file import Project
+from pages.parts.session.session import restore, session
+from pages.parts.text import name, plain
 
 PAGES = {
     "Data": "pages/data.py",

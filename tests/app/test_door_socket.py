@@ -25,10 +25,10 @@ from streamlit.web.server.starlette.starlette_app_utils import create_signed_val
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from core import shared
-from core.project import Project
-from core.release import release
-from core.tables.read import read_table
+from core.project.file import Project
+from core.release import shelf
+from core.release.spend import release
+from core.tables.reading import read_table
 from core.tables.table import Table
 from tests.browser.conftest import free_port
 
@@ -173,7 +173,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("ESPALIER_SHARED", str(tmp_path / "shelf"))
     project = Project.load(ROOT / "sample_data" / "hiring.json").with_plan(method="independent")
     table = Table.encode(read_table(ROOT / "sample_data" / "hiring.csv"), project.schema)
-    shared.share(release(project, table).files)
+    shelf.share(release(project, table).files)
     process = start(made)
     try:
         with made.open:

@@ -12,15 +12,15 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core import shared
-from core.privacy.ledger import Ledger
-from core.project import Plan, Project
-from core.release import release
-from core.schema import Column, Schema
-from core.tables.read import read_table
+from core.ledger.ledger import Ledger
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
+from core.release import shelf as shared
+from core.release.spend import release
+from core.tables.reading import read_table
 from core.tables.table import Table
 from pages.parts import doors
-from pages.parts.session import Session
+from pages.parts.session.session import Session
 from tests.app.test_pages import finish, go, press, sample, state, words
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -163,13 +163,13 @@ def test_who_is_no_steward_any_more_spends_nothing(visit: Any, monkeypatch: pyte
 
 
 def test_who_is_no_steward_any_more_opens_no_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pages.parts import paying
+    from pages.parts.release import payment
 
     monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
     monkeypatch.setattr(doors, "role", lambda: "viewer")
     monkeypatch.setattr(st, "stop", lambda: (_ for _ in ()).throw(InterruptedError))
     with pytest.raises(InterruptedError):
-        paying._open(Session(), "k", "nobody")
+        payment._open(Session(), "k", "nobody")
     assert not (tmp_path / "ledger.db").exists()
 
 

@@ -16,10 +16,11 @@ from core.graph.annotations import Annotation
 from core.graph.dag import Dag
 from core.graph.implied import implied
 from core.graph.roles import Roles
-from core.project import Plan, Project
-from core.schema import Column, Schema
-from pages.parts import arrow_table, board, boxes, drawing, implying, merging, restore
-from pages.parts.session import KEY, Session
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
+from pages.parts.board.board import board, boxes, drawing
+from pages.parts.session.session import KEY, Session, restore
+from pages.parts.structure import arrow_table, implications, merging
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("a", "b", "c", "y", "z")
@@ -172,7 +173,7 @@ def test_boxes_that_grow_push_their_neighbours_aside() -> None:
     state.change_plan(method="privci", fair=None)
     before = drawing.places(state, ["age", "race", "sex", "y"])
     state.redraw(roles=Roles(("y",), ("age", "race", "sex")), target="y")
-    nodes = {n["id"]: n for n in board.data(state, implying.now(state)[1])["nodes"]}
+    nodes = {n["id"]: n for n in board.data(state, implications.now(state)[1])["nodes"]}
     line = sorted((n for n in nodes.values() if n["id"] != "y"), key=lambda n: n["x"])
     assert [n["id"] for n in line] == sorted(("age", "race", "sex"), key=lambda n: before[n][0])
     room = boxes.width("age", state.project.roles, "y", tags=("behind the fence",))
@@ -188,7 +189,7 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
     assert drawing.shown(state) == ["v099", "v100", "v101"]
     state.drafts["steps"] = 2
     assert drawing.shown(state) == ["v098", "v099", "v100", "v101", "v102"]
-    sent = board.data(state, implying.now(state)[1])
+    sent = board.data(state, implications.now(state)[1])
     assert len(sent["nodes"]) == 5
     assert "Choose a column below" in sent["hint"], "there may be nothing to drag to"
     assert len(sent["arrows"]) == 199, "a cycle is refused over what is not shown too"
@@ -207,7 +208,7 @@ def test_the_board_is_told_in_plain_json() -> None:
     assert state.project is not None
     said = Annotation(belief="contested", may_break=True)
     state.redraw(state.project.dag.annotated(("a", "y"), said))
-    sent = board.data(state, implying.now(state)[1])
+    sent = board.data(state, implications.now(state)[1])
     assert json.loads(json.dumps(sent, allow_nan=False)) == sent
     arrow = next(e for e in sent["edges"] if e["from"] == "a")
     assert arrow["contested"]
@@ -218,7 +219,7 @@ def test_the_board_is_told_in_plain_json() -> None:
     assert labels["a"].split("\n") == ["a", "(protected)", "behind the fence", "Pa(Y)"]
     assert labels["b"].split("\n") == ["b", "(admissible)", "gate", "Pa(Y)"]
     state.change_plan(method="mst", fair=None)
-    labels = {n["id"]: n["label"] for n in board.data(state, implying.now(state)[1])["nodes"]}
+    labels = {n["id"]: n["label"] for n in board.data(state, implications.now(state)[1])["nodes"]}
     assert labels["a"].split("\n") == ["a", "(protected)", "Pa(Y)"], "a plan without a fence draws none"
 
 
@@ -227,9 +228,9 @@ def test_the_switch_leaves_contested_arrows_out_of_the_sets() -> None:
     state.redraw(target="y")
     assert state.project is not None
     state.redraw(state.project.dag.annotated(("a", "y"), Annotation(belief="contested")))
-    assert implying.now(state)[1].parents == ("a", "b")
+    assert implications.now(state)[1].parents == ("a", "b")
     state.drafts["settled_only"] = True
-    assert implying.now(state)[1].parents == ("b",)
+    assert implications.now(state)[1].parents == ("b",)
 
 
 def test_the_table_edits_adds_and_deletes_arrows() -> None:

@@ -13,12 +13,12 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from test_pages import app, finish, go, press, state, upload  # noqa: F401  app is a fixture
 
-from core.privacy.ledger import Ledger, Population
-from core.project import Plan, Project
-from core.schema import Column, Schema
-from core.tables.read import read_table
-from pages.parts.paying import NEW
-from pages.parts.session import Session
+from core.ledger.ledger import Ledger, Population
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
+from core.tables.reading import read_table
+from pages.parts.release.payment import NEW
+from pages.parts.session.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Schema((Column("sex", "categorical", ("f", "m")), Column("ill", "categorical", ("no", "yes"))))
@@ -142,12 +142,12 @@ PUBLIC = {
 OTHERWISE = {
     "pages/data.py": {"rows_for_the_curator", "_people"},  # shown to the curator when asked for, and nothing made of it
     "pages/diagnostics.py": {"made.holdout.rows"},  # on the screen, among figures that are not private
-    "pages/parts/schema_editor.py": {"draft.rows"},  # rows of the editable table of columns
-    "pages/parts/schema_rows.py": {"self.rows"},
-    "pages/parts/restore.py": {"found.rows"},  # what public_rows let through before the reload
-    "pages/parts/plan_fields.py": {"_n"},  # the field for n, there only while n is public (tested above)
-    "pages/parts/session.py": {"self.rows"},  # set by open
-    "pages/parts/paying.py": {"known_table", "diagnosed"},  # the digest, which the ledger keeps only keyed
+    "pages/parts/data/schema_editor.py": {"draft.rows"},  # rows of the editable table of columns
+    "pages/parts/data/schema_rows.py": {"self.rows"},
+    "pages/parts/session/restore.py": {"found.rows"},  # what public_rows let through before the reload
+    "pages/parts/plan/plan_fields.py": {"_n"},  # the field for n, there only while n is public (tested above)
+    "pages/parts/session/session.py": {"self.rows"},  # set by open
+    "pages/parts/release/payment.py": {"known_table", "diagnosed"},  # the digest, which the ledger keeps only keyed
 }
 """By page, functions or expressions that may read a number of rows, codes, values or a digest off something."""
 

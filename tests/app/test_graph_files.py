@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.graph.annotations import Annotation
 from core.graph.formats import FORMATS
-from pages.parts import graph_files
-from pages.parts.session import KEY, Session
+from pages.parts.session.session import KEY, Session
+from pages.parts.structure import graph_files
 
 ROOT = Path(__file__).resolve().parents[2]
 GRAPH = """dag {

@@ -14,11 +14,11 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from test_pages import app, finish, go, people, press, sample, state, upload, words  # noqa: F401  app is a fixture
 
-from core.privacy.ledger import PART_NAMES, Ledger, Population
-from core.project import Project
-from pages.parts import releasing
-from pages.parts.paying import NEW, UNRECORDED
-from pages.parts.session import Session
+from core.ledger.ledger import PART_NAMES, Ledger, Population
+from core.project.file import Project
+from pages.parts.release import spending
+from pages.parts.release.payment import NEW, UNRECORDED
+from pages.parts.session.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -86,7 +86,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert {"All files (zip)", "Synthetic table", "Report", "Export as CSV"} <= downloads
     kept = Ledger(where).files(entry.released)
     assert kept == made.files
-    from core.privacy.ledger import zipped
+    from core.ledger.ledger import zipped
 
     assert zipfile.ZipFile(BytesIO(zipped(kept))).read("synthetic.csv") == made.files["synthetic.csv"]
     press(app, "Open its project")
@@ -109,7 +109,7 @@ def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:  #
 def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:  # noqa: F811
     """What the page showed as left was taken meanwhile: refused in words, nothing drawn, nothing kept as spent."""
     opened(app, 1.2)
-    from core.privacy.budget import Budget
+    from core.privacy.accounting import Budget
 
     project = budget(where).fits(Project.load(ROOT / "sample_data" / "hiring.json"), "hiring")
     Ledger(where).account("hiring").reserve(project, Budget.of(project.plan, 6000), b"other")
@@ -249,14 +249,14 @@ def test_a_ledger_in_trouble_is_said_on_every_page(app: AppTest, where: Path) ->
 
 def test_a_closed_tab_leaves_a_finished_entry(where: Path) -> None:
     """The session is gone while the work is under way: it comes to its end, and the ledger keeps the release."""
-    from core.tables.read import read_table
+    from core.tables.reading import read_table
 
     Ledger(where, create=True).open_table("hiring", epsilon=2.0, delta=1e-9)
     state = Session()
     state.open(
         Project.load(ROOT / "sample_data" / "hiring.json"), read_table(ROOT / "sample_data" / "hiring.csv"), 6000
     )
-    releasing.start(state, 0.0, 0.01, 1e-9, ("hiring", "Ada", ""))
+    spending.start(state, 0.0, 0.01, 1e-9, ("hiring", "Ada", ""))
     (worker,) = [t for t in threading.enumerate() if t.name == "job-release"]
     del state
     gc.collect()

@@ -13,9 +13,9 @@ from streamlit.elements.lib import policies
 from streamlit.testing.v1 import AppTest
 
 from core.graph.roles import Roles
-from core.project import Project
-from pages.parts.job import QUEUE, Job
-from pages.parts.session import KEY, Session
+from core.project.file import Project
+from pages.parts.session.job import QUEUE, Job
+from pages.parts.session.session import KEY, Session
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("structure", "plan", "release", "diagnostics", "ledger", "data")
@@ -187,7 +187,7 @@ def test_rows_kept_back_are_tested_on(app: AppTest) -> None:
 
 
 def test_cancelling_counts_as_spent(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    import core.release
+    import core.release.spend
     from core.errors import Cancelled
 
     def slow(*given: Any) -> None:
@@ -202,7 +202,7 @@ def test_cancelling_counts_as_spent(app: AppTest, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_cancel_that_comes_too_late_loses_nothing_and_says_so(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    import core.release
+    import core.release.spend
 
     real = core.release.release
 
@@ -221,7 +221,7 @@ def test_a_cancel_that_comes_too_late_loses_nothing_and_says_so(app: AppTest, mo
 
 
 def test_an_unexpected_error_shows_no_value_and_no_traceback(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    import core.release
+    import core.release.spend
 
     def broken(*_: Any) -> None:
         raise RuntimeError("row 17: Alice")
@@ -411,7 +411,7 @@ def test_no_private_value_before_it_is_asked_for(app: AppTest) -> None:
 
 def test_an_undeclared_value_is_not_shown_unasked(app: AppTest) -> None:
     project = Project.load(ROOT / "sample_data" / "hiring.json")
-    from core.tables.read import read_table
+    from core.tables.reading import read_table
 
     text = (ROOT / "sample_data" / "hiring.csv").read_text().replace("job fair", "SECRET", 1)
     go(sample(app, "hiring"), "data")

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
-from core.coarsen import group
 from core.errors import EspalierError, SchemaError
 from core.graph.roles import Roles
-from core.schema import Column, LeftOut, Schema
-from pages.parts import fields, job, words
-from pages.parts.job import Job
-from pages.parts.schema_rows import Draft, column_of, join, numbers, row_of, split
+from core.project.coarsening import group
+from core.project.schema import Column, LeftOut, Schema
+from pages.parts import fields
+from pages.parts import text as words
+from pages.parts.data.schema_rows import Draft, column_of, join, numbers, row_of, split
+from pages.parts.session import job
+from pages.parts.session.job import Job
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,7 @@ def test_a_failed_job_gives_its_place_back() -> None:
 
 def test_the_fence_is_drawn_with_sides_gate_and_scores() -> None:
     from core.graph.separations import Separation
-    from pages.parts import fence_picture
+    from pages.parts.release import fence_picture
 
     columns = ("sex", "postcode", "skill", "hired", "club", "a very long name for a column of a table")
     edges = [("sex", "postcode"), ("sex", "skill"), ("skill", "hired"), ("skill", "club")]
@@ -319,7 +321,7 @@ def test_a_column_with_many_categories_is_not_ticked_with_the_rest() -> None:
 
 def test_the_pairs_of_a_star_are_told_apart() -> None:
     from core.graph.separations import Separation
-    from pages.parts import fence_picture
+    from pages.parts.release import fence_picture
 
     leaves = [f"a long name for column {i}" for i in range(20)]
     columns, edges = ("y", "sex", *leaves), [("y", leaf) for leaf in leaves]
@@ -337,7 +339,7 @@ def test_the_pairs_of_a_star_are_told_apart() -> None:
 
 
 def test_high_boxes_of_a_tree_do_not_touch() -> None:
-    from pages.parts import graph_picture
+    from pages.parts.board.board import graph_picture
 
     tall = {"y": 58.0, "a": 98.0, "b": 98.0, "c": 38.0, "d": 98.0}
     around = {"y": ["a", "b", "d"], "a": ["y"], "b": ["y", "c"], "c": ["b"], "d": ["y"]}

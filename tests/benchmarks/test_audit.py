@@ -16,7 +16,7 @@ from scipy import stats
 from benchmarks import audit
 from benchmarks.distinguish import audit as judge
 from benchmarks.distinguish import clopper_pearson, rho_at_least
-from core.privacy.budget import delta_of
+from core.privacy.accounting import delta_of
 
 ALPHA = 1e-7
 
@@ -72,8 +72,8 @@ def of(cases, name, relation, way=""):
     ],
 )
 def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, relation, runs):
-    assert not audit.judge(of(audit.mechanisms(False), name, relation), 50, ALPHA).refuted
-    assert audit.judge(of(audit.mechanisms(True), name, relation, "half the noise"), runs, ALPHA).refuted
+    assert not audit.judge(of(audit.mechanism_cases(False), name, relation), 50, ALPHA).refuted
+    assert audit.judge(of(audit.mechanism_cases(True), name, relation, "half the noise"), runs, ALPHA).refuted
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,13 @@ def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, rel
     ],
 )
 def test_broken_copies_are_caught(name, way):
-    assert audit.judge(of(audit.mechanisms(True), name, "replace-one", way), 300, ALPHA).refuted
+    assert audit.judge(of(audit.mechanism_cases(True), name, "replace-one", way), 300, ALPHA).refuted
 
 
 @pytest.mark.parametrize("relation", audit.RELATIONS)
 @pytest.mark.parametrize("name", ["choose by FeatureScore", "choose by ConditionalScore", "a part held out"])
 def test_what_else_is_audited_holds(name, relation):
-    assert not audit.judge(of(audit.mechanisms(False), name, relation), 50, ALPHA).refuted
+    assert not audit.judge(of(audit.mechanism_cases(False), name, relation), 50, ALPHA).refuted
 
 
 @pytest.mark.parametrize("relation", audit.RELATIONS)

@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks import privci as bench
 from benchmarks.fair_tables import adult, compas
-from core.graph.frame import frame_of
-from core.project import Project
-from core.tables.read import read_table
+from core.methods.frame import frame_of
+from core.project.file import Project
+from core.tables.reading import read_table
 from core.tables.table import Table
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"

@@ -8,8 +8,8 @@ from unittest import mock
 import pytest
 
 from benchmarks import audit, seams
-from core.release import release
-from core.tables import read
+from core.release.spend import release
+from core.tables import reading
 
 
 def named(check) -> seams.Seam:
@@ -23,7 +23,7 @@ def test_a_closed_seam_is_found_closed(check):
 
 
 def test_a_reader_that_looks_at_no_line_is_caught():
-    with mock.patch.object(read, "check_lines", return_value=None):
+    with mock.patch.object(reading, "check_lines", return_value=None):
         fine, came = seams.judge(named(seams.reader))
     assert not fine
     assert "exit 0" in came or "not named" in came

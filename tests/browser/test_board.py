@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from core.project import Project
-from pages.parts import restore
+from core.project.file import Project
+from pages.parts.session.session import restore
 
 pytestmark = [pytest.mark.browser]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.privacy.ledger import digest_of
+from core.ledger.ledger import digest_of
 from tests.browser.conftest import Person
 
 pytestmark = [pytest.mark.browser]

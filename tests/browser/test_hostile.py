@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from core import shared
-from core.project import Project
-from core.release import release
-from core.tables.read import read_table
+from core.project.file import Project
+from core.release import shelf
+from core.release.spend import release
+from core.tables.reading import read_table
 from core.tables.table import Table
 from tests.browser.conftest import Person
 from tests.browser.test_sign_in import Guarded, guarded, signed_in  # noqa: F401  guarded is a fixture
@@ -117,7 +117,7 @@ def test_a_shared_release_stays_text_for_those_it_is_shared_with(
     project = Project.load(project_file)
     made = release(project, Table.encode(read_table(csv_file), project.schema))
     monkeypatch.setenv("ESPALIER_SHARED", str(guarded[2]))
-    shared.share(made.files)
+    shelf.share(made.files)
     with signed_in(guarded, "ben@partner.example", tmp_path / "profile") as page:
         page.get_by_text("90 rows, 3 columns").wait_for()
         assert page.get_by_role("button", name="Synthetic table").count() == 1

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from core.errors import GraphError
-from core.graph.advice import advice
 from core.graph.annotations import Annotation
 from core.graph.dag import Dag
 from core.graph.merge import differences, inside, merge
-from core.preview import preview
-from core.project import Plan, Project
-from core.schema import Column, Schema
+from core.methods.advice import advice
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
+from core.release.planning import preview
 
 A, B = Annotation("seen twice", "contested", "Smith 2019"), Annotation(belief="established", may_break=True)
 DAG = Dag((("a", "y"), ("b", "y"), ("y", "c")), annotations={("a", "y"): A, ("y", "c"): B, ("b",): Annotation("n")})
@@ -86,7 +86,7 @@ def test_a_fragile_cause_is_said_under_the_causal_regime_too():
 
 
 def test_the_report_shows_what_was_said():
-    from core.report import _notes
+    from core.release.report import _notes
 
     html = _notes({"schema": [{"name": "b"}], "dag": {**DAG.to_json(), "notes": {"<old>": "kept"}}})
     for text in (

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import BudgetError, SizeError
-from core.privacy.allocation import Purse
-from core.privacy.budget import Budget, Unit
+from core.methods.select.allocation import Purse
+from core.privacy.accounting import Budget, Unit
 from core.privacy.curator import PrivateCurator, Rehearsal, Spending
-from core.privacy.measurement import Act
+from core.privacy.draws import Act
 from core.privacy.scores import EdgeScore, FeatureScore
-from core.project import Plan
+from core.project.file import Plan
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 ONE = Unit()

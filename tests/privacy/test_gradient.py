@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from core.privacy.allocation import Purse
-from core.privacy.budget import Budget, Unit
+from core.methods.select.allocation import Purse
+from core.methods.select.features import fit_features
+from core.privacy.accounting import Budget, Unit
 from core.privacy.curator import PrivateCurator, Rehearsal
 from core.privacy.gradient import UNITS, gradient_sensitivity, residual_sums
-from core.project import Plan
-from core.schema import Column, Schema
-from core.selection.features import fit_features
+from core.project.file import Plan
+from core.project.schema import Column, Schema
 from core.tables.table import Table
 
 SIZES = {"a": 2, "b": 3, "y": 2}

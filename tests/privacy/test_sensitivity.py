@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from core.privacy.budget import Unit
-from core.privacy.measurement import fold
+from core.privacy.accounting import Unit
+from core.privacy.draws import fold
 from core.privacy.scores import FIXED_POINT, ConditionalScore, EdgeScore, FeatureScore, vector_sensitivity
 
 

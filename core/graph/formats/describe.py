@@ -7,7 +7,7 @@ from pathlib import Path
 from core.errors import GraphError
 from core.graph.formats import FORMATS, read_graph
 from core.graph.formats.mixed import MixedGraph, Node, shown
-from core.graph.formats.settle import settle
+from core.graph.formats.resolve import settle
 
 
 def load_graph(path: Path) -> MixedGraph:

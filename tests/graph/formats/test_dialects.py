@@ -237,7 +237,7 @@ def test_json_of_networkx_of_d3_and_our_own() -> None:
 
 
 def test_a_project_file_is_a_graph_too(samples: Path) -> None:
-    from core.project import Project
+    from core.project.file import Project
 
     project = Project.load(samples / "hiring.json")
     graph = read_graph((samples / "hiring.json").read_bytes(), "hiring.json")

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.__main__ import FORMAT_NAMES
+from core.cli.main import FORMAT_NAMES
 from core.errors import GraphError
 from core.graph.dag import Dag
 from core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph
 from core.graph.formats.mixed import MARKS, SYMMETRIC, Edge, MixedGraph, Node
-from core.graph.formats.settle import settle
+from core.graph.formats.resolve import settle
 from core.graph.roles import Roles
 
 NASTY = (

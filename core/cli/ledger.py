@@ -1,0 +1,243 @@
+"""``python -m core ledger``: open a table's budget, list, verify and export the ledger, take a kept release."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.errors import LedgerError, LedgerUnavailable, ProjectError
+
+if TYPE_CHECKING:
+    from core.ledger.ledger import Account, Entry, Ledger, Population
+
+WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, else a file of this user's)"
+
+
+def add_options(command: argparse.ArgumentParser) -> None:
+    """``--ledger`` and ``--table``, for commands that pay from an account."""
+    command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
+    command.add_argument("--table", metavar="NAME", help="the private table's name in the ledger")
+
+
+def add_consent(command: argparse.ArgumentParser) -> None:
+    """What a release from an account may be let pass with."""
+    command.add_argument(
+        "--again", action="store_true", help="release although the table was released from another budget before"
+    )
+    command.add_argument(
+        "--another-unit", action="store_true",
+        help="release for another person column than the ledger fixed for the table; this is recorded and shown",
+    )  # fmt: skip
+
+
+def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account | None:
+    """The account that ``--ledger`` and ``--table`` name; None if they name none."""
+    if opt.table is None:
+        if opt.ledger is not None:
+            raise ProjectError("--ledger needs --table NAME: which private table's budget is this paid from?")
+        return None
+    consent = {key: getattr(opt, key, False) for key in ("again", "another_unit")}
+    return _ledger(opt).account(opt.table, who, note, **consent)
+
+
+def add_commands(commands: Any) -> None:
+    """``ledger`` with its own commands."""
+    ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take")
+    acts = ledger.add_subparsers(dest="act", required=True)
+
+    opened = acts.add_parser("open", help="name a private table and set its total, once")
+    add_options(opened)
+    opened.add_argument("--epsilon", type=float, help="the total ε")
+    opened.add_argument("--delta", type=float, help="the total δ, such as 1e-9")
+    opened.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default: replace-one")
+    opened.add_argument("--rows-per-person", type=int, metavar="K", help="default: 1")
+    opened.add_argument("--person", metavar="COLUMN", help="who a row is about (default: no column, K is a promise)")
+    opened.add_argument("--population", metavar="NAME", help="the people it is about; tables of one share its budget")
+    opened.add_argument("--by", default="", metavar="WHO", help="who sets it (default: the user of this machine)")
+    opened.add_argument("--note", default="", metavar="TEXT")
+
+    listed = acts.add_parser("list", help="totals, what is left, and every entry")
+    verify = acts.add_parser("verify", help="check every hash, sum and rule; also of an export, or a release's folder")
+    verify.add_argument("what", nargs="?", type=Path, help="an exported JSON file, or a release's folder")
+    export = acts.add_parser("export", help="the whole ledger as CSV or JSON")
+    take = acts.add_parser("take", help="write a release that was kept to a folder again")
+    for command in (listed, verify, export, take):
+        command.add_argument("--ledger", metavar="FILE_OR_URL", help=WHERE)
+    listed.add_argument("--table", metavar="NAME", help="only the budget of this table")
+    export.add_argument("--format", choices=("csv", "json"), default="csv")
+    export.add_argument("--out", type=Path, metavar="FILE", help="a new file (default: print)")
+    take.add_argument("entry", help="an entry's id, as list shows it")
+    take.add_argument("--out", type=Path, required=True, help="a new or empty folder")
+
+
+def run(opt: argparse.Namespace) -> None:
+    """Run one of the commands."""
+    _ACTS[opt.act](opt)
+
+
+def _ledger(opt: argparse.Namespace, create: bool = False) -> Ledger:
+    from core.ledger.ledger import Ledger, default_ledger
+
+    return Ledger(opt.ledger or default_ledger(), create)
+
+
+def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digests: Sequence[bytes]) -> None:
+    """Tell the ledger that ``evaluate`` is about to compute figures that are not private.
+
+    ``facts`` are the release's. The ledger is the one that ``--ledger`` names, or the default; the budgets are those of
+    ``--table``, of the release's entry, and those that the tables with these ``digests`` were released from. Where the
+    ledger is not there, or knows none of them, nothing is recorded, and this is said if the release is in a ledger.
+    """
+    entry = facts.get("ledger")
+    tables = [opt.table] if opt.table is not None else []
+    try:
+        ledger = _ledger(opt)
+    except LedgerUnavailable as error:
+        if opt.ledger is not None or tables or not error.data.get("missing"):
+            raise
+        concerned = []
+    else:
+        for table in tables:
+            ledger.population_of(table)
+        if isinstance(entry, dict) and any(e.chain == entry.get("chain") for e in _entries(ledger).values()):
+            tables.append(entry["table"])
+        concerned = ledger.diagnosed(digests, tables, opt.by, "evaluate")
+    for population in concerned:
+        print(f"ledger: that diagnostics were looked at is recorded for {_shown(population)}", file=sys.stderr)
+    if entry and not concerned:
+        print(
+            "warning: the release is recorded in a ledger that is not this one: that diagnostics were looked at is "
+            "not recorded there. Name it by --ledger",
+            file=sys.stderr,
+        )
+
+
+def _entries(ledger: Ledger) -> dict[str, Entry]:
+    return {e.id: e for p in ledger.populations().values() for e in p.entries}
+
+
+def _open(opt: argparse.Namespace) -> None:
+    if opt.table is None:
+        raise ProjectError("give the table a name: --table NAME")
+    if opt.population is None and (opt.epsilon is None or opt.delta is None):
+        raise ProjectError(
+            "a new budget needs its total: --epsilon and --delta (or --population NAME, to share one that is open)"
+        )
+    ledger = _ledger(opt, create=True)
+    made = ledger.open_table(
+        opt.table, opt.population, epsilon=opt.epsilon, delta=opt.delta, neighbors=opt.neighbors,
+        rows_per_person=opt.rows_per_person, person=opt.person, who=opt.by, note=opt.note,
+    )  # fmt: skip
+    shared = f", shared with {', '.join(t for t in made.tables if t != opt.table)}" if len(made.tables) > 1 else ""
+    print(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}")
+    print(f"  {_shown(_unit(made, opt.table))}")
+
+
+def _list(opt: argparse.Namespace) -> None:
+    from core.ledger.ledger import PART_NAMES
+    from core.privacy.accounting import round_up
+
+    ledger = _ledger(opt)
+    populations = ledger.populations()
+    if opt.table is not None:
+        one = ledger.population_of(opt.table)
+        populations = {one.name: one}
+    if not populations:
+        print(f"{ledger.name}: no table is open yet")
+    for p in populations.values():
+        print(f"{p.name}: {_state(p)}")
+        print(f"  {p.neighbors}; opened {p.opened_at} by {p.opened_by}; tables: {', '.join(p.tables)}")
+        for text in [*(_unit(p, table) for table in p.tables), *(f"note: {c}" for c in p.caveats)]:
+            print(f"  {_shown(text)}")
+        if p.entries:
+            heads = f"{'status':<8}  {'rho':>10}  {'ε before':>9}  {'ε after':>9}  what"
+            print(f"  {'entry, parts':<16}  {'when':<17}  {heads}")
+        for e in p.entries:
+
+            def line(name: str, at: str, rhos: Sequence[float], what: str, p: Any = p, status: str = e.status) -> str:
+                before, after = (round_up(p.epsilon_after(r)) for r in rhos[1:])
+                figures = f"{round_up(rhos[0]):>10}  {before:>9}  {after:>9}"
+                return f"  {name:<16}  {at:<17}  {status:<8}  {figures}  {_shown(what)}"
+
+            what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}; {e.unit}"
+            what += f"; diagnostics looked at before: {e.diagnostics_before}" if e.diagnostics_before else ""
+            print(line(e.id, e.at, (e.counted, e.rho_before, e.rho_now), what + (f"; {e.note}" if e.note else "")))
+            for part in e.parts:
+                print(line(f"  {PART_NAMES[part.kind]}", "", (part.rho, part.rho_before, part.rho_after), part.what))
+            if e.undrawn:
+                print(f"  {'  not drawn':<16}  {'':<17}  {e.status:<8}  {round_up(e.undrawn):>10}  counts all the same")
+
+
+def _shown(text: str) -> str:
+    """What people named, as it may stand in a terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def _unit(p: Population, table: str) -> str:
+    k = f"{p.rows_per_person} row{'s' if p.rows_per_person > 1 else ''} per person"
+    return f"{table}: {k}, {p.unit_of(table)}"
+
+
+def _state(p: Population) -> str:
+    from core.privacy.accounting import round_up
+
+    return (
+        f"total ε = {p.epsilon:g}, δ = {p.delta:g} (ρ = {p.rho:.4g}); spent ρ = {round_up(p.spent)} "
+        f"(ε = {round_up(p.epsilon_after(p.spent))}); left ρ = {p.left:.4g}, one more plan of ε up to {p.largest():g}"
+    )
+
+
+def _verify(opt: argparse.Namespace) -> None:
+    if opt.what is not None:
+        from core.ledger.verify import check_export, check_release
+
+        if opt.what.is_dir():
+            print(check_release(opt.what, _ledger(opt)))
+        else:
+            print(check_export(opt.what, None if opt.ledger is None else _ledger(opt)))
+        return
+    ledger = _ledger(opt)
+    if problems := ledger.verify():
+        raise LedgerError("; ".join(problems))
+    count, last = ledger.head()
+    print(f"{ledger.name}: {count} events, every hash, sum and rule holds; the last hash is {last}")
+
+
+def _export(opt: argparse.Namespace) -> None:
+    ledger = _ledger(opt)
+    if opt.format == "csv":
+        text = ledger.csv()
+    else:
+        text = json.dumps(ledger.to_json(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    if opt.out is None:
+        sys.stdout.write(text)
+        return
+    try:
+        with opt.out.open("x", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ProjectError(f"{opt.out} is there already; nothing is overwritten", path=str(opt.out)) from None
+    except OSError as error:
+        raise ProjectError(f"cannot write {opt.out}: {error.strerror or error}", path=str(opt.out)) from None
+
+
+def _take(opt: argparse.Namespace) -> None:
+    from core.release.spend import check_folder, save_files
+
+    check_folder(opt.out)
+    ledger = _ledger(opt)
+    entries = _entries(ledger)
+    if opt.entry not in entries:
+        raise ProjectError(f"the ledger {ledger.name} has no entry {opt.entry!r}; list shows them")
+    released = entries[opt.entry].released
+    if released is None:
+        raise ProjectError(f"the entry {opt.entry} ended without a release: there is nothing to take")
+    save_files(ledger.files(released), opt.out)
+    print(f"{opt.out}: the release of entry {opt.entry}, unchanged ({released})", file=sys.stderr)
+
+
+_ACTS = {"open": _open, "list": _list, "verify": _verify, "export": _export, "take": _take}

@@ -1,0 +1,135 @@
+"""What a fence costs: the same plan without it, at the same budget, judged beside the release. Never private.
+
+Looks at real rows and draws releases that are never handed over, so it is for the curator's eyes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from core.errors import Cancelled, EspalierError
+from core.evaluation.classifier import auc, fit
+from core.evaluation.fairness import cmi
+from core.evaluation.fidelity import fidelity_of
+from core.evaluation.quality import best_tree_quality, tree_quality
+from core.evaluation.utility import target_of
+from core.graph.separations import Separation
+from core.methods import Report, silent
+from core.privacy.contribution import check_fits
+from core.privacy.draws import Clique
+from core.project.file import Project
+from core.release.spend import release
+from core.tables.table import Table
+
+REPEATS = 3
+"""Releases without the fence: each draws its own noise."""
+
+FIGURES = ("q", "two_way_tv", "kl", "auc", "cmi")
+Figures = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class FenceCost:
+    """The figures of a release beside those of releases without its fence. Computed on real rows.
+
+    q in rows (the best tree of measured pairs, exact counts), TV and KL (nats) as means over pairs, AUC of a model
+    trained on the synthetic rows, CMI of the synthetic rows in nats. ``without`` holds one set of figures for each
+    release without the fence; ``q_best`` is what no tree can exceed.
+    """
+
+    method: str
+    width: int
+    with_fence: Figures
+    without: tuple[Figures, ...]
+    q_best: float
+    looked_at_real_data: bool = field(default=True, init=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``evaluate`` prints it: means, and the range over the releases without the fence."""
+        known = {f: [w[f] for w in self.without] for f in FIGURES}
+        numbers = {f: [v for v in values if v is not None] for f, values in known.items()}
+        return {
+            "private": False,
+            "method_without": self.method, "width": self.width, "repeats": len(self.without),
+            "with": self.with_fence,
+            "without": {f: float(np.mean(v)) if v else None for f, v in numbers.items()},
+            "without_range": {f: [min(v), max(v)] for f, v in numbers.items() if v},
+            "q_best": self.q_best,
+            "looked_at_real_data": self.looked_at_real_data,
+        }  # fmt: skip
+
+
+def without_fence(project: Project) -> Project | None:
+    """The same plan without the fence: mst in place of privci and prefair. None where there is no fence."""
+    plan = project.plan
+    if not plan.fenced:
+        return None
+    if plan.method in ("privci", "prefair"):
+        return project.with_plan(method="mst", fair=None, strict=False, explain=0.0)
+    return project.with_plan(fair=False, strict=False)
+
+
+def fence_cost(
+    project: Project,
+    real: Table,
+    synthetic: Table,
+    edges: Iterable[Clique],
+    *,
+    holdout: Table | None = None,
+    report: Report = silent,
+) -> FenceCost | None:
+    """What the fence of ``project`` cost its release of ``real``, or None where the plan has none.
+
+    ``edges`` are the pairs inside the release's measured cliques. Models are tested on ``holdout``, else on ``real``.
+    Raises :class:`EspalierError` where the plan without the fence cannot be carried out (it may be larger), or where
+    ``real`` does not fit the project (:func:`core.privacy.contribution.check_fits`).
+    """
+    free = without_fence(project)
+    if free is None:
+        return None
+    check_fits(project, real, "the real table")
+
+    def figures(table: Table, pairs: Iterable[Clique]) -> Figures:
+        looks, roles, clique = fidelity_of(real, table, silent), project.roles, project.schema.clique
+        fence = Separation(clique(roles.outcome), clique(roles.protected), clique(roles.admissible))
+        return {
+            "q": tree_quality(real, pairs), "two_way_tv": looks.two_way_tv, "kl": looks.kl,
+            "auc": _auc(project, table, holdout or real), "cmi": cmi(table, fence).value,
+        }  # fmt: skip
+
+    report(0.0, "Judging the release")
+    ours = figures(synthetic, edges)
+    theirs = []
+    for i in range(REPEATS):
+        report((1 + i) / (1 + REPEATS), f"Releasing without the fence, for comparison ({i + 1} of {REPEATS})")
+        made = release(free, real)
+        theirs.append(figures(Table(project.schema, made.codes, made.rows), made.edges))
+    report(1.0, "Compared")
+    return FenceCost(free.plan.method, free.plan.width, ours, tuple(theirs), best_tree_quality(real))
+
+
+def _auc(project: Project, table: Table, tested: Table) -> float | None:
+    """AUC on ``tested`` of a model trained on ``table``; None where either has a single value of the target."""
+    target = target_of(project)
+    if target is None or len(project.schema.columns) < 2:
+        return None
+    if any(len(np.unique(t.codes[target])) < 2 for t in (table, tested)):
+        return None
+    return auc(fit(table, target).scores(tested), tested.codes[target])
+
+
+def cost_or_reason(*args: Any, **kwargs: Any) -> dict[str, Any]:
+    """`fence_cost` for ``evaluate``: its figures, or null with a reason beside it."""
+    try:
+        cost = fence_cost(*args, **kwargs)
+    except Cancelled:
+        raise
+    except EspalierError as error:
+        return {"fence_cost": None, "fence_cost_reason": f"the plan without the fence cannot be carried out: {error}"}
+    if cost is None:
+        return {"fence_cost": None, "fence_cost_reason": "the plan carries no fence"}
+    return {"fence_cost": cost.to_json()}

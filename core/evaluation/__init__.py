@@ -1,0 +1,134 @@
+"""What a synthetic table is worth, judged on real rows: for the curator's eyes only, never private.
+
+One file per question: :mod:`~core.evaluation.utility` (does a model trained on it work on real rows?),
+:mod:`~core.evaluation.fidelity` (does it look like the real table?), :mod:`~core.evaluation.fairness`
+(what does the outcome owe to protected features?). No figure here was paid for from a budget; none belongs
+into a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.errors import TableError
+from core.evaluation.fairness import Fairness, Group, Model, fairness_of
+from core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
+from core.evaluation.utility import Utility, predict, target_of, utility_of
+from core.privacy.contribution import check_fits
+from core.project.file import Project
+from core.tables.table import Table
+
+if TYPE_CHECKING:
+    from core.methods.base import Report
+
+__all__ = [
+    "ColumnFidelity", "Evaluation", "Fairness", "Fidelity", "Group", "Model", "PairFidelity", "Utility",
+    "evaluate", "split_holdout", "target_of",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Everything :func:`evaluate` found. All of it was computed on real rows.
+
+    ``tested_on`` says which rows the classifiers were tested on: "holdout" or "the table itself". ``utility`` and
+    ``fairness`` are about the first target, ``further`` about the plan's further ones.
+    ``fairness`` is None where roles are missing; ``reasons`` then says so.
+    """
+
+    tested_on: str
+    utility: Utility
+    fidelity: Fidelity
+    fairness: Fairness | None
+    further: tuple[Utility, ...] = ()
+    reasons: dict[str, str] = field(default_factory=dict)
+    looked_at_real_data: bool = field(default=True, init=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``python -m core evaluate`` prints; a null figure has ``…_reason`` beside it."""
+        return {
+            "private": False,
+            "tested_on": self.tested_on,
+            "tstr": self.utility.to_json(),
+            **({"tstr_further": [one.to_json() for one in self.further]} if self.further else {}),
+            "fidelity": self.fidelity.to_json(),
+            "fairness": None if self.fairness is None else self.fairness.to_json(),
+            **{f"{name}_reason": why for name, why in self.reasons.items()},
+            "looked_at_real_data": self.looked_at_real_data,
+        }
+
+
+def evaluate(
+    project: Project, real: Table, synthetic: Table, *,
+    model: Model | None = None, holdout: Table | None = None, report: Report | None = None,
+) -> Evaluation:  # fmt: skip
+    """Compare ``synthetic`` with ``real``, the table it was released from. Not private: looks at every real
+    row, also those of one person beyond the plan's bound.
+
+    There are classifiers for every target of the plan, tested on ``holdout`` where given, else on ``real``
+    itself; fidelity and conditional mutual information always compare with ``real``. ``model`` is the released
+    graphical model, for its exact conditional mutual information. ``report(fraction, message)`` tells progress;
+    raising from it cancels. The same arguments always give the same figures. Raises :class:`TableError` for a
+    table that has no rows or another schema.
+    """
+    for what, table in {"real table": real, "synthetic table": synthetic, "hold-out": holdout}.items():
+        if table is not None:
+            _check(project, table, f"the {what}")
+    report = report or _silent
+    others = list(project.plan.weights)[1:]
+    steps = [0.6 * k / (len(others) + 1) for k in range(len(others) + 2)]
+    predictions = predict(project, real, synthetic, holdout, _part(report, 0.0, steps[1]))
+    used = utility_of(predictions)
+    further = [
+        utility_of(predict(project, real, synthetic, holdout, _part(report, low, high), target))
+        for target, low, high in zip(others, steps[1:], steps[2:], strict=False)
+    ]
+    report(0.6, "Scoring the models")
+    fair = fairness_of(project, real, synthetic, model, predictions, _part(report, 0.65, 0.75))
+    looks = fidelity_of(real, synthetic, _part(report, 0.75, 1.0))
+    report(1.0, "Done")
+    reasons = {} if fair else {"fairness": _missing_roles(project)}
+    return Evaluation(predictions.tested_on, used, looks, fair, tuple(further), reasons)
+
+
+def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple[Table, Table]:
+    """(rest, holdout): a random ``share`` of the rows set aside before a release, each part in the table's
+    order.
+
+    The hold-out makes honest test rows and costs the release that many rows. At least one row goes to each
+    part; raises :class:`TableError` where ``share`` is not between 0 and 1 or the table has fewer than two
+    rows.
+    """
+    if not 0 < share < 1:
+        text = f"the hold-out's share ({share:g}) must lie between 0 and 1, both left out"
+        raise TableError(text, share=share)
+    if table.rows < 2:
+        raise TableError("a hold-out needs a table of at least two rows", rows=table.rows)
+    size = min(max(round(share * table.rows), 1), table.rows - 1)
+    held = np.zeros(table.rows, dtype=np.bool_)
+    held[rng.choice(table.rows, size, replace=False)] = True
+    return table.take(~held), table.take(held)
+
+
+def _check(project: Project, table: Table, what: str) -> None:
+    if table.rows == 0:
+        raise TableError(f"{what} has no rows, so there is nothing to evaluate")
+    check_fits(project, table, what, figures=True)
+
+
+def _silent(fraction: float, message: str) -> None:
+    """A report that nobody listens to."""
+
+
+def _part(report: Callable[[float, str], None], low: float, high: float) -> Report:
+    """A report for a step that runs from ``low`` to ``high`` of the whole."""
+    return lambda fraction, message: report(low + (high - low) * fraction, message)
+
+
+def _missing_roles(project: Project) -> str:
+    lacking = [role for role in ("outcome", "protected") if not getattr(project.roles, role)]
+    return f"the project gives no column the role {' or '.join(lacking)}"

@@ -1,0 +1,148 @@
+"""The classifier that utility and fairness share: logistic regression on the one-hot codes of all other
+columns.
+
+It is the downstream analyst of PRISM §7 and appendix C: train on one table, predict the target on another.
+Training is scikit-learn's; a prediction only looks each row's weights up, so tested rows are never
+expanded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.tables.table import Table
+
+if TYPE_CHECKING:
+    from core.methods.base import Report
+
+FOLDS = 5
+SEED = 20_251_101
+"""Of the folds and of the thinning of very long tables: the same table always gets the same figures."""
+MAX_ENTRIES = 20_000_000
+"""Rows × features one fit may use (about 240 MB): a longer table is thinned to a random part of its rows."""
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A multinomial logistic regression over K target codes.
+
+    ``weights[column]`` is (codes of the column) × K, ``bias`` has K entries; a target code that was not
+    among the training rows has bias −∞ and is never predicted. ``rows`` is how many rows trained it.
+    """
+
+    weights: Mapping[str, FloatArray]
+    bias: FloatArray
+    rows: int
+
+    def scores(self, table: Table) -> FloatArray:
+        """Log-probabilities of the target's codes up to a constant per row: rows × K."""
+        out = np.tile(self.bias, (table.rows, 1))
+        for name, weight in self.weights.items():
+            out += weight[table.codes[name]]
+        return out
+
+
+def fit(table: Table, target: str) -> Classifier:
+    """Train on all columns of ``table`` except ``target``, with scikit-learn's default L2 penalty (C = 1).
+
+    A table in which the target has a single value trains the constant classifier.
+    """
+    features = tuple(name for name in table.schema.names if name != target)
+    table = _thin(table, MAX_ENTRIES // max(len(features), 1))
+    truth, size = table.codes[target], table.schema[target].size
+    seen = np.unique(truth)
+    bias = np.full(size, -np.inf)
+    if len(seen) == 1 or not features:
+        bias[seen] = np.log(np.bincount(truth, minlength=size)[seen] / table.rows)
+        return Classifier({}, bias, table.rows)
+
+    from sklearn.linear_model import LogisticRegression
+
+    # Newton steps reach the optimum in about ten passes however skewed the categories are.
+    model = LogisticRegression(solver="newton-cg", max_iter=1000).fit(_one_hot(table, features), truth)
+    coefficients = np.zeros((size, model.coef_.shape[1]))
+    if len(seen) == 2:  # one row of coefficients: the log-odds of the second code
+        coefficients[seen[1]], bias[seen] = model.coef_[0], (0.0, model.intercept_[0])
+    else:
+        coefficients[seen], bias[seen] = model.coef_, model.intercept_
+    ends = np.cumsum([table.schema[name].size for name in features])
+    blocks = np.split(coefficients, ends[:-1], axis=1)
+    weights = {name: np.ascontiguousarray(block.T) for name, block in zip(features, blocks, strict=True)}
+    return Classifier(weights, bias, table.rows)
+
+
+def _thin(table: Table, most: int) -> Table:
+    if table.rows <= most:
+        return table
+    kept = np.random.default_rng(SEED).choice(table.rows, max(most, 1), replace=False)
+    return table.take(np.sort(kept))
+
+
+def _one_hot(table: Table, features: tuple[str, ...]) -> Any:
+    """The codes as a sparse 0/1 matrix, rows × all codes of all features."""
+    from scipy.sparse import csr_matrix
+
+    sizes = [table.schema[name].size for name in features]
+    starts = np.cumsum([0, *sizes[:-1]])
+    places = np.empty((table.rows, len(features)), dtype=np.int32)
+    for i, name in enumerate(features):
+        places[:, i] = table.codes[name]
+        places[:, i] += starts[i]
+    ends = np.arange(0, places.size + 1, len(features), dtype=np.int32)
+    return csr_matrix((np.ones(places.size), places.ravel(), ends), shape=(table.rows, sum(sizes)))
+
+
+def cross_scores(table: Table, target: str, report: Report) -> FloatArray:
+    """Scores of every row (rows × K) by a classifier that did not train on it: five stratified folds."""
+    rng = np.random.default_rng(SEED)
+    order = rng.permutation(table.rows)
+    order = order[np.argsort(table.codes[target][order], kind="stable")]
+    fold = np.empty(table.rows, dtype=np.int64)
+    fold[order] = np.arange(table.rows) % FOLDS
+    out = np.empty((table.rows, table.schema[target].size))
+    for i in range(min(FOLDS, table.rows)):
+        report(i / FOLDS, f"Training on real rows, fold {i + 1} of {FOLDS}")
+        tested = fold == i
+        out[tested] = fit(table.take(~tested), target).scores(table.take(tested))
+    return out
+
+
+def auc(scores: FloatArray, truth: NDArray[Any]) -> float:
+    """Area under the ROC curve; macro one-vs-rest over the codes in ``truth`` where there are more than two.
+
+    ``scores`` (rows × K) are those of :meth:`Classifier.scores`; the statistic of code c is its log-odds. A
+    code that the classifier never saw ranks all rows alike and counts ½. ``truth`` must hold at least two
+    codes.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    odds = log_odds(scores)
+    codes = [1] if scores.shape[1] == 2 else np.unique(truth).tolist()
+    areas = []
+    for code in codes:
+        _, rank = np.unique(odds[:, code], return_inverse=True)  # ranks, because odds may be infinite
+        areas.append(float(roc_auc_score(truth == code, rank)))
+    return float(np.mean(areas))
+
+
+def log_odds(scores: FloatArray) -> FloatArray:
+    """log P(c)/(1 − P(c)) for every code; does not saturate where P is within rounding of 1."""
+    rows, top = np.arange(len(scores)), scores.argmax(axis=1)
+    shifted = scores - scores[rows, top][:, None]
+    weight = np.exp(shifted)
+    rest = weight.sum(axis=1, keepdims=True) - weight
+    weight[rows, top] = 0.0
+    rest[rows, top] = weight.sum(axis=1)  # without the cancellation of 1 + tiny − 1
+    return np.asarray(shifted - np.log(np.maximum(rest, np.finfo(float).tiny)))
+
+
+def accuracy(scores: FloatArray, truth: NDArray[Any]) -> float:
+    """Share of rows whose likeliest code is the true one."""
+    return float(np.mean(scores.argmax(axis=1) == truth))

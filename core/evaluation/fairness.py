@@ -1,0 +1,434 @@
+"""Does the outcome depend on a protected feature beyond what the admissible ones explain?
+
+In the data: conditional mutual information I(outcome; protected | admissible) in nats, which is 0 exactly
+where the separation holds (PrivCI §III-B). In a model trained on the data: equalized odds and demographic
+parity (fairlearn), over the groups that all protected columns make together, with each group's accuracy, AUC and
+calibration beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import SizeError
+from core.evaluation.classifier import SEED, accuracy
+from core.evaluation.figures import Figure, shown, split
+from core.evaluation.groups import (
+    CalibrationBin,
+    Interval,
+    calibration,
+    calibration_error,
+    difference_intervals,
+    group_auc,
+    probability,
+)
+from core.evaluation.utility import Predictions
+from core.graph.separations import Separation, clique_edges
+from core.privacy.draws import Clique
+from core.project.file import Project
+from core.tables.table import Table
+
+if TYPE_CHECKING:
+    from core.methods.base import Report
+
+MAX_GROUPS = 1_000
+"""Above this many protected groups no largest difference is sought: chance alone would make it 1."""
+
+SHUFFLES = 199
+"""Shuffled tables that tell what chance makes of a CMI. A table in which the separation is true exceeds the 190th of
+them, the floor, in 5 % of cases exactly (a permutation test), and ties never count as more."""
+
+LEVEL = 0.95
+
+IntArray = NDArray[np.int64]
+
+
+class Model(Protocol):
+    """What is asked of a graphical model here."""
+
+    @property
+    def cliques(self) -> Sequence[Clique]:
+        """The graph: columns in one clique are joined."""
+
+    def cmi(self, left: Clique, right: Clique, given: Clique) -> float:
+        """I(left; right | given) in nats, exactly; raises :class:`SizeError` where the table is too large."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """One combination of protected values among the tested rows; all rates are shares of its rows.
+
+    ``selection_rate_*`` is how often the model trained on synthetic (real) rows says ``positive``,
+    ``accuracy_*`` how often it is right; ``outcome_rate_*`` how often ``positive`` is true among the tested
+    real rows, and in the synthetic table. ``auc_*`` is the AUC among the group's rows with its 95 % bootstrap
+    interval; ``calibration_error_*`` the mean distance between predicted probability and what came true, and
+    ``calibration_*`` the bins it is made of. A figure that cannot be had is None and ``reasons`` says why.
+    """
+
+    values: Mapping[str, str]
+    rows: int
+    selection_rate_synthetic: float | None = None
+    selection_rate_real: float | None = None
+    accuracy_synthetic: float | None = None
+    accuracy_real: float | None = None
+    outcome_rate_synthetic: float | None = None
+    outcome_rate_real: float | None = None
+    auc_synthetic: float | None = None
+    auc_real: float | None = None
+    calibration_error_synthetic: float | None = None
+    calibration_error_real: float | None = None
+    auc_synthetic_interval: Interval | None = None
+    auc_real_interval: Interval | None = None
+    calibration_synthetic: tuple[CalibrationBin, ...] = ()
+    calibration_real: tuple[CalibrationBin, ...] = ()
+    reasons: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``evaluate`` prints it."""
+        return {
+            "group": dict(self.values), "rows": self.rows, **shown(self, _GROUP_FIGURES),
+            **_known({"auc_synthetic_interval": self.auc_synthetic_interval}),
+            **_known({"auc_real_interval": self.auc_real_interval}),
+            "calibration_synthetic": [b.to_json() for b in self.calibration_synthetic],
+            "calibration_real": [b.to_json() for b in self.calibration_real],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """Dependence in the tables and in the model, and what a trained classifier makes of it. Computed on
+    real rows.
+
+    ``cmi_*`` are in nats; ``cmi_model`` is exact, the others are plug-in estimates, which chance alone
+    lifts to about ``cmi_*_chance`` where the separation holds and above ``cmi_*_floor`` in 5 % of tables;
+    ``cmi_*_debiased`` is the estimate less chance, and may be below 0. Differences are between the groups that fare
+    best and worst, 0 to 1, of the model trained on synthetic rows; ``*_real`` of the one trained on real
+    rows; ``*_interval`` are 95 % bootstrap intervals over the tested rows. Groups without both target values among
+    the tested rows have no odds and are ``left_out`` of the equalized odds. A figure that cannot be had is None and
+    ``reasons`` says why.
+    """
+
+    separation: Separation
+    target: str | None
+    positive: str | None
+    cmi_real: float
+    cmi_synthetic: float
+    cmi_real_chance: float
+    cmi_synthetic_chance: float
+    cmi_real_floor: float
+    cmi_synthetic_floor: float
+    cmi_model: float | None = None
+    equalized_odds_difference: float | None = None
+    equalized_odds_difference_real: float | None = None
+    demographic_parity_difference: float | None = None
+    demographic_parity_difference_real: float | None = None
+    accuracy_synthetic: float | None = None
+    accuracy_real: float | None = None
+    groups: tuple[Group, ...] = ()
+    left_out: tuple[Mapping[str, str], ...] = ()
+    intervals: Mapping[str, Interval | None] = field(default_factory=dict)
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    looked_at_real_data: bool = field(default=True, init=False)
+
+    @property
+    def cmi_real_debiased(self) -> float:
+        """The real table's CMI less what chance makes."""
+        return self.cmi_real - self.cmi_real_chance
+
+    @property
+    def cmi_synthetic_debiased(self) -> float:
+        """The synthetic table's CMI less what chance makes."""
+        return self.cmi_synthetic - self.cmi_synthetic_chance
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``evaluate`` prints it."""
+        s = self.separation
+        return {
+            "outcome": list(s.left), "protected": list(s.right), "admissible": list(s.given),
+            "target": self.target, "positive": self.positive,
+            **shown(self, _FIGURES),
+            **_known({f"{name}_interval": found for name, found in self.intervals.items()}),
+            "groups": [g.to_json() for g in self.groups],
+            "groups_without_both_values": [dict(g) for g in self.left_out],
+            "looked_at_real_data": self.looked_at_real_data,
+        }  # fmt: skip
+
+
+def _known(intervals: Mapping[str, Interval | None]) -> dict[str, Interval]:
+    """Those intervals that there are."""
+    return {name: found for name, found in intervals.items() if found is not None}
+
+
+_GROUP_FIGURES = (
+    "selection_rate_synthetic", "selection_rate_real", "accuracy_synthetic", "accuracy_real",
+    "outcome_rate_synthetic", "outcome_rate_real",
+    "auc_synthetic", "auc_real", "calibration_error_synthetic", "calibration_error_real",
+)  # fmt: skip
+_TRAINED = (
+    "equalized_odds_difference", "equalized_odds_difference_real",
+    "demographic_parity_difference", "demographic_parity_difference_real",
+    "accuracy_synthetic", "accuracy_real",
+)  # fmt: skip
+_FIGURES = (
+    "cmi_real", "cmi_synthetic", "cmi_model", "cmi_real_chance", "cmi_synthetic_chance",
+    "cmi_real_floor", "cmi_synthetic_floor", "cmi_real_debiased", "cmi_synthetic_debiased", *_TRAINED,
+)  # fmt: skip
+
+
+def fairness_of(
+    project: Project,
+    real: Table,
+    synthetic: Table,
+    model: Model | None,
+    predictions: Predictions,
+    report: Report,
+) -> Fairness | None:
+    """All fairness figures of a release, or None where no column is an outcome or none is protected.
+
+    CMI of the real rows is that of ``real``; group figures are those of ``predictions``' tested rows.
+    """
+    clique, roles = project.schema.clique, project.roles
+    separation = Separation(clique(roles.outcome), clique(roles.protected), clique(roles.admissible))
+    if not separation.left or not separation.right:
+        return None
+    report(0.0, "Measuring what the outcome owes to protected columns")
+    figures: dict[str, Figure] = {}
+    for which, table in (("real", real), ("synthetic", synthetic)):
+        found = cmi(table, separation)
+        figures[f"cmi_{which}"] = found.value
+        figures[f"cmi_{which}_chance"], figures[f"cmi_{which}_floor"] = found.chance, found.floor
+    figures["cmi_model"] = _cmi_model(model, separation)
+
+    report(0.5, "Comparing the groups")
+    p, target = predictions, predictions.target
+    if target is None:
+        figures.update(dict.fromkeys(_TRAINED, p.why_not["synthetic"]))
+        return Fairness(separation, None, None, **split(figures))
+    truth, protected = p.tested.codes[target], separation.right
+    intervals: dict[str, Interval | None] = {}
+    for which, scores, suffix in (("synthetic", p.synthetic, ""), ("real", p.real, "_real")):
+        odds, parity = f"equalized_odds_difference{suffix}", f"demographic_parity_difference{suffix}"
+        if scores is None:
+            figures.update(dict.fromkeys((odds, parity, f"accuracy_{which}"), p.why_not[which]))
+        else:
+            guess = scores.argmax(axis=1)
+            figures[odds], figures[parity] = _differences(p.tested, target, protected, guess)
+            intervals[odds], intervals[parity] = _intervals(p.tested, target, protected, guess, figures[parity])
+            figures[f"accuracy_{which}"] = accuracy(scores, truth)
+    groups = _groups(p, target, synthetic, protected)
+    left_out: tuple[Mapping[str, str], ...] = ()
+    if not _not_binary(p.tested, target) and target not in protected:
+        both = _with_both(truth, cells_of(p.tested, protected)[0])
+        left_out = tuple(g.values for g, kept in zip(groups, both, strict=True) if not kept)
+    labels = p.tested.schema[target].labels
+    positive = labels[1] if len(labels) == 2 else None
+    return Fairness(
+        separation, target, positive, groups=groups, left_out=left_out, intervals=intervals, **split(figures)
+    )
+
+
+class Dependence(NamedTuple):
+    """A plug-in CMI in nats, its mean where the separation is true, and what it then exceeds in 5 % of tables."""
+
+    value: float
+    chance: float
+    floor: float
+
+
+def cmi(table: Table, separation: Separation) -> Dependence:
+    """Plug-in I(left; right | given) of a table in nats, and what chance makes of a true 0.
+
+    I = Σ n(x,y,z)/n · log(n(x,y,z) n(z) / (n(x,z) n(y,z))) over the cells that occur (PrivCI §III-B), so no
+    table is too large. With an empty ``given`` it is the mutual information. What chance makes comes from `SHUFFLES`
+    tables in which ``left`` is shuffled among the rows that agree on ``given`` (fixed seed): the same number of rows,
+    the same margins, and the separation true. The χ² distribution of the likelihood ratio would be too low where cells
+    are few.
+    """
+    x, y, z = (cells_of(table, names)[0] for names in (separation.left, separation.right, separation.given))
+    value = _plug_in(x, y, z)
+    chance = value + _shuffled(x, y, z, np.random.default_rng(0)) / table.rows
+    floor = np.sort(chance)[int(np.ceil(LEVEL * (SHUFFLES + 1))) - 1]
+    return Dependence(value, max(0.0, float(chance.mean())), max(0.0, float(floor)))
+
+
+def _shuffled(x: IntArray, y: IntArray, z: IntArray, rng: np.random.Generator) -> NDArray[np.float64]:
+    """`_joint_term` of tables with ``x`` shuffled inside each value of ``z``, less that of the table as it is.
+
+    One sort shuffles: its keys hold z, random bits, and x, from the highest bits to the lowest.
+    """
+    order = np.argsort(z, kind="stable")
+    x, y, z = x[order], y[order], z[order]
+    yz = _dense(z * (y.max() + 1) + y)
+    low, high = (int(codes.max()).bit_length() for codes in (x, z))
+    fixed = (z << (63 - high)) | x
+    out = np.empty(SHUFFLES)
+    for i in range(SHUFFLES):
+        keys = rng.integers(0, 1 << (63 - low - high), len(x)) << low
+        keys |= fixed
+        keys.sort()
+        out[i] = _joint_term(keys & ((1 << low) - 1), yz)
+    return out - _joint_term(x, yz)
+
+
+def _joint_term(x: IntArray, yz: IntArray) -> float:
+    """Σ n(x,y,z) log n(x,y,z): all of a CMI, times n, that the margins n(x,z) and n(y,z) do not decide."""
+    cells = yz * (x.max() + 1) + x
+    few = int(cells.max()) <= 4 * len(x) + 10**6
+    count = np.bincount(cells) if few else np.unique(cells, return_counts=True)[1]
+    count = count[count > 1]
+    return float((count * np.log(count)).sum())
+
+
+def _plug_in(x: IntArray, y: IntArray, z: IntArray) -> float:
+    xz, yz = _dense(x + z * (x.max() + 1)), _dense(y + z * (y.max() + 1))
+    _, first, count = np.unique(xz * (yz.max() + 1) + yz, return_index=True, return_counts=True)
+    n_xz, n_yz, n_z = np.bincount(xz), np.bincount(yz), np.bincount(z)
+    ratio = np.log(count) + np.log(n_z[z[first]]) - np.log(n_xz[xz[first]]) - np.log(n_yz[yz[first]])
+    return max(0.0, float((count * ratio).sum() / len(x)))
+
+
+def cells_of(table: Table, names: Clique) -> tuple[IntArray, list[tuple[int, ...]]]:
+    """Which combination of ``names`` each row has; and, in order, the codes of those that occur."""
+    cells = np.zeros(table.rows, dtype=np.int64)
+    for name in names:
+        cells = _dense(cells * table.schema[name].size + table.codes[name])
+    first = np.unique(cells, return_index=True)[1]
+    return cells, [tuple(int(table.codes[n][row]) for n in names) for row in first]
+
+
+def _dense(cells: IntArray) -> IntArray:
+    return np.unique(cells, return_inverse=True)[1].astype(np.int64)
+
+
+def _cmi_model(model: Model | None, s: Separation) -> Figure:
+    if model is None:
+        return "no model was given beside the table"
+    try:
+        return model.cmi(s.left, s.right, s.given)
+    except SizeError:
+        pass
+    large = "the conditional table would have more than 10⁷ cells"
+    if path := s.path(clique_edges(model.cliques)):
+        return f"{large}, and the model's graph has a path that may carry it: {' – '.join(path)}"
+    return (
+        f"{large}; the separation itself is the proof that it is 0: in the model's graph every path from the "
+        "outcome to the protected columns passes through the admissible ones"
+    )
+
+
+def _differences(tested: Table, target: str, protected: Clique, guess: NDArray[Any]) -> tuple[Figure, Figure]:
+    """(equalized odds, demographic parity) difference of the guesses between protected groups.
+
+    Equalized odds (Hardt, Price & Srebro 2016): the larger of the spreads in true and in false positive rate.
+    A group without one of the target's values has no such rate (fairlearn says 0) and is left out.
+    """
+    truth, (group, _) = tested.codes[target], cells_of(tested, protected)
+    why_not = _not_binary(tested, target)
+    if not why_not and target in protected:
+        why_not = "the target is itself a protected column"
+    if not why_not and not group.any():
+        why_not = "all tested rows are in one protected group"
+    if not why_not and group.max() >= MAX_GROUPS:
+        why_not = _too_many(int(group.max()) + 1)
+    if why_not:
+        return why_not, why_not
+
+    from fairlearn.metrics import demographic_parity_difference, equalized_odds_difference
+
+    # fairlearn takes 10 µs a row, so it is given each kind of row once, with its count as a weight.
+    kinds, weight = np.unique(np.stack([group, truth, guess]), axis=1, return_counts=True)
+    g, t, y = kinds
+    parity = float(demographic_parity_difference(t, y, sensitive_features=g, sample_weight=weight))
+    kept = _with_both(truth, group)[g]
+    if len(np.unique(g[kept])) < 2:
+        return "fewer than two protected groups have both target values among the tested rows", parity
+    g, t, y, weight = g[kept], t[kept], y[kept], weight[kept]
+    return float(equalized_odds_difference(t, y, sensitive_features=g, sample_weight=weight)), parity
+
+
+def _too_many(groups: int) -> str:
+    return f"the protected columns make {groups:,} groups, of few rows each: coarsen them first"
+
+
+def _intervals(
+    tested: Table, target: str, protected: Clique, guess: NDArray[Any], parity: Figure
+) -> tuple[Interval | None, Interval | None]:
+    """95 % bootstrap intervals of the two differences; none where there are no differences."""
+    if isinstance(parity, str):
+        return None, None
+    group = cells_of(tested, protected)[0]
+    return difference_intervals(group, tested.codes[target], guess, np.random.default_rng(SEED))
+
+
+def _with_both(truth: NDArray[Any], group: IntArray) -> NDArray[np.bool_]:
+    """For each group: do both values of a binary target occur in it?"""
+    positives = np.bincount(group, weights=truth)
+    return np.asarray((positives > 0) & (positives < np.bincount(group)))
+
+
+def _not_binary(table: Table, target: str) -> str:
+    size = table.schema[target].size
+    return "" if size == 2 else f"{target} has {size} declared values; this figure is for exactly two"
+
+
+def _groups(p: Predictions, target: str, synthetic: Table, protected: Clique) -> tuple[Group, ...]:
+    """Each protected group among the tested rows, in schema order of its values."""
+    labels = [p.tested.schema[name].labels for name in protected]
+    truth = p.tested.codes[target]
+    group, codes = cells_of(p.tested, protected)
+    rows = np.bincount(group)
+    figures: dict[str, list[Figure]] = {}
+    beside: dict[str, list[Any]] = {}
+    many = _not_binary(p.tested, target)
+
+    def share(right: NDArray[np.bool_]) -> list[Figure]:
+        return list((np.bincount(group, weights=right) / rows).tolist())
+
+    for which, scores in (("synthetic", p.synthetic), ("real", p.real)):
+        selected, correct = f"selection_rate_{which}", f"accuracy_{which}"
+        area, error = f"auc_{which}", f"calibration_error_{which}"
+        if scores is None:
+            for name in (selected, correct, area, error):
+                figures[name] = [p.why_not[which]] * len(codes)
+            continue
+        guess = scores.argmax(axis=1)
+        figures[selected] = [many] * len(codes) if many else share(guess == 1)
+        figures[correct] = share(guess == truth)
+        if why := many or (_too_many(len(codes)) if len(codes) > MAX_GROUPS else ""):
+            figures[area] = figures[error] = [why] * len(codes)
+            continue
+        found = [_of_group(scores[group == g], truth[group == g]) for g in range(len(codes))]
+        figures[area] = [f[0] for f in found]
+        figures[error] = [calibration_error(f[2]) for f in found]
+        beside[f"{area}_interval"] = [f[1] for f in found]
+        beside[f"calibration_{which}"] = [f[2] for f in found]
+    if many:
+        figures["outcome_rate_synthetic"] = figures["outcome_rate_real"] = [many] * len(codes)
+    else:
+        other, others = cells_of(synthetic, protected)
+        rates = np.bincount(other, weights=synthetic.codes[target]) / np.bincount(other)
+        rate_of = dict(zip(others, rates.tolist(), strict=True))
+        figures["outcome_rate_synthetic"] = [rate_of.get(c, "no synthetic row is in this group") for c in codes]
+        figures["outcome_rate_real"] = share(truth == 1)
+    return tuple(
+        Group(
+            {name: known[code] for name, known, code in zip(protected, labels, one, strict=True)},
+            int(rows[g]),
+            **{name: column[g] for name, column in beside.items()},
+            **split({name: column[g] for name, column in figures.items()}),
+        )
+        for g, one in enumerate(codes)
+    )
+
+
+def _of_group(scores: NDArray[Any], truth: NDArray[Any]) -> tuple[Figure, Interval | None, tuple[CalibrationBin, ...]]:
+    """(AUC or why not, its interval, calibration) of one group's rows."""
+    bins = calibration(probability(scores), truth)
+    if len(np.unique(truth)) < 2:
+        return "all tested rows of this group have the same outcome", None, bins
+    return *group_auc(scores, truth, np.random.default_rng(SEED)), bins

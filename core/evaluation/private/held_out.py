@@ -1,0 +1,402 @@
+"""Private figures: what the synthetic table is worth, judged on people who were held out, and paid for.
+
+Beside the figures for the curator's eyes (:func:`core.evaluation.evaluate`) these may leave the building. They are
+worked out on a part of the table that the release never saw (:func:`core.privacy.contribution.split`, which proves that
+looking at it for ρ₂ beside a release for ρ₁ costs max(ρ₁, ρ₂) together), through a curator of its own, from noisy
+counts alone. Everything after the counts is post-processing.
+
+Each figure carries an interval at 95 %, for that figure alone, for two things at once: the noise, and that the held-out
+rows are a sample of a larger population. With k rows a person the sampling variance is taken k times as large, as if
+each person had k equal rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.evaluation.private.intervals import (
+    Interval,
+    area_interval,
+    distance_interval,
+    information_interval,
+    share_interval,
+)
+from core.evaluation.utility import target_of
+from core.graph.separations import Separation
+from core.methods.select.allocation import Purse
+from core.privacy.accounting import Budget, Unit
+from core.privacy.contribution import check_fits
+from core.privacy.curator import Curator, PrivateCurator, Rehearsal, Spending
+from core.privacy.draws import Clique, Measurement
+from core.project.file import Project
+from core.project.schema import Column, Schema
+from core.tables.table import Table
+
+if TYPE_CHECKING:
+    from core.evaluation.classifier import FloatArray
+
+FIRST = 0.1
+"""Share of the budget for the share of right guesses: two cells, whose total also tells how many rows there are."""
+WEIGHTS = {"auc": 5.0, "one_way_tv": 3.0, "cmi": 2.0}
+"""How the rest is divided among the figures that the held-out rows can carry."""
+BINS = 10
+"""Bins of a score, as many cells for either truth."""
+MOST_RANKED = 100_000
+"""Synthetic rows that say where the bins of a score are cut."""
+MOST_VALUES = 8
+"""A target with more values gets no AUC: each value needs counts of its own."""
+CELLS_PER_SIGMA = 3.0
+"""A class is told apart only if its rows outweigh the noise of its bins together so many times."""
+BLUR = 0.1
+"""A mean total variation is not looked at if noise alone would show more than this."""
+UNKNOWN = 10**12
+"""Rows enough for every figure, while nobody has said how many there are."""
+SPARSE = 20.0
+"""A cell of the conditional table needs so many rows on average, and twice the variance of its noise."""
+
+
+@dataclass(frozen=True)
+class PrivateFigure:
+    """A figure that may leave the building, or the reason why the held-out rows cannot carry it.
+
+    ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` says how that was made.
+    """
+
+    name: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str = ""
+    reason: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``release.json`` holds it; a null value has a reason beside it."""
+        facts: dict[str, Any] = {"figure": self.name, "value": self.value}
+        if self.value is None:
+            return {**facts, "reason": self.reason}
+        return {**facts, "low": self.low, "high": self.high, "confidence": 0.95, "method": self.method}
+
+
+@dataclass(frozen=True)
+class Looking:
+    """What was paid for on the held-out part, and what it tells; ``rows`` is n where public, else a noisy estimate."""
+
+    share: float
+    by: str
+    target: str | None
+    rows: int
+    rho: float
+    measurements: tuple[Measurement, ...]
+    figures: tuple[PrivateFigure, ...]
+
+    @property
+    def accuracy_baseline(self) -> float | None:
+        """The share that always guessing the target's commonest value gets right, by the noisy counts of the target.
+
+        Post-processing of what was measured, so it costs nothing; None where the target was not counted by itself.
+        """
+        made = [m for m in self.measurements if m.clique == (self.target,)]
+        if not made:
+            return None
+        counts = np.maximum(_combined(made)[0], 0.0)
+        return float(counts.max() / counts.sum()) if counts.sum() > 0 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The section ``looking`` of ``release.json``."""
+        return {
+            "private": True, "share": self.share, "by": self.by, "target": self.target, "rows": self.rows,
+            "rho": self.rho, "why": WHY, "accuracy_baseline": self.accuracy_baseline,
+            "measurements": [
+                {"columns": list(m.clique), "pool": m.pool, "cells": m.values.size, "rho": m.rho, "sigma": m.sigma}
+                for m in self.measurements
+            ],
+            "figures": [f.to_json() for f in self.figures],
+        }  # fmt: skip
+
+
+WHY = (
+    "These measurements saw only people (rows) held out by lot, whom the release's own measurements and choices never "
+    "saw. Nobody is in both parts, so both together cost the larger of the two sums of ρ, not their sum. The ρ spent "
+    "is that of the release; this section's ρ is no larger and is not added."
+)
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What will be counted in the held-out part: public, from the project alone.
+
+    ``schema`` has the project's columns and, behind them, those that a classifier's guesses make: ``right`` (was the
+    guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score).
+    ``reasons`` says which figures cannot be had, whatever the rows say.
+    """
+
+    schema: Schema
+    columns: tuple[str, ...]
+    target: str | None = None
+    right: str = ""
+    tells: tuple[tuple[int, str, str], ...] = ()
+    separation: Separation | None = None
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, project: Project) -> Questions:
+        """The questions that a project raises."""
+        schema, roles = project.schema, project.roles
+        columns = tuple(c.name for c in schema.columns if c.size > 1)
+        target, reasons = target_of(project), {}
+        if target is None or len(schema.columns) == 1:
+            why = "there is no target, or no column beside it to predict it from"
+            return cls(schema, columns, reasons=dict.fromkeys(("accuracy", "auc", "cmi"), why))
+        made: list[Column] = []
+
+        def add(name: str, values: Sequence[str]) -> str:
+            while name in schema or any(name == c.name for c in made):
+                name += "′"
+            made.append(Column(name, "ordinal", tuple(values)))
+            return name
+
+        right = add(f"{target} guessed right", ("no", "yes"))
+        labels, tells = schema[target].labels, []
+        if len(labels) > MOST_VALUES:
+            reasons["auc"] = f"{target} has {len(labels)} values, more than the {MOST_VALUES} that are told apart"
+        else:
+            bins = [str(b + 1) for b in range(BINS)]
+            for code in [1] if len(labels) == 2 else range(len(labels)):
+                is_it = add(f"{target} is {labels[code] or 'empty'}", ("no", "yes"))
+                tells.append((code, is_it, add(f"score of {target} is {labels[code] or 'empty'}", bins)))
+        sides = schema.clique(roles.outcome), schema.clique(roles.protected), schema.clique(roles.admissible)
+        separation = Separation(*sides) if sides[0] and sides[1] else None
+        if separation is None:
+            reasons["cmi"] = "the project marks no outcome or no protected column"
+        return cls(Schema((*schema.columns, *made)), columns, target, right, tuple(tells), separation, reasons)
+
+    @property
+    def conditional(self) -> Clique:
+        """The clique of the separation."""
+        s = self.separation
+        return () if s is None else self.schema.clique((*s.left, *s.right, *s.given))
+
+    def cliques(self, figure: str) -> list[Clique]:
+        """What is counted for a figure."""
+        if figure == "auc":
+            return [(is_it, score) for _, is_it, score in self.tells]
+        if figure == "cmi":
+            return [self.conditional]
+        return [(name,) for name in self.columns]
+
+
+def look(project: Project, synthetic: Table, held: Table, budget: Budget, spending: Spending | None = None) -> Looking:
+    """Judge ``synthetic`` on the rows of ``held``, which must have been set aside by lot before the release.
+
+    Guarantee: what comes back is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any
+    ``synthetic`` that does not depend on ``held``. Proof: the classifier is trained on synthetic rows, so its guess,
+    its score and the score's bins are functions of one held-out row at a time; each clique is therefore a histogram of
+    held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, also where one person's rows are replaced by
+    fewer or more; and the curator of the held-out part debits each before it is drawn. ``spending`` is where its
+    debits are booked, for whoever wants them even if this raises, as it does where ``held`` does not fit the project.
+    """
+    check_fits(project, held, "the held-out part")
+    asked, plan = Questions.of(project), project.plan
+    seen = judged(asked, synthetic, held)
+    unit = Unit(plan.neighbors, plan.rows_per_person)
+    curator = PrivateCurator(seen, asked.schema.sizes, unit, budget, plan.max_cells, spending)
+    made = measure(curator, asked, curator.rows)
+    figures, n = figures_of(asked, made, curator.rows, unit, synthetic)
+    by = "person" if plan.person else "row"
+    return Looking(plan.looking, by, asked.target, n, curator.spending.rho, tuple(made), figures)
+
+
+def rehearse(
+    project: Project, budget: Budget, rows: int | None
+) -> tuple[tuple[Measurement, ...], tuple[PrivateFigure, ...]]:
+    """What looking would pay for, and figures with intervals as wide as is to be expected. Reads no data.
+
+    ``rows`` is how many rows will be held where that is known; else it is taken that they can carry every figure, and
+    none is shown. The figures are those of uniform answers: a classifier that guesses, an even target.
+    """
+    asked, plan = Questions.of(project), project.plan
+    unit = Unit(plan.neighbors, plan.rows_per_person)
+    made = measure(Rehearsal(asked.schema.sizes, unit, budget, rows), asked, UNKNOWN if rows is None else rows)
+    return tuple(made), figures_of(asked, made, rows, unit, None)[0] if rows is not None else ()
+
+
+def judged(asked: Questions, synthetic: Table, held: Table) -> Table:
+    """The held-out rows, each with what a classifier trained on ``synthetic`` makes of it. Private."""
+    if asked.target is None:
+        return held
+    from core.evaluation.classifier import fit, log_odds
+
+    model = fit(synthetic, asked.target)
+    truth, scores = held.codes[asked.target].astype(np.int64), model.scores(held)
+    codes = {**held.codes, asked.right: (scores.argmax(axis=1) == truth).astype(np.int64)}
+    some = synthetic.take(np.arange(min(synthetic.rows, MOST_RANKED)))  # synthetic rows come in no order
+    odds, known = log_odds(scores), log_odds(model.scores(some))
+    for code, is_it, score in asked.tells:
+        codes[is_it] = (truth == code).astype(np.int64)
+        edges = _edges(known[:, code], some.codes[asked.target] == code)
+        codes[score] = np.searchsorted(edges, odds[:, code], side="right")
+    return replace(held, schema=asked.schema, codes=codes)
+
+
+def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
+    """BINS − 1 cuts that give every bin as much of the synthetic rows, both truths weighing the same."""
+    weight = np.where(positive, 1 / max(positive.sum(), 1), 1 / max((~positive).sum(), 1))
+    order = np.argsort(scores)
+    filled = np.cumsum(weight[order])
+    place = np.searchsorted(filled, filled[-1] * np.arange(1, BINS) / BINS)
+    return np.asarray(scores[order][np.minimum(place, len(order) - 1)])
+
+
+def measure(curator: Curator, asked: Questions, rows: int | None) -> list[Measurement]:
+    """All of the curator's budget: right guesses first, then what the rows, now known about, can carry.
+
+    Which figures can be carried is decided from public facts and the noisy total, before they are paid for; what they
+    leave over sharpens the first.
+    """
+    purse = Purse(curator.budget, curator.sizes, "uniform", "zcdp")
+    ways = [(name,) for name in asked.columns]
+    if asked.target is None:
+        return curator.measure(purse.split(1.0, ways), "one-way")
+    first = [(asked.right,)]
+    made = curator.measure(purse.split(FIRST, first), "accuracy")
+    n = float(made[0].values.sum()) if rows is None else float(rows)
+    shares = _shares(curator, purse, asked, n)
+    for figure, share in shares.items():
+        made += curator.measure(purse.split(share, asked.cliques(figure)), _POOLS[figure])
+    if not shares:
+        made += curator.measure(purse.split(1 - FIRST, first), "accuracy")
+    return made
+
+
+_POOLS = {"auc": "AUC", "one_way_tv": "one-way", "cmi": "CMI"}
+
+
+def _shares(curator: Curator, purse: Purse, asked: Questions, n: float) -> dict[str, float]:
+    """Shares of the budget for the figures that ``n`` rows can carry."""
+    whole = sum(WEIGHTS.values())
+    carried = []
+    for figure, weight in WEIGHTS.items():
+        cliques = asked.cliques(figure)
+        if figure in asked.reasons or not cliques:
+            continue
+        rho = next(iter(purse.split((1 - FIRST) * weight / whole, cliques).values()))
+        if not blocked(figure, asked, n, curator.unit.count_sensitivity / math.sqrt(2 * rho)):
+            carried.append(figure)
+    total = sum(WEIGHTS[f] for f in carried)
+    return {f: (1 - FIRST) * WEIGHTS[f] / total for f in carried}
+
+
+def blocked(figure: str, asked: Questions, n: float, sigma: float) -> str:
+    """Why about ``n`` held-out rows cannot carry a figure whose counts have noise ``sigma``; "" if they can."""
+    rows, noise = f"about {max(n, 0):,.0f} held-out rows", f"noise of {sigma:,.0f} rows a cell"
+    if figure == "auc":
+        need = 2 * CELLS_PER_SIGMA * sigma * math.sqrt(BINS)
+        return "" if n >= need else f"{rows} are too few beside {noise}; it would take {need:,.0f}"
+    if figure == "one_way_tv":
+        sizes = [asked.schema[name].size for name in asked.columns]
+        blur = float(np.mean(sizes)) * sigma * math.sqrt(2 / math.pi) / 2 / max(n, 1.0)
+        return "" if blur <= BLUR else f"on {rows}, {noise} would look like an error of {blur:.2f} by itself"
+    cells = math.prod(asked.schema[name].size for name in asked.conditional)
+    need = cells * max(SPARSE, 2 * sigma**2)
+    what = f"the table of outcome, protected and admissible columns has {cells:,} cells"
+    return "" if n >= need else f"{what}; {rows} are too few for that beside {noise}: it would take {need:,.0f}"
+
+
+def figures_of(
+    asked: Questions, made: Sequence[Measurement], rows: int | None, unit: Unit, synthetic: Table | None
+) -> tuple[tuple[PrivateFigure, ...], int]:
+    """The figures and the number of held-out rows, from noisy counts, the synthetic table and public facts alone."""
+    n, spread = _total(made, rows)
+    rng = np.random.default_rng()
+    k = unit.rows_per_person
+    by_clique: dict[Clique, list[Measurement]] = {}
+    for m in made:
+        by_clique.setdefault(m.clique, []).append(m)
+    out = []
+    for figure in ("accuracy", *WEIGHTS):
+        cliques = [(asked.right,)] if figure == "accuracy" else asked.cliques(figure)
+        got = [by_clique[c] for c in cliques if c in by_clique]
+        if figure in asked.reasons or not got:
+            why = asked.reasons.get(figure) or _why(figure, asked, made, n, unit)
+            out.append(PrivateFigure(figure, reason=why or "the held-out rows are too few"))
+            continue
+        found: Interval | str
+        if figure == "accuracy":
+            values, sigma = _combined(got[0])
+            found = share_interval(values, sigma, n, spread, k)
+        elif figure == "auc":
+            found = area_interval([(g[0].values, g[0].sigma) for g in got], k, CELLS_PER_SIGMA)
+        elif figure == "cmi":
+            s = asked.separation
+            assert s is not None
+            axes = [[asked.conditional.index(c) for c in side] for side in (s.left, s.right, s.given)]
+            found = information_interval(got[0][0].values, got[0][0].sigma, axes, k, rng)
+        else:
+            shares, errors = _sampling(asked, synthetic, n, k, rng)
+            counts = None if synthetic is None else [g[0].values for g in got]
+            found = distance_interval(counts, shares, errors, [g[0].sigma for g in got], n, spread, rng)
+        if isinstance(found, str):
+            out.append(PrivateFigure(figure, reason=found))
+        else:
+            out.append(PrivateFigure(figure, found.value, found.low, found.high, found.method))
+    return tuple(out), max(round(n), 0)
+
+
+def _why(figure: str, asked: Questions, made: Sequence[Measurement], n: float, unit: Unit) -> str:
+    """Why a figure was not paid for, said with the noise that it would have had."""
+    purse = Purse(Budget(1.0, 0.0, math.fsum(m.rho for m in made)), asked.schema.sizes, "uniform", "zcdp")
+    share = (1 - FIRST) * WEIGHTS[figure] / sum(WEIGHTS.values())
+    rho = next(iter(purse.split(share, asked.cliques(figure)).values()))
+    return blocked(figure, asked, n, unit.count_sensitivity / math.sqrt(2 * rho))
+
+
+def _combined(measurements: Sequence[Measurement]) -> tuple[FloatArray, float]:
+    """Noisy counts of one clique measured several times, weighted by precision, and their σ."""
+    weights = np.array([m.sigma**-2 for m in measurements])
+    values = sum(w * m.values for w, m in zip(weights, measurements, strict=True)) / weights.sum()
+    return np.asarray(values), float(weights.sum() ** -0.5)
+
+
+def _total(made: Sequence[Measurement], rows: int | None) -> tuple[float, float]:
+    """(n, its standard error): as it is where public, else from the noisy totals, weighted by precision."""
+    if rows is not None:
+        return float(rows), 0.0
+    weights = np.array([1 / (m.values.size * m.sigma**2) for m in made])
+    totals = np.array([m.values.sum() for m in made])
+    return float(weights @ totals / weights.sum()), float(weights.sum() ** -0.5)
+
+
+DRAWS = 400
+"""Samples of the held-out rows' one-way counts, from the synthetic table."""
+LARGEST_SAMPLE = 2000
+"""A larger sample's errors are had by scaling: they fall with √n."""
+
+
+def _sampling(
+    asked: Questions, synthetic: Table | None, n: float, k: int, rng: np.random.Generator
+) -> tuple[list[FloatArray], FloatArray]:
+    """One-way shares of the synthetic table, and errors (DRAWS × all cells) of shares in samples of n/k of its rows.
+
+    Whole rows are drawn, so that errors of different columns go together as they do among the held-out rows.
+    """
+    sizes = [asked.schema[name].size for name in asked.columns]
+    people = max(n / k, 1.0)
+    drawn = int(min(people, LARGEST_SAMPLE))
+    if synthetic is None:
+        shares = [np.full(size, 1 / size) for size in sizes]
+        parts = [rng.multinomial(drawn, q, size=DRAWS) / drawn - q for q in shares]
+        return shares, np.concatenate(parts, axis=1) * math.sqrt(drawn / people)
+    codes = [synthetic.codes[name] for name in asked.columns]
+    shares = [np.bincount(c, minlength=s) / synthetic.rows for c, s in zip(codes, sizes, strict=True)]
+    errors = np.empty((DRAWS, sum(sizes)))
+    for i in range(DRAWS):
+        rows = rng.integers(0, synthetic.rows, drawn)
+        counts = [np.bincount(c[rows], minlength=s) / drawn for c, s in zip(codes, sizes, strict=True)]
+        errors[i] = np.concatenate(counts) - np.concatenate(shares)
+    return shares, errors * math.sqrt(drawn / people)

@@ -1,0 +1,32 @@
+"""How much of the dependence between columns a tree keeps: PrivCI's proxy objective q (§V-B1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from core.privacy.draws import Clique
+from core.tables.table import Table
+
+
+def dependence(table: Table, pair: Clique) -> float:
+    """‖c − c_x c_y/n‖₁ in rows: how far a pair's counts are from independence. Exact, of real rows: never private."""
+    counts = table.count(pair)
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / max(table.rows, 1)
+    return float(np.abs(counts - expected).sum())
+
+
+def tree_quality(table: Table, pairs: Iterable[Clique]) -> float:
+    """q: the sum of `dependence` over the best spanning tree (or forest) of ``pairs``; of a tree, over its edges."""
+    import networkx as nx
+
+    graph = nx.Graph()
+    graph.add_weighted_edges_from((a, b, dependence(table, (a, b))) for a, b in pairs)
+    return float(nx.maximum_spanning_tree(graph).size("weight"))
+
+
+def best_tree_quality(table: Table) -> float:
+    """q of the best tree over all columns: what no choice, private or not, can exceed."""
+    names = table.schema.names
+    return tree_quality(table, [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]])

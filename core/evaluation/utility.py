@@ -1,0 +1,156 @@
+"""Does a model trained on the synthetic table work on real rows? (Train on synthetic, test on real: TSTR.)
+
+PRISM §7, appendix C. Beside it the same model trained on real rows, and the accuracy of always guessing the
+commonest value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from core.evaluation.classifier import MAX_ENTRIES, FloatArray, accuracy, auc, cross_scores, fit
+from core.evaluation.figures import Figure, shown, split
+from core.project.file import Project
+from core.tables.table import Table
+
+if TYPE_CHECKING:
+    from core.methods.base import Report
+
+HOLDOUT = "holdout"
+ITSELF = "the table itself"
+_NOTES = {
+    HOLDOUT: "Neither model saw the tested rows; the real one trained on all rows of the release's own table.",
+    ITSELF: (
+        "No rows were kept back. The model trained on synthetic rows is tested on all rows of the table the "
+        "release was made from, so its figures may be slightly too good. The real model's figures are for "
+        "the same rows, each predicted by a model that did not train on it (five folds, fixed seed)."
+    ),
+}
+_FIGURES = ("auc_synthetic", "auc_real", "accuracy_synthetic", "accuracy_real", "accuracy_baseline")
+_THINNED = " Very long tables train on a random part of their rows."
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """What the two classifiers say of the tested rows. Private: it holds real rows.
+
+    ``synthetic`` and ``real`` are scores (rows × K, :meth:`core.evaluation.classifier.Classifier.scores`)
+    by the model trained on synthetic and on real rows; None where ``why_not`` says why there is none.
+    ``target`` is None where there is nothing to predict.
+    """
+
+    tested: Table
+    tested_on: str
+    target: str | None
+    synthetic: FloatArray | None = None
+    real: FloatArray | None = None
+    commonest: int = 0
+    why_not: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Utility:
+    """Train on synthetic, test on real. All figures are shares between 0 and 1 and were computed on real
+    rows.
+
+    ``auc_*`` is the area under the ROC curve (macro one-vs-rest over the values that occur among the tested
+    rows, where the target has more than two); ``accuracy_baseline`` that of always guessing the real
+    table's commonest value. A figure that cannot be had is None and ``reasons`` says why.
+    """
+
+    target: str | None
+    tested_on: str
+    tested_rows: int
+    auc_synthetic: float | None = None
+    auc_real: float | None = None
+    accuracy_synthetic: float | None = None
+    accuracy_real: float | None = None
+    accuracy_baseline: float | None = None
+    note: str = ""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    looked_at_real_data: bool = field(default=True, init=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``evaluate`` prints it."""
+        return {
+            "target": self.target, "tested_on": self.tested_on, "tested_rows": self.tested_rows,
+            **shown(self, _FIGURES), "note": self.note,
+            "looked_at_real_data": self.looked_at_real_data,
+        }  # fmt: skip
+
+
+def target_of(project: Project) -> str | None:
+    """What there is to predict: the plan's target, else the first outcome column, else nothing."""
+    return project.plan.target or next(iter(project.roles.outcome), None)
+
+
+def predict(
+    project: Project, real: Table, synthetic: Table, holdout: Table | None, report: Report, target: str | None = None
+) -> Predictions:
+    """Train once on synthetic and once on real rows, and predict ``target`` (the project's) of the tested rows.
+
+    Tested are the rows of ``holdout`` where given, else those of ``real``; in the latter case the real
+    model is cross-fitted, so that it never predicts a row it trained on.
+    """
+    tested, tested_on = (real, ITSELF) if holdout is None else (holdout, HOLDOUT)
+    target = target or target_of(project)
+    if target is None:
+        why = "the project names neither a target nor an outcome column, so there is nothing to predict"
+    elif len(project.schema.columns) == 1:
+        why = f"there is no column beside {target!r} to predict it from"
+    else:
+        why = ""
+    if why or target is None:
+        return Predictions(tested, tested_on, None, why_not={"synthetic": why, "real": why})
+
+    from_synthetic = from_real = None
+    why_not = {}
+    if why := _one_value(synthetic, target, "synthetic"):
+        why_not["synthetic"] = why
+    else:
+        report(0.0, "Training on synthetic rows")
+        from_synthetic = fit(synthetic, target).scores(tested)
+    if why := _one_value(real, target, "real"):
+        why_not["real"] = why
+    elif holdout is None:
+        from_real = cross_scores(real, target, lambda f, m: report(0.2 + 0.8 * f, m))
+    else:
+        report(0.5, "Training on real rows")
+        from_real = fit(real, target).scores(tested)
+    thinned = max(real.rows, synthetic.rows) * (len(project.schema.columns) - 1) > MAX_ENTRIES
+    return Predictions(
+        tested, tested_on, target, from_synthetic, from_real,
+        commonest=int(np.bincount(real.codes[target]).argmax()), why_not=why_not,
+        note=_NOTES[tested_on] + _THINNED * thinned,
+    )  # fmt: skip
+
+
+def _one_value(table: Table, target: str, which: str) -> str:
+    codes = np.unique(table.codes[target])
+    if len(codes) > 1:
+        return ""
+    value = table.schema[target].labels[int(codes[0])]
+    return f"every {which} row has {target} = {value}, so no model can be trained on them"
+
+
+def utility_of(predictions: Predictions) -> Utility:
+    """The figures of both models on the tested rows."""
+    p = predictions
+    figures: dict[str, Figure] = {}
+    truth = None if p.target is None else p.tested.codes[p.target]
+    both = truth is not None and len(np.unique(truth)) > 1
+    for which, scores in (("synthetic", p.synthetic), ("real", p.real)):
+        if scores is None or truth is None:
+            figures[f"auc_{which}"] = figures[f"accuracy_{which}"] = p.why_not[which]
+            continue
+        one = f"every tested row has the same {p.target}, so there is nothing to tell apart"
+        figures[f"auc_{which}"] = auc(scores, truth) if both else one
+        figures[f"accuracy_{which}"] = accuracy(scores, truth)
+    known = truth is not None
+    figures["accuracy_baseline"] = float(np.mean(truth == p.commonest)) if known else p.why_not["real"]
+    return Utility(p.target, p.tested_on, p.tested.rows, note=p.note, **split(figures))

@@ -1,0 +1,412 @@
+"""Where a ledger lives: a database that only grows, written by one at a time, and the key file beside it.
+
+SQLite in a file that only its owner can read, or PostgreSQL by URL, both through SQLAlchemy. Whoever writes holds the
+whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in one transaction that is on the disk when
+it returns. SQLite keeps a rollback journal and syncs its folder too (``synchronous=EXTRA``): a power cut takes back no
+reservation, and no file that other machines must share memory for is needed. Triggers refuse to change or delete an
+event, and each event names the hash of the one before, once: two writers cannot both follow the same one.
+
+A chain of hashes does not show that its end was cut off. The number of events and the last hash therefore stand in the
+database too, and in two files of this machine's (``.seen``). One is beside the ledger and named after its place. It
+notices also that a ledger was deleted and made anew. The other is in this user's folder and named after the ledger's
+identity. It knows the ledger also by another path, or by another spelling of its host. The identity is the hash of the
+first event, which holds a random number: it cannot be changed without changing every hash after it. A ledger that was
+put back to an earlier copy is refused, whatever it is called.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from core.errors import LedgerError, LedgerUnavailable
+from core.ledger.fingerprint import KEY_BYTES
+
+VERSION = "3"
+"""The layout that is written."""
+READS = ("1", "2", "3")
+"""Layouts that are read. In 1 an entry has no parts; before 3 a table has no person column, and nothing is known of
+diagnostics. The first event that is added makes it a 3."""
+PATIENCE = 30
+"""Seconds to wait for whoever else is writing."""
+_LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
+
+_metadata = sa.MetaData()
+_meta = sa.Table(
+    "espalier_meta", _metadata, sa.Column("key", sa.Text, primary_key=True), sa.Column("value", sa.Text, nullable=False)
+)
+_events = sa.Table(
+    "espalier_events",
+    _metadata,
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("at", sa.Text, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("population", sa.Text, nullable=False),
+    sa.Column("table_name", sa.Text, nullable=False),
+    sa.Column("entry", sa.Text),
+    sa.Column("neighbors", sa.Text),
+    sa.Column("rows_per_person", sa.Integer),
+    sa.Column("epsilon", sa.Double),
+    sa.Column("delta", sa.Double),
+    sa.Column("rho", sa.Double),
+    sa.Column("rho_before", sa.Double),
+    sa.Column("rho_after", sa.Double),
+    sa.Column("plan", sa.Text),
+    sa.Column("fingerprint", sa.Text),
+    sa.Column("released", sa.Text),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("previous", sa.Text, nullable=False, unique=True),
+    sa.Column("hash", sa.Text, nullable=False, unique=True),
+)
+_kept = sa.Table(
+    "espalier_releases",
+    _metadata,
+    sa.Column("hash", sa.Text, primary_key=True),
+    sa.Column("zip", sa.LargeBinary, nullable=False),
+)
+
+_ONLY_GROWS = {
+    "sqlite": [
+        f"CREATE TRIGGER espalier_no_{act.lower()} BEFORE {act} ON espalier_events "
+        "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
+        for act in ("UPDATE", "DELETE")
+    ],
+    "postgresql": [
+        "CREATE FUNCTION espalier_only_grows() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'a ledger only grows'; END $$",
+        "CREATE TRIGGER espalier_only_grows BEFORE UPDATE OR DELETE OR TRUNCATE ON espalier_events "
+        "FOR EACH STATEMENT EXECUTE FUNCTION espalier_only_grows()",
+    ],
+}
+
+Row = Mapping[str, Any]
+
+
+class Store:
+    """A ledger's database. ``name`` is what to call it in a message: a path, or a URL without its password."""
+
+    def __init__(self, where: str | Path, create: bool = False) -> None:
+        """Connect; ``create`` makes the database where there is none. Raises :class:`LedgerUnavailable`."""
+        url = _url(where)
+        self.name = _shown(url)
+        self.path = None
+        if url.get_backend_name() == "sqlite":  # resolved: a link to it is the same ledger
+            self.path = Path(os.path.realpath(url.database or ""))
+            url = url.set(database=str(self.path))
+        self.key_file = _key_file(url, self.path)
+        beside = self.path or self.key_file
+        self.seen_file = beside.parent / f"{_slug(url, self.path)}.seen"
+        """The memory by place."""
+        with self._plainly("open"):
+            if self.path is not None:
+                _own(self.path, create)
+            self._engine = _engine(url)
+            self._check_version(create)
+
+    def read(self) -> list[Row]:
+        """All events, oldest first. Raises :class:`LedgerError` where some that were there are not any more."""
+        rows = self._read()
+        before = self._seen(rows)
+        if any(count > len(rows) for _, count, _ in before):
+            rows = self._read()  # events may have been added, and remembered, after they were read
+        self._compare(rows, before)
+        self._remember(rows)
+        return rows
+
+    def append(self, make: Callable[[Sequence[Row]], Sequence[Row]], kept: tuple[str, bytes] | None = None) -> None:
+        """Append what ``make(events)`` returns, all or nothing, while nobody else can write.
+
+        Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with it: hash and zip.
+        """
+        with self._plainly("write"), self._writing() as connection:
+            there = self._all(connection)
+            self._compare(there, self._seen(there))
+            rows = make(there)
+            if not rows:
+                return
+            connection.execute(_events.insert(), [dict(row) for row in rows])
+            last = rows[-1]["seq"], rows[-1]["hash"]
+            connection.execute(_meta.update().where(_meta.c.key == "head").values(value=_head(*last)))
+            connection.execute(_meta.update().where(_meta.c.key == "version").values(value=VERSION))
+            if kept is not None and not connection.scalar(sa.select(_kept.c.hash).where(_kept.c.hash == kept[0])):
+                connection.execute(_kept.insert().values(hash=kept[0], zip=kept[1]))
+        self._remember([*there, *rows])
+
+    def kept(self, hash_: str) -> bytes | None:
+        """The zip of a release that was kept, or None."""
+        with self._plainly("read"), self._reading() as connection:
+            found: bytes | None = connection.scalar(sa.select(_kept.c.zip).where(_kept.c.hash == hash_))
+            return None if found is None else bytes(found)
+
+    def hashes(self) -> set[str]:
+        """The hashes of the releases that were kept."""
+        with self._plainly("read"), self._reading() as connection:
+            return set(connection.scalars(sa.select(_kept.c.hash)))
+
+    def secret(self) -> bytes:
+        """The fingerprints' secret, from a key file that only its owner can read; made where there is none yet."""
+        try:
+            if not self.key_file.exists():
+                self.key_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                new = self.key_file.with_name(f".{self.key_file.name}-{secrets.token_hex(4)}")
+                try:
+                    with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+                        file.write(secrets.token_hex(KEY_BYTES) + "\n")
+                        file.flush()
+                        os.fsync(file.fileno())
+                    os.link(new, self.key_file)  # all or nothing; whoever comes second takes what is there
+                except FileExistsError:
+                    pass
+                finally:
+                    new.unlink(missing_ok=True)
+            _tighten(self.key_file)
+            key = bytes.fromhex(self.key_file.read_text("ascii").strip())
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged"
+            raise LedgerUnavailable(f"the ledger's key file {self.key_file} cannot be used: {reason}") from None
+        if len(key) != KEY_BYTES:
+            raise LedgerUnavailable(f"the ledger's key file {self.key_file} cannot be used: it is damaged")
+        return key
+
+    def open_to_others(self) -> list[Path]:
+        """Files of this ledger that others than their owner may read."""
+        if os.name != "posix":
+            return []
+        files = [p for p in (self.path, self.key_file) if p is not None and p.exists()]
+        return [p for p in files if p.stat().st_mode & 0o077]
+
+    def _read(self) -> list[Row]:
+        with self._plainly("read"), self._reading() as connection:
+            return self._all(connection)
+
+    def _all(self, connection: sa.Connection) -> list[Row]:
+        """All events; their end must be where the database says that it is."""
+        rows: list[Row] = [
+            dict(row) for row in connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()
+        ]
+        head = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "head"))
+        if head != (_head(rows[-1]["seq"], rows[-1]["hash"]) if rows else _head(0, "")):
+            raise LedgerError(f"the ledger {self.name} was tampered with: its last events are missing or changed")
+        return rows
+
+    def _compare(self, rows: Sequence[Row], before: Sequence[tuple[Path, int, str]]) -> None:
+        """Raise :class:`LedgerError` unless ``rows``, read after ``before``, go on from what was seen then."""
+        for file, count, hash_ in before:
+            if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
+                raise LedgerError(
+                    f"the ledger {self.name} was tampered with, or put back to an earlier copy: it had {count} events "
+                    "when this machine last saw it. Nothing is released on it. Bring back the later one; or, once "
+                    f"somebody has accounted for what is missing, delete {file}"
+                )
+
+    def _seen(self, rows: Sequence[Row]) -> list[tuple[Path, int, str]]:
+        """Each memory, by place and by identity: its file, how many events were seen, and the hash of the last."""
+        files = [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
+        out = []
+        for file in files:
+            try:
+                count, hash_ = file.read_text("ascii").split()
+                out.append((file, int(count), hash_))
+            except (OSError, ValueError):
+                out.append((file, 0, ""))
+        return out
+
+    def _remember(self, rows: Sequence[Row]) -> None:
+        """Keep the last event in each memory; a folder that may only be read keeps nothing."""
+        for file, count, _ in self._seen(rows):
+            if len(rows) <= count:
+                continue
+            new = file.with_name(f".{file.name}-{os.getpid()}-{threading.get_ident()}")
+            with suppress(OSError):
+                file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                with open(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as out:
+                    out.write(f"{_head(len(rows), rows[-1]['hash'])}\n")
+                os.replace(new, file)
+
+    def _check_version(self, create: bool) -> None:
+        with self._engine.connect() as connection:
+            there = sa.inspect(connection).has_table(_meta.name)
+            found = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "version")) if there else None
+        if found is None and not create:
+            raise LedgerUnavailable(
+                f"{self.name} holds no ledger yet; opening a table's budget makes one", missing=True
+            )
+        if found is None:
+            with self._writing() as connection:
+                if not sa.inspect(connection).has_table(_meta.name):  # nobody was faster
+                    _metadata.create_all(connection)
+                    for statement in _ONLY_GROWS[self._engine.dialect.name]:
+                        connection.exec_driver_sql(statement)
+                    connection.execute(_meta.insert().values(key="version", value=VERSION))
+                    connection.execute(_meta.insert().values(key="head", value=_head(0, "")))
+        elif found not in READS:
+            known = f"{', '.join(READS[:-1])} and {READS[-1]}"
+            raise LedgerUnavailable(
+                f"{self.name} has the layout {found}, this Espalier knows {known}; use the Espalier that made it"
+            )
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        """All that is read is of one moment, also while others write."""
+        with self._engine.connect() as connection:
+            if self._engine.dialect.name == "postgresql":  # SQLite's transactions are so by themselves
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            yield connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sa.Connection]:
+        with self._engine.connect().execution_options(espalier_writes=True) as connection, connection.begin():
+            if self._engine.dialect.name == "postgresql":
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
+            yield connection
+
+    @contextmanager
+    def _plainly(self, act: str) -> Iterator[None]:
+        """Say what is wrong with the database in words, and what to do."""
+        try:
+            yield
+        except (SQLAlchemyError, OSError) as error:
+            gone = self.path is not None and not self.path.exists()
+            why = "it is not there any more; bring it back" if gone else _why(error)
+            raise LedgerUnavailable(f"cannot {act} the ledger {self.name}: {why}", ledger=self.name) from None
+
+
+def _head(count: int, hash_: str) -> str:
+    """A number of events and the last hash, always as long."""
+    return f"{count:020d} {hash_ or '0' * 64}"
+
+
+def _url(where: str | Path) -> sa.URL:
+    if "://" not in str(where):
+        return sa.URL.create("sqlite", database=str(where))
+    try:
+        url = sa.make_url(str(where))
+    except ArgumentError:
+        raise LedgerUnavailable("the ledger's URL cannot be read; write postgresql://user@host/database") from None
+    backend = url.drivername.split("+")[0]
+    if backend == "sqlite" and url.database and url.database != ":memory:":
+        return sa.URL.create("sqlite", database=url.database)
+    if backend in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    raise LedgerUnavailable(
+        f"a ledger lives in a SQLite file (give its path) or in PostgreSQL (give its URL), not in {backend!r}"
+    )
+
+
+def remembered(identity: str) -> Path:
+    """The file of this user's that remembers the ledger whose first event has the hash ``identity``."""
+    from platformdirs import user_data_path
+
+    return user_data_path("espalier", appauthor=False) / "seen" / f"{identity[:32]}.seen"
+
+
+def _shown(url: sa.URL) -> str:
+    """The path, or the URL without its password, as it was given."""
+    if url.get_backend_name() == "sqlite":
+        return str(Path(url.database or ""))
+    return unquote(url.set(drivername="postgresql").render_as_string(hide_password=True))
+
+
+def _engine(url: sa.URL) -> sa.Engine:
+    """An engine that opens a connection per use and keeps none: nothing is shared between threads or forks."""
+    if url.get_backend_name() == "postgresql":
+        options = f"-c lock_timeout={PATIENCE}s -c idle_in_transaction_session_timeout={2 * PATIENCE}s"
+        # every statement sees what was committed before it, also the one after the lock was waited for
+        return sa.create_engine(
+            url, poolclass=sa.NullPool, isolation_level="READ COMMITTED",
+            connect_args={"connect_timeout": 10, "options": options},
+        )  # fmt: skip
+    file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # a ledger that is gone is not made anew, empty
+    engine = sa.create_engine(
+        url, poolclass=sa.NullPool, creator=lambda: sqlite3.connect(file, timeout=PATIENCE, uri=True)
+    )
+
+    @event.listens_for(engine, "connect")
+    def _connected(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # transactions begin below, not behind our back
+        for pragma in ("journal_mode=DELETE", "synchronous=EXTRA"):
+            connection.execute(f"PRAGMA {pragma}").close()
+
+    @event.listens_for(engine, "begin")
+    def _begun(connection: sa.Connection) -> None:
+        writes = connection.get_execution_options().get("espalier_writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _own(path: Path, create: bool) -> None:
+    """The file is there and its owner's alone."""
+    if create:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    if not path.is_file():
+        there = "is not a file" if path.exists() else "is not there"
+        raise LedgerUnavailable(
+            f"the ledger {path} {there}; opening a table's budget makes one", missing=not path.exists()
+        )
+    _tighten(path)
+
+
+def _tighten(path: Path) -> None:
+    """Take away what others may do with the file, where we may."""
+    mode = path.stat().st_mode
+    if os.name == "posix" and mode & 0o077:
+        with suppress(OSError):
+            path.chmod(mode & 0o700)
+
+
+def _key_file(url: sa.URL, path: Path | None) -> Path:
+    """Beside a SQLite file; for a database by URL in this user's folder, or where ESPALIER_LEDGER_KEY says."""
+    if said := os.environ.get("ESPALIER_LEDGER_KEY"):
+        return Path(said)
+    if path is not None:
+        return path.parent / f"{path.name}.key"
+    from platformdirs import user_data_path
+
+    return user_data_path("espalier", appauthor=False) / f"{_slug(url, path)}.key"
+
+
+def _slug(url: sa.URL, path: Path | None) -> str:
+    """What this ledger is called among files."""
+    if path is not None:
+        return path.name
+    parts = (url.host or url.query.get("host"), url.port, url.database)
+    return "-".join(str(part) for part in parts if part).replace(os.sep, "-").strip("-")
+
+
+def _why(error: Exception) -> str:
+    """The cause in words, and what to do."""
+    if isinstance(error, OSError):
+        return f"{error.strerror or error}"
+    said = str(getattr(error, "orig", None) or error)
+    for part, words in (
+        ("locked", f"somebody else has been writing for more than {PATIENCE} seconds; try again"),
+        ("lock timeout", f"somebody else has been writing for more than {PATIENCE} seconds; try again"),
+        ("readonly", "the file or its folder may not be written to; allow it, or name another ledger"),
+        ("unable to open", "the file or its folder may not be written to; allow it, or name another ledger"),
+        ("disk is full", "the disk is full; make room and try again"),
+        ("disk I/O", "the disk takes no more (full, or a limit, or broken); make room and try again"),
+        ("not a database", "it is another kind of file; name a ledger"),
+        ("malformed", "it is damaged; bring back a backup, and count what was released since"),
+        ("only grows", "an event of a ledger is never changed or deleted"),
+        ("UNIQUE", "somebody else wrote at the same moment; try again"),
+        ("unique", "somebody else wrote at the same moment; try again"),
+    ):
+        if part in said:
+            return words
+    first = said.strip().splitlines()[0][:160] if said.strip() else type(error).__name__
+    return f"{first}; see that the database is running"

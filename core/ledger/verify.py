@@ -1,0 +1,121 @@
+"""What left a ledger, checked: an exported file by itself or against its ledger, a release's folder against its ledger.
+
+Neither is trusted: every hash, sum and rule is worked out again from the events, and a release's files are hashed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.errors import LedgerError, ProjectError
+from core.ledger.ledger import FORMAT, START, Event, Ledger, digest_of, exported, read_events
+from core.release.shelf import FILES
+
+_COLUMNS = {*Event.__dataclass_fields__, "hash"}
+
+
+def check_export(path: Path, ledger: Ledger | None = None) -> str:
+    """What an exported JSON file is, in words, once it agrees with itself, and with the beginning of ``ledger``.
+
+    Raises :class:`ProjectError` for what is no export, :class:`LedgerError` for one that was changed.
+    """
+    said = _json(path)
+    rows = said.get("events")
+    if said.get("format") != FORMAT or not isinstance(rows, list) or not isinstance(said.get("populations"), list):
+        raise ProjectError(f"{path} is not an exported ledger; make one with ledger export --format json")
+    for place, row in enumerate(rows, start=1):
+        if not isinstance(row, dict) or set(row) != _COLUMNS:
+            raise LedgerError(f"{path}: event {place} does not have the columns of an event: the file was changed")
+    try:
+        events = read_events(rows)
+        found = exported(events)
+    except LedgerError as error:
+        raise LedgerError(f"{path}: {str(error).partition('. ')[0]}") from None
+    if where := _differs(said["populations"], found["populations"]):
+        raise LedgerError(f"{path} was changed: {where} is not what its events add up to")
+    last = events[-1].hash if events else START
+    told = f"{path}: {len(events)} events, every hash, sum and rule holds; the last hash is {last}"
+    if ledger is None:
+        return told + ". That none were cut off at its end shows only beside the ledger (--ledger) or a hash you noted"
+    there = read_events(ledger.store.read())
+    if len(there) < len(events) or (events and there[len(events) - 1].hash != last):
+        raise LedgerError(
+            f"{path} agrees with itself, but not with {ledger.name}: it is of another ledger, or one of them was "
+            "rewritten"
+        )
+    since = len(there) - len(events)
+    return f"{told}; so does {ledger.name}" + (f", which has {since} more since" if since else ", and ends there too")
+
+
+def check_release(folder: Path, ledger: Ledger) -> str:
+    """Which entry of ``ledger`` the release in ``folder`` is, in words, once all of its files are those handed over.
+
+    Raises :class:`ProjectError` for what is no release's folder, :class:`LedgerError` where it and the ledger differ.
+    """
+    facts = _json(folder / "release.json").get("ledger")
+    try:
+        files = {name: (folder / name).read_bytes() for name in FILES}
+    except OSError as error:
+        raise ProjectError(f"{folder} is not a whole release: {error.strerror}: {error.filename}") from None
+    if not isinstance(facts, dict):
+        raise LedgerError(f"{folder} says of itself that it is not recorded in a ledger")
+    id_ = facts.get("entry")
+    entry = next((e for p in ledger.populations().values() for e in p.entries if e.id == id_), None)
+    if entry is None:
+        raise LedgerError(f"the ledger {ledger.name} has no entry {id_!r}, which {folder} says that it is")
+    if entry.chain != facts.get("chain"):
+        raise LedgerError(
+            f"entry {entry.id} of {ledger.name} has not the chain that {folder} was given: one of them was rewritten"
+        )
+    if entry.released is None:
+        raise LedgerError(
+            f"{folder} has the chain of entry {entry.id}, but the ledger was never told what was handed over: its "
+            "files cannot be checked"
+        )
+    if digest_of(files) != entry.released:
+        changed = _changed(files, ledger, entry.released)
+        raise LedgerError(f"{folder} is not what entry {entry.id} handed over: {changed}")
+    return f"{folder}: the release of entry {entry.id} of {entry.population} in {ledger.name}, unchanged"
+
+
+def _changed(files: Mapping[str, bytes], ledger: Ledger, released: str) -> str:
+    """Which files were changed, where the release was kept."""
+    try:
+        kept = ledger.files(released)
+    except LedgerError:
+        return "at least one of its files was changed"
+    names = [name for name, data in files.items() if kept.get(name) != data]
+    return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} changed"
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        said = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ProjectError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
+    except (ValueError, RecursionError):
+        raise ProjectError(f"{path} is not a JSON file, or is damaged", path=str(path)) from None
+    if not isinstance(said, dict):
+        raise ProjectError(f"{path} is not what a ledger or a release writes", path=str(path))
+    return said
+
+
+def _differs(said: Any, found: Any, where: str = "populations") -> str:
+    """The first place where ``said`` is not what was ``found``; empty if it is. What it leaves out is not missed."""
+    if isinstance(said, dict) and isinstance(found, dict):
+        for key, value in said.items():
+            if key not in found:
+                return f"{where}, {key}"
+            if deeper := _differs(value, found[key], f"{where}, {key}"):
+                return deeper
+        return ""
+    if isinstance(said, list) and isinstance(found, list) and len(said) == len(found):
+        pairs = enumerate(zip(said, found, strict=True), start=1)
+        return next(filter(None, (_differs(a, b, f"{where} {place}") for place, (a, b) in pairs)), "")
+    if isinstance(said, float) and isinstance(found, float):
+        return "" if math.isclose(said, found, rel_tol=1e-9) else where
+    return "" if type(said) is type(found) and said == found else where

@@ -1,0 +1,98 @@
+"""How a pool of the budget is divided among its measurements.
+
+A synthesizer deals in *shares* of the whole budget. A :class:`Purse` turns shares into ρ under the accounting the
+plan asks for:
+
+- ``zcdp``: pools are shares of ρ.
+- ``basic``: (ε, δ) compose by addition and each Gaussian has the classical σ = Δ√(2 ln(1.25/δ_q))/ε_q, as in
+  PRISM's experiments (§5.5); pools are shares of ε and of δ. What that σ costs in ρ is what the curator debits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from core.privacy.accounting import Budget
+from core.privacy.draws import Clique
+from core.project.file import AccountingRule, Plan
+
+Rule = Literal["optimal", "uniform"]
+AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal"}
+"""What ``allocation: auto`` means: the rule that wins on the benchmarks (``python -m benchmarks.prism``)."""
+
+MOST_BY_HAND = 0.95
+"""Of a pool, the most that shares given by hand may take together while others are counted from it."""
+
+
+def label(clique: Clique) -> str:
+    """A marginal's name, as the plan shows it and as ``allocation`` may name it."""
+    return " × ".join(clique)
+
+
+@dataclass(frozen=True)
+class Purse:
+    """The budget of one release and the rules by which it is divided."""
+
+    budget: Budget
+    sizes: Mapping[str, int]
+    rule: Rule
+    accounting: AccountingRule
+    by_hand: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, plan: Plan, budget: Budget, sizes: Mapping[str, int]) -> Purse:
+        """The purse that ``plan`` asks for."""
+        given = plan.allocation
+        if isinstance(given, str):
+            return cls(budget, sizes, AUTO[plan.accounting] if given == "auto" else given, plan.accounting)
+        return cls(budget, sizes, AUTO[plan.accounting], plan.accounting, given)
+
+    def choice(self, share: float) -> float:
+        """ρ of one private choice that gets ``share`` of the budget.
+
+        Under ``basic`` the choice is (share·ε, 0)-DP, and an ε-DP exponential mechanism is ε²/8-zCDP.
+        """
+        return _down((share * self.budget.epsilon) ** 2 / 8 if self.accounting == "basic" else share * self.budget.rho)
+
+    def split(
+        self, share: float, cliques: Sequence[Clique], weights: Sequence[float] | None = None
+    ) -> dict[Clique, float]:
+        """ρ of each clique when together they get ``share`` of the budget; ``weights`` w_t default to 1.
+
+        ``optimal`` minimises Σ a_t σ_t with a_t = w_t · cells_t · Δ_t. Under zCDP σ_t ∝ ρ_t^(−1/2), so the minimum
+        under Σ ρ_t fixed is at ρ_t ∝ a_t^(2/3); under basic composition σ_t ∝ 1/ε_t gives ε_t ∝ √a_t (PRISM,
+        Theorem 6.3). Δ is the same for all cliques of a release and cancels. A share given by hand is the part of this
+        pool (of ρ, of ε under ``basic``) that the marginal takes; the others divide the rest by the rule.
+        """
+        if not cliques or share <= 0:
+            return {}
+        weights = weights or [1.0] * len(cliques)
+        a = [w * math.prod(self.sizes[c] for c in q) for w, q in zip(weights, cliques, strict=True)]
+        power = 0.0 if self.rule == "uniform" else 1 / 2 if self.accounting == "basic" else 2 / 3
+        parts = self._with_hand(cliques, [x**power for x in a])
+        whole = math.fsum(parts)
+        if self.accounting == "zcdp":
+            return {q: _down(share * self.budget.rho * part / whole) for q, part in zip(cliques, parts, strict=True)}
+        delta = share * self.budget.delta / len(cliques)
+        per_epsilon = 1 / (4 * math.log(1.25 / delta))  # ρ = Δ²/(2σ²) = ε_q² / (4 ln(1.25/δ_q))
+        return {
+            q: _down((share * self.budget.epsilon * part / whole) ** 2 * per_epsilon)
+            for q, part in zip(cliques, parts, strict=True)
+        }
+
+    def _with_hand(self, cliques: Sequence[Clique], parts: Sequence[float]) -> list[float]:
+        """``parts`` scaled to sum to one, those given by hand as given (together at most `MOST_BY_HAND`)."""
+        hand = {i: self.by_hand[label(q)] for i, q in enumerate(cliques) if label(q) in self.by_hand}
+        rest = math.fsum(part for i, part in enumerate(parts) if i not in hand)
+        taken = math.fsum(hand.values())
+        scale = min(1.0, MOST_BY_HAND / taken) if rest and taken else 1 / taken if taken else 0.0
+        left = 1 - taken * scale
+        return [hand[i] * scale if i in hand else part / rest * left for i, part in enumerate(parts)]
+
+
+def _down(rho: float) -> float:
+    """A little toward privacy, so that shares that sum to one never sum to more."""
+    return rho * (1 - 1e-12)

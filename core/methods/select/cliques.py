@@ -1,0 +1,132 @@
+"""Further cliques beside a tree: which may be measured next, so that the frame and the width hold."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from core.graph.separations import Separation
+from core.methods.select.spanning import Growth
+from core.privacy.draws import Clique
+
+MAX_CELLS = 250_000
+"""Cells of a clique at most: a fit of several such takes seconds, and so few rows a cell are worth no more."""
+
+MOST_ROUNDS = 40
+"""Further cliques at most: beyond so many each would get too little of the budget to be chosen or counted well."""
+
+
+def further_cliques(
+    sizes: Mapping[str, int],
+    cliques: Sequence[Clique],
+    separations: Sequence[Separation],
+    width: int,
+    max_cells: int = MAX_CELLS,
+) -> list[Clique]:
+    """Cliques of two to ``width`` + 1 columns that may join the measured ``cliques``, in schema order of columns.
+
+    The graph of ``cliques`` must be chordal (a forest is) and stays so, which is what *decomposable* means: a pair
+    (a, b) may be linked if what both are linked to, S, keeps them apart, and then S ∪ {a, b} is a clique of the graph
+    (Deshpande, Garofalakis & Jordan 2001; Giudici & Green 1999). So the largest clique of the model is the largest one
+    of this graph, at most ``width`` + 1 columns and ``max_cells`` cells, known before anything is measured. No pair
+    is linked that would close a path around a separation.
+
+    Offered are {a, b} and its union with parts of S, and the cliques that the graph holds already, whose counts may
+    be worth refining. New ones first, largest tables first: a rehearsal takes the first.
+    """
+    names = [name for name in sizes if sizes[name] > 1]
+    values = [sizes[name] for name in names]
+    near = _neighbours(names, cliques)
+    parts: dict[int, list[int]] = {}
+    held = [(math.prod(values[v] for v in q), q) for q in _inside(near, width + 1)]
+    new: dict[tuple[int, ...], int] = {}
+    for a, b in _allowed(tuple(sizes), names, near, separations):
+        shared = near[a] & near[b]
+        if shared.bit_count() >= width:
+            continue
+        if shared not in parts:
+            parts[shared] = _parts(near, shared)
+        if parts[shared][a] == parts[shared][b]:
+            continue
+        others = list(_members(shared))
+        if math.prod(values[v] for v in others) * values[a] * values[b] <= max_cells:
+            for k in range(len(others) + 1):
+                for some in itertools.combinations(others, k):
+                    q = tuple(sorted((a, b, *some)))
+                    new[q] = math.prod(values[v] for v in q)
+    order = [*sorted((-cells, q) for q, cells in new.items()), *sorted((-cells, q) for cells, q in held)]
+    return [tuple(names[v] for v in q) for _, q in order]
+
+
+def rounds(columns: int, width: int) -> int:
+    """How many further cliques are worth choosing: the links a graph of this width has room for beside a tree,
+    w·d − w(w + 1)/2 − (d − 1) as in a w-tree, and at most `MOST_ROUNDS`."""
+    w = min(width, columns - 1)
+    return min(MOST_ROUNDS, max(0, w * columns - w * (w + 1) // 2 - (columns - 1)))
+
+
+def _neighbours(names: Sequence[str], cliques: Iterable[Clique]) -> list[int]:
+    """The neighbours of each column, as a bit mask."""
+    place = {name: i for i, name in enumerate(names)}
+    near = [0] * len(names)
+    for clique in cliques:
+        for a, b in itertools.combinations([place[name] for name in clique if name in place], 2):
+            near[a] |= 1 << b
+            near[b] |= 1 << a
+    return near
+
+
+def _allowed(
+    every: tuple[str, ...], names: Sequence[str], near: Sequence[int], separations: Sequence[Separation]
+) -> Iterator[tuple[int, int]]:
+    """Pairs that are not linked yet and close no path around a separation."""
+    growth = Growth(every, separations)
+    for a, mask in enumerate(near):
+        for b in _members(mask >> a << a):
+            growth.link((names[a], names[b]))
+    first, second = np.triu_indices(len(names), 1)
+    fine = growth.may_link([(names[a], names[b]) for a, b in zip(first.tolist(), second.tolist(), strict=True)])
+    for a, b in zip(first[fine].tolist(), second[fine].tolist(), strict=True):
+        if not near[a] >> b & 1:
+            yield a, b
+
+
+def _parts(near: Sequence[int], without: int) -> list[int]:
+    """Which part of the graph each column is in once the columns ``without`` are taken out."""
+    part = [-1] * len(near)
+    for start in range(len(near)):
+        waiting = 0 if without >> start & 1 or part[start] >= 0 else 1 << start
+        while waiting:
+            v = waiting.bit_length() - 1
+            waiting &= ~(1 << v)
+            part[v] = start
+            for u in _members(near[v] & ~without & ~waiting):
+                if part[u] < 0:
+                    waiting |= 1 << u
+    return part
+
+
+def _inside(near: Sequence[int], most: int) -> list[tuple[int, ...]]:
+    """All cliques of the graph with two to ``most`` columns."""
+    found: list[tuple[int, ...]] = []
+
+    def extend(clique: tuple[int, ...], common: int) -> None:
+        for v in _members(common):
+            larger = (*clique, v)
+            found.append(larger)
+            if len(larger) < most:
+                extend(larger, common & near[v] & ~((1 << (v + 1)) - 1))
+
+    for a, mask in enumerate(near):
+        extend((a,), mask >> (a + 1) << (a + 1))
+    return found
+
+
+def _members(mask: int) -> Iterator[int]:
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low

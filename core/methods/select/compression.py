@@ -1,0 +1,43 @@
+"""Rare categories, told from noisy counts and counted together (MST's domain compression)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from core.privacy.draws import Measurement, Merged, fold
+
+RARE = 3.0
+"""A category is rare while its noisy count is below so many standard deviations of the noise (MST: McKenna, Miklau &
+Sheldon 2021, §4)."""
+
+
+def rare_categories(one_way: Sequence[Measurement]) -> Merged:
+    """The columns in which two categories or more are rare, and the groups to count them in: all rare ones together.
+
+    Made from noisy counts alone. A column in which every category is rare stays as it is: merged into one it would
+    say nothing.
+    """
+    merged = {}
+    for m in one_way:
+        rare = m.values < RARE * m.sigma
+        if 2 <= rare.sum() < len(rare):
+            groups = np.cumsum(~rare) - 1
+            groups[rare] = (~rare).sum()
+            merged[m.clique[0]] = groups.astype(np.intp)
+    return merged
+
+
+def folded(one_way: Measurement, merged: Merged) -> Measurement:
+    """A one-way measurement over the groups.
+
+    Its ``sigma`` is the root mean square over the groups: m rare categories together carry √m times the noise of one.
+    """
+    (name,) = one_way.clique
+    if name not in merged:
+        return one_way
+    values = fold(one_way.values, one_way.clique, merged)
+    sigma = one_way.sigma * float(np.sqrt(one_way.values.size / values.size))
+    return replace(one_way, values=values, sigma=sigma)

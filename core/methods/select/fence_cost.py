@@ -1,0 +1,68 @@
+"""What a frame refused, and what it gave up, from scores that were paid for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from core.graph.separations import Separation
+from core.methods.select.spanning import Growth
+from core.privacy.draws import Clique, ScoreMeasurement
+
+
+def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], edges: Iterable[Clique]) -> list[Clique]:
+    """Pairs of columns that would close a path around a separation if they joined ``edges``, in schema order.
+
+    Beside the pairs that a separation names these are pairs with a column that ``edges`` have put on one side. Greedy
+    selection refuses no others: what clashes once clashes for good.
+    """
+    growth = Growth(tuple(sizes), separations)
+    for edge in edges:
+        growth.link(edge)
+    pairs = list(itertools.combinations([name for name in sizes if sizes[name] > 1], 2))
+    may = growth.may_link(pairs)
+    return [pair for pair, fine in zip(pairs, may.tolist(), strict=True) if not fine]
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """What the fence cost the tree, by the noisy scores that were bought; q and ``noise`` are in rows.
+
+    ``tree`` is q of the released tree; ``free`` that of the best tree when the refused pairs may join it; ``swaps``
+    the refused pairs that would. ``noise`` is the standard deviation of ``free`` − ``tree``, an estimate that errs
+    upward: noise too can make a refused pair look strong.
+    """
+
+    tree: float
+    free: float
+    swaps: tuple[Clique, ...]
+    noise: float
+
+
+def given_up(scores: ScoreMeasurement, edges: Sequence[Clique]) -> GivenUp:
+    """q (PrivCI §V-B1) of the tree ``edges`` and of the best tree over its edges and the refused pairs.
+
+    No other pair can be in the best tree of all pairs when the greedy choice was right: each was passed over
+    for edges at least as strong that link the same columns.
+    """
+    value = dict(zip(scores.cliques, scores.values.tolist(), strict=True))
+    part: dict[str, str] = {}
+
+    def root(name: str) -> str:
+        while part.setdefault(name, name) != name:
+            name = part[name]
+        return name
+
+    best = []
+    for pair in sorted(value, key=lambda p: -value[p]):
+        a, b = root(pair[0]), root(pair[1])
+        if a != b:
+            part[a] = b
+            best.append(pair)
+    tree = set(edges)
+    changed = len(tree ^ set(best))
+    return GivenUp(
+        sum(value[e] for e in edges), sum(value[e] for e in best),
+        tuple(e for e in best if e not in tree), scores.sigma * changed**0.5,
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""What a method fits: models that draw rows."""

@@ -1,0 +1,20 @@
+"""Inference: from noisy marginals to a graphical model, and from the model to marginals and rows. NumPy only."""
+
+from core.models.graphical.estimation import SMOOTHING, estimate
+from core.models.graphical.model import FitSummary, GraphicalModel
+from core.models.graphical.problem import Zeros
+from core.models.graphical.refine import refine
+from core.models.graphical.size import MAX_CELLS, Size, check_size, predict_size
+
+__all__ = [
+    "MAX_CELLS",
+    "SMOOTHING",
+    "FitSummary",
+    "GraphicalModel",
+    "Size",
+    "Zeros",
+    "check_size",
+    "estimate",
+    "predict_size",
+    "refine",
+]

@@ -1,0 +1,249 @@
+"""The fitted model: a distribution over all columns, and every question that can be asked of it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from core.errors import EspalierError
+from core.models.graphical.elimination import Clique
+from core.models.graphical.junction_tree import (
+    IMPOSSIBLE,
+    FloatArray,
+    JunctionTree,
+    collect,
+    decode,
+    distribute,
+    junction_tree,
+    max_plus,
+    sum_product,
+)
+from core.models.graphical.queries import joint
+from core.models.graphical.sampling import Codes, Report, draw_rows
+from core.models.graphical.size import MAX_CELLS
+
+FORMAT = "espalier-model/1"
+
+
+@dataclass(frozen=True)
+class FitSummary:
+    """How a fit ended: ``objective`` is Σ ‖μ − y‖²/(2σ²), ``gap`` a certified bound on how far it is from the
+    best possible, ``converged`` whether ``criterion`` (a sentence) was met within ``iterations``."""
+
+    iterations: int
+    objective: float
+    gap: float
+    converged: bool
+    criterion: str
+
+
+@dataclass(frozen=True)
+class _Calibrated:
+    """The junction tree with p(v | given) and the marginal probabilities of every node."""
+
+    tree: JunctionTree
+    log_partition: float
+    conditionals: list[FloatArray]
+    marginals: list[FloatArray]
+
+
+@dataclass(frozen=True)
+class GraphicalModel:
+    """A distribution p(x) ∝ exp Σ_c potential_c(x_c) over all columns of ``sizes``, scaled to ``total`` rows.
+
+    ``cliques`` are the measured cliques (and those of structural impossibilities), without the fill-in of the
+    junction tree: two sets of columns that a third separates in the graph of these cliques are independent
+    given it, exactly. ``potentials`` are natural logarithms, one array per clique that no other holds, axes
+    in the clique's order, −∞ where impossible. Columns in no clique are uniform. Compare models with
+    their marginals: potentials are not unique.
+    """
+
+    sizes: Mapping[str, int]
+    cliques: tuple[Clique, ...]
+    potentials: Mapping[Clique, FloatArray]
+    total: float
+    fit: FitSummary
+
+    @cached_property
+    def _calibrated(self) -> _Calibrated:
+        tree, tables, constant = self._log_tables()
+        log_partition, kept = collect(tree, tables, sum_product)
+        log_partition += constant
+        if log_partition < IMPOSSIBLE / 2:
+            raise EspalierError("The structural impossibilities leave no possible row: they contradict each other.")
+        conditionals = [np.asarray(table, dtype=np.float64) for table in kept]
+        return _Calibrated(tree, log_partition, conditionals, distribute(tree, conditionals))
+
+    def _log_tables(self) -> tuple[JunctionTree, list[FloatArray], float]:
+        """The junction tree, its log potentials, and those of cliques with one cell."""
+        tree = junction_tree(self.sizes, self.potentials)
+        tables, constant = tree.tables(), 0.0
+        for clique, potential in self.potentials.items():
+            place = tree.place(clique)
+            values = np.maximum(place.inward(potential), IMPOSSIBLE)
+            if place.columns:
+                tables[place.node] += values.reshape(place.lift)
+            else:
+                constant += float(values)
+        return tree, tables, constant
+
+    @property
+    def log_partition(self) -> float:
+        """log Σ_x exp Σ_c potential_c(x_c)."""
+        return self._calibrated.log_partition
+
+    def marginal(self, clique: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:
+        """Expected counts of ``clique``, one axis per column in the order given, summing to ``total``.
+
+        The columns need not lie in one clique. Raises `SizeError` if the answer, or a table on the way to it,
+        would hold more than ``max_cells`` cells.
+        """
+        return self._probability(clique, max_cells) * self.total
+
+    def _probability(self, columns: Sequence[str], limit: int) -> FloatArray:
+        self._known(columns)
+        fitted = self._calibrated
+        tree = fitted.tree
+        try:
+            place = tree.place(columns)
+        except LookupError:
+            spots = [tree.position[name] for name in columns if self.sizes[name] > 1]
+            table = joint(tree, fitted.conditionals, sorted(spots), limit)
+            table = table.transpose(np.argsort(np.argsort(spots)))
+        else:
+            if not place.columns:
+                return np.ones(place.outer)
+            table = place.outward(np.add.reduce(fitted.marginals[place.node], axis=place.drop))
+        return table.reshape([self.sizes[name] for name in columns])
+
+    def _known(self, columns: Sequence[str]) -> None:
+        for name in columns:
+            if name not in self.sizes:
+                raise KeyError(f"the model has no column {name!r}")
+        if len(set(columns)) != len(columns):
+            raise ValueError(f"a column is named twice: {', '.join(columns)}")
+
+    def conditional(self, columns: Sequence[str], given: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:
+        """p(columns | given): axes of ``columns`` first, then those of ``given``; sums to one over the former.
+
+        Where a combination of ``given`` is impossible, all its probabilities are zero.
+        """
+        both = self._probability((*columns, *given), max_cells)
+        below = np.add.reduce(both, axis=tuple(range(len(columns))), keepdims=True)
+        return np.divide(both, below, out=np.zeros_like(both), where=below > 0)
+
+    def log_likelihood(self, columns: Mapping[str, ArrayLike]) -> FloatArray:
+        """Natural log probability of each row; −∞ for impossible rows.
+
+        ``columns`` holds an integer array of codes for every column of the model, all of one length.
+        """
+        missing = [name for name in self.sizes if name not in columns]
+        if missing:
+            raise KeyError(f"the rows lack the column {missing[0]!r}")
+        codes = {name: np.asarray(columns[name]) for name in self.sizes}
+        n = max((len(values) for values in codes.values()), default=0)
+        for name, values in codes.items():
+            if len(values) != n:
+                raise ValueError(f"column {name!r} has {len(values)} rows, others have {n}")
+            if n and (values.min() < 0 or values.max() >= self.sizes[name]):
+                raise ValueError(f"column {name!r} has codes outside 0 … {self.sizes[name] - 1}")
+        score = np.full(n, -self._calibrated.log_partition)
+        for clique, potential in self.potentials.items():
+            score += potential[tuple(codes[name] for name in clique)]
+        return score
+
+    def most_likely_row(self) -> dict[str, int]:
+        """The code of every column in a row of the highest probability (exact, by max-plus)."""
+        tree, tables, _ = self._log_tables()
+        _, kept = collect(tree, tables, max_plus)
+        row = decode(tree, [np.asarray(choice, dtype=np.intp) for choice in kept])
+        return {name: row[tree.position[name]] if name in tree.position else 0 for name in self.sizes}
+
+    def cmi(
+        self, left: Sequence[str], right: Sequence[str], given: Sequence[str], *, max_cells: int = MAX_CELLS
+    ) -> float:
+        """Conditional mutual information I(left; right | given) of the model in nats, exactly.
+
+        Columns that stand in ``given`` too are left out of the other two. Raises `SizeError` if the joint table
+        would hold more than ``max_cells`` cells.
+        """
+        known = set(given)
+        first = [name for name in left if name not in known]
+        second = [name for name in right if name not in known]
+        if set(first) & set(second):
+            raise ValueError("left and right share a column")
+        table = self._probability((*first, *second, *given), max_cells).reshape(
+            prod(self.sizes[name] for name in first), prod(self.sizes[name] for name in second), -1
+        )
+        without_right = table.sum(axis=1, keepdims=True)
+        without_left = table.sum(axis=0, keepdims=True)
+        background = without_right.sum(axis=0, keepdims=True)
+        possible = table > 0
+        ratio = np.ones_like(table)
+        np.divide(table, without_right, out=ratio, where=possible)
+        np.divide(ratio, np.broadcast_to(without_left, table.shape), out=ratio, where=possible)
+        np.multiply(ratio, background, out=ratio, where=possible)
+        return max(0.0, float(np.sum(table * np.log(ratio, out=np.zeros_like(table), where=possible))))
+
+    def sample(
+        self, n: int, rng: np.random.Generator, *, rounded: bool = False, report: Report | None = None
+    ) -> dict[str, Codes]:
+        """``n`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
+
+        Exact ancestral sampling. With ``rounded`` the rows are spread over the cells as evenly as whole numbers
+        allow (`core.models.graphical.sampling`): every cell keeps its expected count, measured marginals come out
+        closer than independent rows can, and conditional independence is kept.
+        """
+        if n < 0:
+            raise ValueError(f"n ({n}) must not be negative")
+        fitted = self._calibrated
+        return draw_rows(fitted.tree, fitted.conditionals, n, rng, rounded=rounded, report=report)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to one ``.npz`` file of plain arrays and text (no pickle)."""
+        Path(path).write_bytes(self.dumps())
+
+    def dumps(self) -> bytes:
+        """What `save` writes."""
+        head = {
+            "format": FORMAT,
+            "sizes": list(self.sizes.items()),
+            "cliques": self.cliques,
+            "potentials": list(self.potentials),
+            "total": self.total,
+            "fit": vars(self.fit),
+        }
+        text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
+        arrays = {f"potential_{i}": table for i, table in enumerate(self.potentials.values())}
+        out = io.BytesIO()
+        np.savez_compressed(out, allow_pickle=False, head=text, **arrays)
+        return out.getvalue()
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> GraphicalModel:
+        """Read what `save` wrote. Raises `EspalierError` if the file is something else."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                head = json.loads(file["head"].tobytes())
+                if head["format"] != FORMAT:
+                    raise ValueError(head["format"])
+                cliques = [tuple(clique) for clique in head["potentials"]]
+                potentials = {clique: np.array(file[f"potential_{i}"]) for i, clique in enumerate(cliques)}
+                return GraphicalModel(
+                    sizes={str(name): int(size) for name, size in head["sizes"]},
+                    cliques=tuple(tuple(clique) for clique in head["cliques"]),
+                    potentials=potentials,
+                    total=float(head["total"]),
+                    fit=FitSummary(**head["fit"]),
+                )
+        except (KeyError, ValueError, TypeError, EOFError) as error:
+            raise EspalierError(f"{path} is not a model saved by this program.", path=str(path)) from error

@@ -1,0 +1,35 @@
+"""A model over groups of categories, spread evenly over the categories themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.models.graphical.model import GraphicalModel
+
+
+def refine(model: GraphicalModel, sizes: Mapping[str, int], groups: Mapping[str, NDArray[np.intp]]) -> GraphicalModel:
+    """``model`` over all categories: where ``groups[column]`` numbers the group of each, a group's probability is
+    divided evenly among its categories.
+
+    p(x) = p(g(x)) / Π |g(x_column)|, so every marginal over groups, and every conditional independence, stays: which
+    category of its group a row gets depends on nothing else.
+    """
+    potentials = dict(model.potentials)
+    for name, group in groups.items():
+        divided = False
+        for clique, table in potentials.items():
+            if name in clique:
+                axis = clique.index(name)
+                table = np.take(table, group, axis=axis)
+                if not divided:
+                    share = -np.log(np.bincount(group)[group])
+                    table = table + share.reshape([-1 if i == axis else 1 for i in range(len(clique))])
+                    divided = True
+                potentials[clique] = table
+        if not divided:
+            potentials[(name,)] = -np.log(np.bincount(group)[group])
+    return replace(model, sizes=dict(sizes), potentials=potentials)

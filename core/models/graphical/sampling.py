@@ -1,0 +1,107 @@
+"""Rows from a fitted model: one column at a time, parents first, each given the columns it depends on.
+
+Plain sampling is exact: every row is an independent draw from the model.
+
+Rounded sampling spreads the rows over the categories as evenly as whole numbers allow. The rows that share
+the same values of ``given`` are a group of n_s rows; category v gets ⌊n_s p(v|s)⌋ or one more of them, and
+which rows of the group they are is a fresh random permutation. So the expected count of every cell is the
+model's, a measured pair is off by about one row per cell instead of by √count, and two columns that hang on the
+same parent stay independent given it: each is shuffled on its own within the group. (A rounding that hands
+out categories in the *same* order to two such columns couples them: mbi before 2.0 did, with a total variation
+of 0.6 where the model had 0.001.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.models.graphical.junction_tree import FloatArray, JunctionTree, Node
+
+Report = Callable[[float, str], None]
+Codes = NDArray[np.unsignedinteger]
+
+
+def draw_rows(
+    tree: JunctionTree,
+    conditionals: Sequence[FloatArray],
+    n: int,
+    rng: np.random.Generator,
+    *,
+    rounded: bool = False,
+    report: Report | None = None,
+) -> dict[str, Codes]:
+    """``n`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
+
+    ``conditionals`` are p(v | given) per node of the calibrated tree.
+    """
+    drawn: list[Codes] = []
+    for node, conditional in zip(tree.nodes, conditionals, strict=True):
+        if report is not None:
+            report(node.own / len(tree.nodes), f"Drawing {tree.columns[node.own]}")
+        group = _groups(node, drawn)
+        table = conditional.reshape(-1, node.shape[-1])
+        codes = _spread(table, group, n, rng) if rounded else _draw(table, group, n, rng)
+        drawn.append(codes.astype(_code_type(node.shape[-1])))
+    if report is not None:
+        report(1.0, "Rows drawn")
+    return {
+        name: drawn[tree.position[name]] if name in tree.position else np.zeros(n, dtype=np.uint8)
+        for name in tree.sizes
+    }
+
+
+def _code_type(size: int) -> type[np.unsignedinteger]:
+    return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.uint32
+
+
+def _groups(node: Node, drawn: Sequence[Codes]) -> NDArray[np.int64] | None:
+    """Which combination of the given columns each row has; None where there is only one."""
+    if not node.given:
+        return None
+    group = drawn[node.given[0]].astype(np.int64)
+    for g, size in zip(node.given[1:], node.shape[1:-1], strict=True):
+        group *= size
+        group += drawn[g]
+    return group
+
+
+def _draw(table: FloatArray, group: NDArray[np.int64] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """One category per row by inversion: all groups' distribution functions laid end to end on one line."""
+    ladder = np.cumsum(table, axis=1)
+    ladder /= ladder[:, -1:]
+    ladder += np.arange(len(table))[:, None]
+    point = rng.random(n)
+    if group is None:
+        root: NDArray[np.int64] = np.searchsorted(ladder[0], point, side="right")
+        return root
+    point += group
+    np.minimum(point, np.nextafter(group + 1.0, 0.0), out=point)
+    found: NDArray[np.int64] = np.searchsorted(ladder.ravel(), point, side="right")
+    found -= group * table.shape[1]
+    return found
+
+
+def _spread(table: FloatArray, group: NDArray[np.int64] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Categories in numbers as even as whole numbers allow, in random order within each group."""
+    size = table.shape[1]
+    if group is None:
+        counts = np.array([n])
+        order = rng.permutation(n)
+    else:
+        counts = np.bincount(group, minlength=len(table))
+        order = np.argsort(group + rng.random(n))
+    occupied = np.flatnonzero(counts)
+    steps = np.cumsum(table[occupied], axis=1)
+    steps /= steps[:, -1:]
+    steps *= counts[occupied][:, None]
+    steps += rng.random(len(occupied))[:, None]
+    marks = np.floor(steps)
+    marks[:, -1] = counts[occupied]
+    np.minimum(marks, counts[occupied][:, None], out=marks)
+    quota = np.diff(marks, axis=1, prepend=0.0).astype(np.int64)
+    codes = np.empty(n, dtype=np.int64)
+    codes[order] = np.repeat(np.tile(np.arange(size), len(occupied)), quota.ravel())
+    return codes

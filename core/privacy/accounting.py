@@ -1,0 +1,158 @@
+"""ρ, the one currency: zero-concentrated differential privacy (zCDP), and its tight conversion from (ε, δ).
+
+A mechanism is ρ-zCDP (Bun & Steinke 2016) if its Rényi divergence of every order α > 1 between neighbouring
+tables is at most αρ. The ρ of several releases add up, also when each is chosen after seeing the earlier ones.
+The conversion is the tight one of Canonne, Kamath & Steinke (2020), by OpenDP.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Decimal
+from functools import cache
+from typing import Any
+
+from core.errors import ProjectError
+from core.project.file import Neighbors, Plan
+
+LARGEST_DELTA = 1e-3
+"""No plan has a larger δ where the number of rows is private or not given."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The unit of privacy: what one person can change.
+
+    ``replace-one``: n is public and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private
+    and up to that many rows come or go; that the table has at least one row is taken as public. What
+    ``rows_per_person`` says is a promise by whoever plans, unless a person column enforces it
+    (:func:`core.privacy.contribution.bounded`, which proves that the person's unit becomes this one).
+    """
+
+    neighbors: Neighbors = "replace-one"
+    rows_per_person: int = 1
+
+    def in_words(self, person: str | None = None) -> str:
+        """Half a sentence, the same on every screen and in the report; ``person`` is the person column as shown."""
+        if person is not None:
+            change = "becoming another, or nobody" if self.neighbors == "replace-one" else "being there or not"
+            return f"one person with all their rows ({person}, at most {self.rows_per_person} of them kept) {change}"
+        rows = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows"
+        change = "changing in place" if self.neighbors == "replace-one" else "being there or not"
+        return f"{rows} of one person {change}"
+
+    @property
+    def count_sensitivity(self) -> float:
+        """L2 sensitivity Δ, in rows, of one clique's counts.
+
+        Proof. With k rows leaving cells and k rows entering cells (replace-one), the count vector moves by u − v
+        with u, v ≥ 0 and ‖u‖₁ ≤ k, ‖v‖₁ ≤ k, so ‖u − v‖₂² ≤ ‖u‖₂² + ‖v‖₂² ≤ 2k²; with k rows coming or going
+        (add-remove) it moves by u alone, ‖u‖₂ ≤ k. Both are reached when all k rows share a cell.
+        d cliques measured together have √d times as much; each pays its own ρ instead, which is the same.
+        """
+        if self.neighbors == "add-remove":
+            return float(self.rows_per_person)
+        return math.nextafter(math.nextafter(math.sqrt(2), 2) * self.rows_per_person, math.inf)  # never below √2·k
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent in all: (ε, δ) as asked, and the largest ρ that implies it."""
+
+    epsilon: float
+    delta: float
+    rho: float
+
+    @classmethod
+    def of(cls, plan: Plan, rows: int | None) -> Budget:
+        """The budget of a plan; ``rows`` is n where it is public (see :func:`core.privacy.contribution.public_rows`).
+
+        Raises :class:`ProjectError` without a δ, and for one above 1/n (above `LARGEST_DELTA` where n is private or
+        not given): publishing one random row outright would satisfy it.
+        """
+        delta = plan.delta
+        if delta is None:
+            if plan.neighbors == "add-remove":
+                raise ProjectError("under add-remove delta must be given, such as 1e-9", key="delta")
+            if not rows:
+                raise ProjectError(
+                    "delta is 1/n², so the number of rows is needed: give --rows, or set delta", key="rows"
+                )
+            delta = min(1.0 / rows**2, 0.25)
+        known = rows if plan.neighbors == "replace-one" else None
+        if delta > (1.0 / known if known else LARGEST_DELTA):
+            most = f"1/n = {1.0 / known:.3g}" if known else f"{LARGEST_DELTA:g}"
+            raise ProjectError(
+                f"delta ({delta:g}) must not be above {most}: publishing one row outright, drawn by lot, would keep "
+                "such a promise. Give a delta far below 1/n, such as 1/n² or 1e-9",
+                key="delta",
+            )  # fmt: skip
+        return cls(plan.epsilon, delta, rho_of(plan.epsilon, delta))
+
+
+@cache
+def _accountant() -> tuple[Any, Any]:
+    """OpenDP's map from a Gaussian's scale to (ε, δ), with only the modules it needs."""
+    from opendp.combinators import make_zCDP_to_approxDP
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian
+    from opendp.metrics import l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), l2_distance(T="f64")
+    unit = make_gaussian(*space, scale=math.sqrt(0.5))  # d_in → ρ = d_in²
+
+    return make_zCDP_to_approxDP(unit), unit
+
+
+def epsilon_of(rho: float, delta: float) -> float:
+    """The smallest ε, rounded up, such that ρ-zCDP implies (ε, δ)-DP. Zero for ρ = 0."""
+    if rho <= 0:
+        return 0.0
+    return float(_profile(rho).epsilon(delta))
+
+
+def delta_of(rho: float, epsilon: float) -> float:
+    """The smallest δ such that ρ-zCDP implies (ε, δ)-DP."""
+    return 0.0 if rho <= 0 else float(_profile(rho).delta(epsilon))
+
+
+def _profile(rho: float) -> Any:
+    converted, unit = _accountant()
+    d_in = math.sqrt(rho)
+    while unit.map(d_in) < rho:  # never convert less than was spent
+        d_in = math.nextafter(d_in, math.inf)
+    return converted.map(d_in)
+
+
+@cache
+def rho_of(epsilon: float, delta: float) -> float:
+    """The largest ρ, rounded down, whose tight conversion stays within (ε, δ)."""
+    low, high = 0.0, 1e-6
+    while delta_of(high, epsilon) <= delta:
+        low, high = high, 2 * high
+    while high - low > 1e-9 * low:
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_of(middle, epsilon) <= delta else (low, middle)
+    while low > 0 and epsilon_of(low, delta) > epsilon:  # the two maps of OpenDP may differ in a last digit
+        low *= 1 - 1e-9
+    return low
+
+
+def guess_right(epsilon: float, delta: float) -> float:
+    """Who would guess right half of the time whether a person's row is this or that, now does at most so often."""
+    return min(1.0, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)))
+
+
+def round_up(x: float, figures: int = 4) -> str:
+    """A figure of privacy with so many figures, rounded up: what is shown, read back, is never less than ``x``.
+
+    Rounded is the decimal number by which ``x`` is written, so that 0.1 stays 0.1.
+    """
+    if x <= 0:
+        return "0"
+    exact = Decimal(repr(float(x)))
+    up = exact.quantize(Decimal(1).scaleb(exact.adjusted() - figures + 1), ROUND_CEILING)
+    return f"{float(up):.{figures}g}"

@@ -1,0 +1,174 @@
+"""People and their rows: at most k rows a person, and some of the people set aside, before anything is counted.
+
+Both are transformations by lot. Why they keep the promise is one argument:
+
+**Coupling.** Let r be all lots drawn here, one for each row or person (and for each filler row), independent of one
+another and of what any row says, and T_r the table made with them. Take two neighbouring tables D and D′ and pair the
+runs in which all that the two tables share, everybody else, has the same lots. If for each r a mechanism M on T_r(D)
+and T_r(D′) has Rényi divergence of order α at most αρ, then so have M∘T(D) and M∘T(D′), which are mixtures of these
+runs, because Rényi divergence is jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13). So T may be followed
+by anything that is ρ-zCDP for the tables it makes, and it is enough to prove, lot by lot, how far those differ.
+
+**Secrecy.** The bound holds for every r, so whoever knew all the lots would still learn no more than ρ allows: they
+need not stay secret. They must be independent. With a seeded stream dealt out by row number, one row less would shift
+the lots of all rows behind it, and a known seed would make that a difference of many rows. So every lot is 64 fresh
+bits of the operating system's generator, and no function here takes a seed.
+
+What is compared is the person column's text as written: a person written in two ways counts as two people.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import ProjectError, TableError
+from core.project.file import Plan, Project
+from core.tables.table import Table
+
+Rows = NDArray[np.int64]
+Lots = NDArray[np.uint64]
+
+
+def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
+    """How many rows of the private table are public under ``plan``; None where nobody may know.
+
+    n for replace-one without a person column; the declared total where a person column is under replace-one (the table
+    is filled or cut to it, see :func:`bounded`); None under add-remove. The number of rows of a private table goes
+    through here, and through nothing else, before it becomes part of a plan, a budget, a file or a ledger.
+    """
+    if plan.neighbors == "add-remove":
+        return None
+    return plan.rows if plan.person is not None else rows_in_table
+
+
+def check_fits(project: Project, table: Table, what: str = "the table", *, figures: bool = False) -> None:
+    """Raise :class:`TableError` unless ``table`` was made for ``project``: all that the two must agree on is here.
+
+    They agree on the schema and on the person column: on its name, since a bound on one person's rows says nothing
+    about another's, and on whether there is one. That at most k rows of a person are counted is the curator's to check
+    (:meth:`core.tables.table.Table.known_rows`). With ``figures`` the table is only looked at for figures that never
+    leave, and may have been read without its people.
+    """
+    if table.schema != project.schema:
+        differs = next((c.name for c in project.schema.columns if c not in table.schema.columns), None)
+        raise TableError(
+            f"{what} was read with another schema than the project's"
+            + ("" if differs is None else f" ({differs!r} is missing or differs)")
+            + "; read it again with the project's",
+            column=differs,
+        )
+    if figures:
+        return
+    named, said = project.plan.person, table.person_column
+    if named != said:
+        by = "without a person column" if said is None else f"with the person column {said!r}"
+        wants = "names none" if named is None else f"names {named!r}"
+        raise TableError(
+            f"{what} was read {by}, and the plan {wants}: what the plan promises would be kept for others than it "
+            "says; read the table again with the plan's person column",
+            column=named,
+        )
+
+
+def held_rows(plan: Plan, total: int | None) -> int:
+    """How many of ``total`` rows are held out for private figures; 0 where none are, or ``total`` is None."""
+    if not plan.looking or total is None:
+        return 0
+    if total < 2:
+        raise ProjectError("holding rows out for private figures needs at least two rows", key="looking")
+    return min(max(round(plan.looking * total), 1), total - 1)
+
+
+def bounded(table: Table, most: int, total: int | None = None) -> Table:
+    """At most ``most`` = k rows of each person, chosen by lot; with a ``total`` R, exactly R rows.
+
+    Where R is given, rows beyond it are left out by lot and rows short of it are filled with invented ones, each cell
+    uniform over its column's values. How many were left out or filled is private.
+
+    Unit, without R: one person's rows come or go, and at most k kept rows with them. Proof: which rows of a person are
+    kept depends on that person's own rows and lots only. So, lot by lot, everybody else's kept rows are the same, and
+    the two tables differ by one person's kept rows, k at most: neighbours under add-remove, k rows per person. That
+    total is private, since it moves.
+
+    Unit, with R: one person's rows, however many, become any others, or none, and at most k rows of a table of R
+    change in place. Proof: of the kept rows and the filler rows the first R are taken, in the order of fresh lots, all
+    filler rows last. Let L be that order for everybody else and the filler rows: the same in both tables. With a of
+    the person's rows among the first R (a ≤ k, since no more were kept) the table is those a and the first R − a of L;
+    in the other table it is b ≤ k and the first R − b of L. If a ≥ b, the two differ in that a rows became b others and
+    the next a − b of L: a ≤ k rows changed in place, and the other way round for b. So they are neighbours under
+    replace-one with n = R public and k rows per person, and every sensitivity proved for that unit holds.
+
+    A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
+    filled or cut to a total.
+    """
+    if table.person is None:
+        raise TableError("the table does not say whose its rows are; read it again with its person column")
+    kept = first_of_each(table.person, _lots(table.rows), most)
+    if total is None:
+        return replace(table.take(kept), kept=most)
+    short = max(total - len(kept), 0)
+    chosen = np.sort(kept[first(_lots(len(kept)), total)])
+    codes = {
+        c.name: np.concatenate([table.codes[c.name][chosen], (_lots(short) % np.uint64(c.size)).astype(np.int64)])
+        for c in table.schema.columns
+    }
+    return replace(table, codes=codes, rows=total, person=None, kept=most)
+
+
+def first_of_each(person: NDArray[Any], lots: Lots, most: int) -> Rows:
+    """The rows (ascending) that are among the ``most`` of their person with the smallest lots."""
+    order = np.lexsort((lots, person))
+    starts = np.flatnonzero(np.diff(person[order], prepend=-1))
+    place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
+    return np.sort(order[place < most])
+
+
+def first(lots: Lots, most: int) -> Rows:
+    """The ``most`` places (all, where there are fewer) with the smallest lots."""
+    return np.argsort(lots, kind="stable")[:most].astype(np.int64)
+
+
+def split(table: Table, share: float, size: int | None = None) -> tuple[Table, Table]:
+    """(rest, held): a part set aside by lot, never by what a row says; by person where the table names people.
+
+    Each person (each row) is held with chance ``share``; where ``size`` is given, exactly that many rows are, which
+    needs a public number of rows and no person column: :class:`TableError` where people are named.
+
+    Guarantee: if all that is made of the rest is ρ₁-zCDP, and all that is made of the held part is ρ₂-zCDP whatever
+    came out of the rest (which it may use), then both together are max(ρ₁, ρ₂)-zCDP for the table.
+
+    Proof by person. Lot by lot (see the module's coupling; a replaced person keeps the lot), the one person in whom
+    the tables differ falls into one part, the same in both, and the other part is equal. If it is the rest: given what
+    comes out of it, the held part's answers have the same distribution, so the divergence is that of the rest, at most
+    αρ₁. If it is the held part: what comes out of the rest has the same distribution, and for each such outcome the
+    divergence is at most αρ₂; so is the pair's (adaptive composition, Bun & Steinke 2016, Lemma 2.3, with 0 for the
+    rest). Neither adds: max(ρ₁, ρ₂), and the mixture over lots keeps it.
+
+    Proof by row. With k = 1 it is the same with "row" for "person" (under replace-one a row is its place in the table,
+    and keeps its lot). With up to k rows of a person, j may fall into the rest and k − j into the held part. Every
+    sensitivity Δ(j) in this project is at most (j/k)·Δ(k): counts √2·j and j; edge score 2j and j; feature score
+    3j + 2j²/n and 2j; conditional score 4j and 2j; several scores together √count times that; a logistic fit's
+    gradient 2j and j times a constant. What is calibrated to Δ(k) at price ρ costs (Δ(j)/Δ(k))²·ρ ≤ (j/k)²·ρ against j
+    rows (the Gaussian's Δ²/2σ², the exponential mechanism's ε²/8 with ε ∝ Δ). Together at most
+    (j/k)²ρ₁ + ((k − j)/k)²ρ₂ ≤ max(ρ₁, ρ₂), since s² + (1 − s)² ≤ 1.
+    """
+    if table.person is not None:
+        if size is not None:
+            raise TableError("people are held out with all their rows, so how many rows that makes cannot be set")
+        heads = int(table.person.max(initial=-1)) + 1
+        held = (_lots(heads) < np.uint64(share * 2.0**64))[table.person]
+    elif size is None:
+        held = _lots(table.rows) < np.uint64(share * 2.0**64)
+    else:
+        held = np.zeros(table.rows, dtype=np.bool_)
+        held[first(_lots(table.rows), size)] = True
+    return table.take(~held), table.take(held)
+
+
+def _lots(count: int) -> Lots:
+    return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)

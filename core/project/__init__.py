@@ -1,0 +1,1 @@
+"""What is public before anything is read: the schema, the plan, the project file."""

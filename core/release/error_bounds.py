@@ -1,0 +1,136 @@
+"""What theory promises about a plan's error: bounds that hold for every table, from public quantities alone.
+
+They are much larger than what happens; people should plan by the expected error, σ√(2/π) per cell. A bound above 1 on
+a total variation distance says nothing and is called *vacuous*.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from core.privacy.draws import Clique
+
+BETA = 0.05
+"""The bounds hold together with probability 1 − β."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One marginal that a plan counts, as the bounds see it: ``sigma`` in rows per cell."""
+
+    clique: Clique
+    cells: int
+    sigma: float
+
+
+@dataclass(frozen=True)
+class MarginalBound:
+    """For one marginal: TV (share of rows in the wrong cell) as expected, and the most it may be.
+
+    ``l1`` = 2 ``tv`` bounds ‖p̃ − p̂‖₁. ``expected_tv`` is ½ · cells · σ√(2/π)/n, before the fit lowers it.
+    """
+
+    clique: Clique
+    cells: int
+    expected_tv: float
+    tv: float
+
+    @property
+    def l1(self) -> float:
+        """The bound on ‖p̃ − p̂‖₁."""
+        return 2 * self.tv
+
+    @property
+    def vacuous(self) -> bool:
+        """Is the bound above what any two distributions may differ by?"""
+        return self.tv > 1
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The bounds of one plan. ``tree`` and ``excess_risk`` are None where no pair is counted with the target.
+
+    ``inputs`` names what the bound on the risk assumes: a loss between 0 and ``loss``, linear predictors of norm at
+    most ``norm`` over one-hot features and a 1-Lipschitz loss, ``rows`` synthetic rows, confidence 1 − ``beta``.
+    """
+
+    marginals: tuple[MarginalBound, ...]
+    tree: float | None
+    excess_risk: float | None
+    inputs: Mapping[str, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """As it stands in ``release.json``."""
+        return {
+            "marginals": [{**asdict(m), "clique": list(m.clique), "vacuous": m.vacuous} for m in self.marginals],
+            "tree": self.tree, "excess_risk": self.excess_risk, "inputs": dict(self.inputs),
+        }  # fmt: skip
+
+
+def promise(
+    counted: Iterable[Counted],
+    rows: float,
+    synthetic_rows: float,
+    target: str | None,
+    *,
+    loss: float = 1.0,
+    norm: float = 1.0,
+    beta: float = BETA,
+) -> Promise:
+    """The bounds for marginals counted on a table of ``rows`` rows; a marginal counted twice is taken at its best.
+
+    They are bounds on the noisy counts, each projected onto the simplex, not on the model that is fitted to all of them
+    together. The star around ``target`` (its pairs) is the tree of the tree's bound, and its columns are S: it bounds
+    what those pairs alone would give. Under add-remove ``rows`` is a noisy total, whose own error is left out.
+    """
+    best: dict[Clique, Counted] = {}
+    for item in counted:
+        if item.clique not in best or item.sigma < best[item.clique].sigma:
+            best[item.clique] = item
+    each = beta / 2 / max(1, len(best))  # half of β for the counts, half for the synthetic rows
+    marginals = tuple(marginal_bound(item, rows, each) for item in best.values())
+    star = [m.tv for m in marginals if target in m.clique and len(m.clique) == 2]
+    tree = tree_bound(len(star), max(star)) if star else None
+    risk = excess_risk(tree, len(star), synthetic_rows, loss, norm, beta / 2) if tree is not None else None
+    return Promise(marginals, tree, risk, {"loss": loss, "norm": norm, "rows": synthetic_rows, "beta": beta})
+
+
+def marginal_bound(item: Counted, rows: float, beta: float) -> MarginalBound:
+    """Proposition A.1: with probability 1 − β, ‖p̃ − p̂‖₁ ≤ |Ω| (σ/n) √(2 ln(2|Ω|/β)), TV half of it.
+
+    p̂ are the table's shares, p̃ the noisy ones projected onto the simplex. Proof: the discrete Gaussian is subgaussian
+    with its σ (Canonne, Kamath & Steinke 2020, Corollary 9), so each cell's noise stays within t = σ√(2 ln(2|Ω|/β))
+    with probability 1 − β/|Ω|, both sides counted (the paper's union bound leaves out the 2), and all cells do with
+    probability 1 − β. Then ‖η‖₂ ≤ √|Ω| t; the projection moves p̃ no farther from p̂ than the noise did, and
+    ‖·‖₁ ≤ √|Ω| ‖·‖₂.
+    """
+    spread = item.sigma / rows
+    tv = 0.5 * item.cells * spread * math.sqrt(2 * math.log(2 * item.cells / beta))
+    return MarginalBound(item.clique, item.cells, 0.5 * item.cells * spread * math.sqrt(2 / math.pi), tv)
+
+
+def tree_bound(edges: int, alpha: float) -> float:
+    """TV(P, P̃) ≤ (2|T| − 1) α for P and P̃ that both factor along a tree T whose edge marginals differ by at most α.
+
+    Proposition A.2 hides its constants and needs a smallest probability; this needs none. Proof. Order the edges so
+    that each (c, p) but the first adds one new column c to a column p already there. Let P_k, P̃_k be the distributions
+    of the columns after k edges. P_k = P_{k−1} P(c | p), and likewise for P̃. Between them stands
+    Q = P̃_{k−1} P(c | p). Appending the same conditional changes no distance: TV(P_k, Q) = TV(P_{k−1}, P̃_{k−1}). Both Q
+    and P̃_k draw c from p alone after P̃_{k−1}, so TV(Q, P̃_k) = TV(P̃(p)P(c | p), P̃(p, c)) ≤ TV(P̃(p)P(c | p), P(p, c)) +
+    TV(P(p, c), P̃(p, c)) ≤ TV(P̃(p), P(p)) + α ≤ 2α, a margin of two tables being no farther apart than the tables.
+    The first edge costs α, each further one 2α.
+    """
+    return (2 * edges - 1) * alpha
+
+
+def excess_risk(distance: float, features: int, rows: float, loss: float, norm: float, beta: float) -> float:
+    """Theorem 6.2: R(ĥ) − inf R ≤ 2 Δ_S + 2 ℜ + 2 √(ln(2/β)/(2 n_syn)), times the bound of the loss.
+
+    Δ_S is ``distance``; ℜ ≤ B √|S| / √n_syn is the Rademacher complexity of linear predictors of norm at most B =
+    ``norm`` over one-hot features, whose norm is √|S| (Bartlett & Mendelson 2002, Lemma 22).
+    """
+    complexity = norm * math.sqrt(features / rows)
+    return 2 * loss * distance + 2 * complexity + 2 * loss * math.sqrt(math.log(2 / beta) / (2 * rows))

@@ -1,0 +1,354 @@
+"""``report.html``: a release's facts, rendered for people. One file, no script, nothing fetched from elsewhere.
+
+Works on the facts of ``release.json`` alone, so it cannot show a figure that was not released.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from core.graph.annotations import Annotation, annotations_from_json
+from core.methods.frame import unfenced
+from core.privacy.accounting import Unit, guess_right, round_up
+from core.project.schema import FIELDS
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e7eb; --soft: #9aa5b1; --line: #3e4c59; --bar: #7fc29b; --paper: #151a1f } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 60rem;
+  margin: 2rem auto; padding: 0 1rem }
+h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem; border-bottom: 1px solid var(--line) }
+.soft, caption { color: var(--soft) } caption { text-align: left; padding-bottom: .4rem }
+.wide { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-size: .92rem }
+th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
+.bar { background: var(--bar); height: .7rem; min-width: 1px }
+.ok { font-weight: 600 }
+"""
+
+_METHOD = {
+    "prism": "PRISM: most of the budget goes to what predicts one column",
+    "privci": "PrivCI: a tree of pair counts that respects the fence",
+    "mst": "MST: a tree of pair counts, no fence",
+    "prefair": "PreFair: a tree in which the outcome touches admissible columns only",
+    "privbayes": "PrivBayes: a Bayesian network, every column counted together with its parents",
+    "independent": "Independent columns: nothing is linked to anything",
+}
+
+
+def render(facts: Mapping[str, Any]) -> str:
+    """The report's HTML from the facts of ``release.json``. Every name is escaped."""
+    project, spent = facts["project"], facts["spent"]
+    name = escape(project["name"])
+    parts = [
+        f"<h1>{name}: synthetic table</h1>",
+        f'<p class="soft">{facts["rows"]:,} synthetic rows, {len(project["schema"])} columns. '
+        f"{escape(_METHOD.get(facts['method'], facts['method']))}. "
+        f"Released on {escape(facts.get('date') or 'a day unknown')}.</p>",
+        "<h2>What is promised</h2>",
+        _promise({**spent, **facts["asked"], "counted": spent["rho"]}),
+        _ledger(facts.get("ledger")),
+        _bullets(facts["promises"]),
+        "<h2>Where the budget went</h2>",
+        _pools(facts),
+        _looking(facts.get("looking"), project["plan"]),
+        "<h2>The frame</h2>",
+        _frame(facts),
+        _explained(facts),
+        "<h2>Every measurement</h2>",
+        _measurements(facts),
+        _choices(facts),
+        _bounds(facts),
+        "<h2>What to keep in mind</h2>",
+        _bullets(
+            [
+                "Columns that were not measured together are related in this table only through those that were.",
+                "No figure in this report was computed on the real table without being paid for.",
+                "A separation says what the table does not show. It does not say that a model trained on it "
+                "treats groups alike.",
+                *_confirmed(project["schema"], project.get("left_out", [])),
+                *facts.get("warnings", []),
+            ]
+        ),
+        _notes(project),
+    ]
+    body = "\n".join(p for p in parts if p)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}: synthetic table</title>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{_STYLE}</style></head>\n'
+        f"<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the curator took responsibility for: read off the private table, and confirmed to be public."""
+    told = [f"“{c['name']}” ({', '.join(FIELDS[f] for f in c['confirmed'])})" for c in schema if c.get("confirmed")]
+    told += [f"“{c['name']}” (left out as an identifier)" for c in left_out if c.get("confirmed")]
+    if not told:
+        return []
+    return [
+        "Parts of the schema were read off the real table, and the curator has confirmed that they are public "
+        f"knowledge: {'; '.join(told)}."
+    ]
+
+
+def _promise(spent: Mapping[str, Any]) -> str:
+    """What was asked is what is promised: how much of it was spent may itself hang on noisy answers."""
+    person = f"“{escape(spent['person'])}”" if spent.get("person") else None
+    unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person)
+    right = guess_right(spent["epsilon"], spent["delta"])
+    return (
+        f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
+        f"δ = {round_up(spent['delta'])}, for {unit} (<em>{escape(spent['neighbors'])}</em>). "
+        f"It spent ρ = {round_up(spent['counted'])} of zero-concentrated differential privacy. "
+        f"Whoever would guess right half of the time whether a person's data are one thing or another "
+        f"now guesses right at most {round_up(100 * right)} % of the time.</p>"
+    )
+
+
+def _ledger(ledger: Mapping[str, Any] | None) -> str:
+    if ledger is None:
+        return (
+            "<p><strong>Not recorded in a ledger</strong>: nothing keeps count of this release together with others "
+            "from the same people.</p>"
+        )
+    total, before, after = ledger["total"], ledger["before"], ledger["after"]
+    return (
+        f"<p>Recorded in a ledger as entry {escape(ledger['entry'])} of {escape(ledger['population'])}, whose releases "
+        f"may together reach ε = {total['epsilon']:g} at δ = {total['delta']:g} (ρ = {total['rho']:.4g}). Before this "
+        f"one they had reached ε = {round_up(before['epsilon'])} (ρ = {round_up(before['rho'])}); with all that was "
+        f"reserved for it, ε = {round_up(after['epsilon'])} (ρ = {round_up(after['rho'])}). {_besides(ledger)}</p>"
+    )
+
+
+def _besides(ledger: Mapping[str, Any]) -> str:
+    """The unit that the ledger adds up, and whether figures that are not private were seen before; absent from old
+    releases."""
+    if "unit" not in ledger:
+        return ""
+    unit, looks = ledger["unit"], ledger["diagnostics_before"]
+    column = f"enforced by the person column “{escape(unit['person'] or '')}”"
+    return (
+        f"Rows per person are {column if unit['enforced'] else 'promised; no person column enforces them'}. "
+        + ("<strong>This is another unit than the one the ledger fixed for the table</strong>: the sums add up ρ of "
+           "different units. " if unit["another_unit"] else "")
+        + (f"Diagnostics that are not private had been looked at {looks} time{'s' if looks > 1 else ''} before it."
+           if looks else "No diagnostics that are not private were recorded before it.")
+    )  # fmt: skip
+
+
+def _pools(facts: Mapping[str, Any]) -> str:
+    pools: dict[str, float] = {}
+    for item in [*facts["choices"], *facts["measurements"]]:
+        pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
+    whole = math.fsum(pools.values()) or 1.0
+    rows = [
+        f'<tr><td>{escape(p)}</td><td class="n">{round_up(r)}</td><td class="n">{100 * r / whole:.1f} %</td>'
+        f'<td style="width:40%"><div class="bar" style="width:{100 * r / whole:.1f}%"></div></td></tr>'
+        for p, r in pools.items()
+    ]
+    return _table("Shares of ρ", ["pool", "ρ#", "share#", ""], rows)
+
+
+_FIGURES = {
+    "accuracy": "Accuracy: share of right guesses of a model trained on the synthetic rows",
+    "auc": "AUC of that model (0.5 is a coin toss, 1 is perfect)",
+    "one_way_tv": "One-way error: total variation of a column, mean over columns (0 is equal)",
+    "cmi": "Conditional mutual information of outcome and protected columns in the real table, in nats (0 is none)",
+}
+
+
+def _looking(section: Mapping[str, Any] | None, plan: Mapping[str, Any]) -> str:
+    if section is None:
+        return ""
+    others = ", the first target only" if plan.get("targets") else ""
+    rows = []
+    for f in section["figures"]:
+        what = escape(_FIGURES[f["figure"]])
+        if f["value"] is None:
+            rows.append(f'<tr><td>{what}</td><td colspan="3">not shown: {escape(f["reason"])}</td></tr>')
+        else:
+            rows.append(
+                f'<tr><td>{what}</td><td class="n">{f["value"]:.3f}</td>'
+                f'<td class="n">{f["low"]:.3f} to {f["high"]:.3f}</td><td>{escape(f["method"])}</td></tr>'
+            )
+    target = f" Predicted was <strong>{escape(section['target'])}</strong>{others}." if section["target"] else ""
+    guess = section.get("accuracy_baseline")
+    beside = (
+        f"Always guessing the commonest value would be right for about {guess:.3f} of them, by the same noisy counts."
+        if guess is not None
+        else "These counts do not say how often always guessing the commonest value would be right: compare accuracy "
+        "with the commonest value's share in the synthetic table."
+    )
+    if any(f["figure"] == "accuracy" and f["value"] is not None for f in section["figures"]):
+        target += f" {beside}"
+    who = "of the people with all their rows" if section["by"] == "person" else "of the rows"
+    return (
+        "<h2>What the table is worth: private figures</h2>"
+        f"<p>These figures are differentially private and may be shared. They were worked out from noisy counts of "
+        f"{section['rows']:,} real rows: {100 * section['share']:.3g} % {who}, held out by lot.{target} "
+        f"{escape(section['why'])} An interval holds the population's figure in 95 of 100 cases, for each figure by "
+        "itself; it speaks of the noise and of the rows being a sample.</p>"
+        + _table("Figures on rows held out", ["figure", "value#", "95 % interval#", "how the interval was made"], rows)
+        + _table("Noisy counts they were made from", ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], _counts(section))
+    )
+
+
+def _frame(facts: Mapping[str, Any]) -> str:
+    roles = {role: names for role, names in facts["project"]["roles"].items() if names}
+    out = ["".join(f"<p>{role.capitalize()} columns: {_list(names)}.</p>" for role, names in roles.items())]
+    if facts["selected"]:
+        plan = facts["project"]["plan"]
+        targets = list(dict.fromkeys([plan["target"], *plan.get("targets", {})]))
+        chosen = [c for c in facts["selected"] if c not in targets[:1]]
+        out.append(f"<p>Columns measured together with <strong>{_list(targets)}</strong>: {_list(chosen)}.</p>")
+    if facts["refused"]:
+        out.append(f"<p>Left out because the fence forbids it: {_list(facts['refused'])}.</p>")
+    if not facts["separations"]:
+        out.append(f"<p>{unfenced(facts['method'], bool(facts['project']['dag']['edges']))}</p>")
+    for s in facts["separations"]:
+        given = _list(s["given"]) if s["given"] else "nothing"
+        state = "holds" if s["holds"] else "DOES NOT HOLD"
+        out.append(
+            f"<p>{_list(s['left'])} and {_list(s['right'])} are independent given {given} "
+            f'<span class="soft">({escape(s["why"])})</span>: <span class="ok">{state}</span>.</p>'
+        )
+    for column, labels in facts.get("merged", {}).items():
+        out.append(
+            f"<p>Rare categories of {escape(column)} were counted together, and drawn with equal chance: "
+            f"{_list(labels)}.</p>"
+        )
+    pairs = "; ".join(f"{escape(a)} – {escape(b)}" for a, b in facts["edges"])
+    out.append(f"<p>Pairs of columns measured together: {pairs or 'none'}.</p>")
+    return "\n".join(out)
+
+
+def _explained(facts: Mapping[str, Any]) -> str:
+    """What the frame refused, with the noisy scores that were paid for."""
+    bought = facts.get("explained")
+    if not bought:
+        return ""
+    q = bought["q"]
+    joining = "; ".join(" – ".join(map(escape, pair)) for pair in q["would_join"]) or "none"
+    rows = [
+        f'<tr><td>{" – ".join(map(escape, x["columns"]))}</td><td class="n">{x["score"]:,.0f}</td></tr>'
+        for x in bought["refused"][:12]
+    ]
+    return (
+        "<h2>What the frame gave up</h2>"
+        f"<p>The tree's pairs together depart from independence by q = {q['tree']:,.0f} rows; with the refused pairs "
+        f"allowed it would be {q['free']:,.0f}: {q['given_up']:,.0f} given up (noise ± {q['sigma']:,.0f}). "
+        f"Refused pairs that would join: {joining}. An estimate that errs upward, since noise too can make a pair "
+        f"look strong.</p>"
+        + _table(
+            f"The strongest of {len(bought['refused'])} refused pairs: distance from independence, noise "
+            f"± {bought['sigma']:,.0f} rows",
+            ["pair", "score (rows)#"], rows,
+        )
+    )  # fmt: skip
+
+
+def _measurements(facts: Mapping[str, Any]) -> str:
+    return _table(
+        "Noisy counts; σ is the standard deviation of the noise, in rows per cell",
+        ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], _counts(facts),
+    )  # fmt: skip
+
+
+def _counts(facts: Mapping[str, Any]) -> list[str]:
+    return [
+        f"<tr><td>{' × '.join(map(escape, m['columns'])) or 'scores, listed above'}</td><td>{escape(m['pool'])}</td>"
+        f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td>'
+        f'<td class="n">{m["sigma"]:.4g}</td></tr>'
+        for m in facts["measurements"]
+    ]
+
+
+def _choices(facts: Mapping[str, Any]) -> str:
+    if not facts["choices"]:
+        return ""
+    rows = [
+        f"<tr><td>{escape(c['what'])}: {' – '.join(map(escape, c['chosen'])) or 'none is worth its noise'}</td>"
+        f'<td class="n">{c["candidates"]:,}</td><td class="n">{round_up(c["rho"])}</td>'
+        f'<td class="n">{c["scale"]:.4g}</td></tr>'
+        for c in facts["choices"]
+    ]
+    return _table(
+        "Private choices, in the order they were made; a choice releases no score",
+        ["chosen", "out of#", "ρ#", "noise scale (rows)#"], rows,
+    )  # fmt: skip
+
+
+def _bounds(facts: Mapping[str, Any]) -> str:
+    """What theory promises, beside what to expect; absent from releases made before it was computed."""
+    bounds = facts.get("bounds")
+    if not bounds or not bounds["marginals"]:
+        return ""
+    rows = [
+        f"<tr><td>{' × '.join(map(escape, m['clique']))}</td>"
+        f'<td class="n">{m["cells"]:,}</td><td class="n">{_expected(m["expected_tv"])}</td>'
+        f'<td class="n">{_within(m["tv"])}</td></tr>'
+        for m in bounds["marginals"]
+    ]
+    inputs = bounds["inputs"]
+    out = "<h2>How far off the counts may be</h2>" + _table(
+        "Noisy counts before the fit: share of rows in the wrong cell (total variation distance), as expected, which "
+        "is what to plan by, and a bound (PRISM's Proposition A.1) that all of them keep together in "
+        f"{100 * (1 - inputs['beta']):.0f} of 100 releases",
+        ["columns", "cells#", "expected#", "bound#"], rows,
+    )  # fmt: skip
+    if bounds["tree"] is not None:
+        out += (
+            "<p>Bound for the share of rows in the wrong cell of a table made from the pairs with the target alone, if "
+            f"these columns depend on each other through the target only: {_within(bounds['tree'])}. Bound for the "
+            f"excess risk of a model trained on that table (Theorem 6.2, for a loss of at most {inputs['loss']:g} and "
+            f"linear predictors of norm at most {inputs['norm']:g}): "
+            f"{_within(bounds['excess_risk'], percent=False)}.</p>"
+        )
+    return out
+
+
+def _expected(share: float) -> str:
+    return "above 100 %: mostly noise" if share > 1 else f"{100 * share:.2f} %"
+
+
+def _within(bound: float, percent: bool = True) -> str:
+    if bound > 1:
+        return "vacuous (above 1)"
+    return f"{100 * bound:.1f} %" if percent else f"{bound:.3f}"
+
+
+def _notes(project: Mapping[str, Any]) -> str:
+    dag, known = project["dag"], {column["name"] for column in project["schema"]}
+    said = annotations_from_json(dag.get("annotations", []))
+    arrows = [f"{c} → {e}" + _said(said.get((c, e))) for c, e in dag["edges"]]
+    columns = [of[0] + _said(said[of]) for of in said if len(of) == 1 and of[0] in known]
+    notes = [f"{k}: {v}" for k, v in dag.get("notes", {}).items() if isinstance(v, str)]
+    lines = [*arrows, *columns, *notes]
+    return "<h2>The graph that was drawn</h2>" + _bullets(lines) if lines else ""
+
+
+def _said(annotation: Annotation | None) -> str:
+    return f" ({annotation.words})" if annotation else ""
+
+
+def _list(names: Sequence[str]) -> str:
+    return ", ".join(map(escape, names))
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
+
+
+def _table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
+    cells = "".join(
+        f'<th class="n">{escape(h[:-1])}</th>' if h.endswith("#") else f"<th>{escape(h)}</th>" for h in heads
+    )
+    return (
+        f'<div class="wide"><table><caption>{escape(caption)}</caption><thead><tr>{cells}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )

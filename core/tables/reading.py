@@ -1,0 +1,328 @@
+"""Reading a table from CSV (any delimiter, BOM, UTF-8 or Latin-1, gzip), Parquet or Excel: cells as text.
+
+CSV cells are read as they are written. Parquet and Excel give whole numbers without a point, True/False and ISO
+dates. An empty cell is missing. PyArrow and openpyxl do the parsing.
+
+What one row holds never changes how another row is read. A file is refused, or each of its rows is read as if it stood
+alone under the header.
+
+CSV. One line is one row (`core.tables.csv_lines` has the proof).
+
+Excel. Each cell has a type of its own. A formula is refused, because its value may come from other rows. So is a row
+without a value that stands between others. Rows without a value at the end are no rows: a sheet has a million of them.
+
+Parquet. A type belongs to a whole column. Whoever wrote the file has chosen it, and here it is taken as given.
+
+Refusals name the line or the row. They quote no cell.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import hashlib
+import io
+import json
+import math
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import TableError
+from core.project.schema import MISSING
+from core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
+
+MAX_BYTES = 1 << 30
+MAX_CELLS = 200_000_000
+BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
+"""What unpacks to more than so many bytes, and to more than so many times its size, was made to do harm: tables that
+people keep shrink to a fifth or a fiftieth."""
+
+
+@dataclass(frozen=True, repr=False)
+class TextColumn:
+    """A column as text: ``values`` are its distinct texts, ``codes`` which of them each row has."""
+
+    values: tuple[str, ...]
+    codes: NDArray[Any]
+
+    @classmethod
+    def of(cls, cells: Iterable[Any]) -> TextColumn:
+        """From Python values, each written as :func:`_text` writes it."""
+        place: dict[str, int] = {}
+        codes = [place.setdefault(_text(cell), len(place)) for cell in cells]
+        return cls(tuple(place), np.asarray(codes, dtype=np.int32))
+
+
+@dataclass(frozen=True, repr=False)
+class TextTable:
+    """A table as it was read: text columns by name; ``source`` is what to call it in a message."""
+
+    columns: dict[str, TextColumn]
+    rows: int
+    source: str = "the table"
+
+    @cached_property
+    def digest(self) -> bytes:
+        """32 bytes that tell this table from others, whatever the order of its rows and columns. PRIVATE: it could be
+        guessed from; it leaves only through a keyed fingerprint.
+
+        Each row is the sum of one 64-bit hash per column name and text; the sorted sums are hashed.
+        """
+        sums = np.zeros(self.rows, dtype=np.uint64)
+        for name, column in self.columns.items():
+            sums += np.array([_hash(name, value) for value in column.values], dtype=np.uint64)[column.codes]
+        head = json.dumps([self.rows, sorted(self.columns)]).encode()
+        return hashlib.sha256(head + np.sort(sums).astype("<u8").tobytes()).digest()
+
+
+def _hash(name: str, value: str) -> int:
+    """64 bits for a column's name and a text in it."""
+    said = f"{len(name)}:{name}{value}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little")
+
+
+def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable:
+    """Read a file, or the bytes of one called ``name``. Raises :class:`TableError` saying where it is broken."""
+    if isinstance(source, bytes):
+        data, shown = source, name or "the table"
+    else:
+        shown = name or str(source)
+        try:
+            if Path(source).stat().st_size > MAX_BYTES:
+                raise TableError(f"{shown} is larger than 1 GiB; Espalier reads smaller tables only")
+            data = Path(source).read_bytes()
+        except OSError as error:
+            raise TableError(f"cannot read {shown}: {error.strerror or error}", path=shown) from None
+    if data[:2] == b"\x1f\x8b":
+        data = _gunzip(data, shown)
+    parse = _parquet if data[:4] == b"PAR1" else _excel if data[:4] == b"PK\x03\x04" else _csv
+    table = parse(data, shown)
+    if table.rows == 0:
+        raise TableError(f"{shown} has a header but no rows")
+    return table
+
+
+def _gunzip(data: bytes, shown: str) -> bytes:
+    out = bytearray()
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            while chunk := file.read(1 << 24):
+                out += chunk
+                _check_unpacked(len(out), len(data), shown)
+    except (OSError, EOFError, zlib.error):
+        raise TableError(f"{shown} is a damaged gzip file") from None
+    return bytes(out)
+
+
+def _check_unpacked(size: int, packed: int, shown: str) -> None:
+    """Refuse a file that unpacks to too much, before it does."""
+    if size > MAX_BYTES:
+        raise TableError(f"{shown} unpacks to more than 1 GiB; Espalier reads smaller tables only")
+    if size > BOMB_BYTES and size > BOMB_RATIO * packed:
+        raise TableError(
+            f"{shown} unpacks to more than {BOMB_RATIO} times its size, as no table that people keep does; "
+            "give the table as a plain CSV file"
+        )
+
+
+def misread(table: TextTable) -> bool:
+    """Does a table of one column look like several whose header names only one: a delimiter in most of its cells?"""
+    if len(table.columns) != 1:
+        return False
+    (column,) = table.columns.values()
+    holds = np.array([any(d in value for d in DELIMITERS) for value in column.values])
+    return bool(holds[column.codes].mean() > 0.5)
+
+
+def _csv(data: bytes, shown: str) -> TextTable:
+    import pyarrow as pa
+
+    text = plain_lines(data, shown)
+    names, delimiter = header_names(text, shown)
+    _check_names(names, shown)
+    check_lines(text, delimiter, shown)
+    bad: list[Any] = []
+
+    def refuse(row: Any) -> str:
+        bad.append(row)
+        return "error"
+
+    try:
+        table = _parsed(text, names, delimiter=delimiter, invalid_row_handler=refuse)
+    except pa.ArrowInvalid:  # its text may quote a row
+        if not bad:
+            raise TableError(f"{shown} cannot be read as CSV") from None
+        number = bad[0].number
+        raise TableError(
+            f"{shown}{'' if number is None else f', line {number}'}: {bad[0].actual_columns} cells where the header "
+            f"names {bad[0].expected_columns}; mend that line, or put quotes around cells that hold the delimiter",
+            row=number,
+        ) from None
+    if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:
+        raise TableError(f"{shown} cannot be read as CSV: it has not as many rows as lines")
+    return _from_arrow(table, shown)
+
+
+def _parsed(text: bytes, names: Sequence[str], **options: Any) -> Any:
+    """CSV text as an Arrow table, each cell as it is written; raises ``pyarrow.ArrowInvalid``."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    return csv.read_csv(
+        io.BytesIO(text),
+        read_options=csv.ReadOptions(use_threads=False, block_size=max(1 << 20, min(len(text) + 1, 1 << 30))),
+        parse_options=csv.ParseOptions(ignore_empty_lines=False, **options),
+        convert_options=csv.ConvertOptions(column_types={n: pa.string() for n in names}, strings_can_be_null=False),
+    )
+
+
+def read_released(path: Path, names: Sequence[str]) -> TextTable:
+    """A synthetic table with these columns, which Espalier wrote: no row of it is anybody's, so that cells in quotes
+    may hold line breaks. Raises :class:`TableError`."""
+    import pyarrow as pa
+
+    try:
+        return _from_arrow(_parsed(path.read_bytes(), names, newlines_in_values=True), str(path))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise TableError(f"cannot read {path}: {error}", path=str(path)) from None
+
+
+def _check_names(names: Sequence[str], shown: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            what = f"names column {name!r} twice" if name else "has more than one column without a name"
+            raise TableError(f"the header of {shown} {what}; give each column its own name", column=name)
+        seen.add(name)
+
+
+def _parquet(data: bytes, shown: str) -> TextTable:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        file = parquet.ParquetFile(io.BytesIO(data))
+        schema, rows = file.schema_arrow, file.metadata.num_rows
+    except (pa.ArrowException, OSError, ValueError):
+        raise TableError(f"{shown} is a damaged Parquet file") from None
+    _check_names(schema.names, shown)
+    if rows * len(schema) > MAX_CELLS:
+        raise TableError(f"{shown} holds {rows:,} rows of {len(schema):,} columns; Espalier reads smaller tables only")
+    for field in schema:
+        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
+            raise TableError(
+                f"{shown}: column {field.name!r} holds {field.type} values; give one plain value per cell",
+                column=field.name,
+            )
+    kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+    try:  # a long text that many rows share is kept once
+        table = parquet.read_table(io.BytesIO(data), read_dictionary=kept)
+    except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
+        raise TableError(f"{shown} is a damaged Parquet file") from None
+    return _from_arrow(table, shown)
+
+
+def _from_arrow(table: Any, shown: str) -> TextTable:
+    import pyarrow as pa
+
+    columns = {}
+    for name, chunks in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_dictionary(chunks.type):
+            chunks = chunks.unify_dictionaries()
+        array = chunks.combine_chunks().dictionary_encode()
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        values: list[str] = []
+        try:
+            values.extend(_text(value.as_py()) for value in array.dictionary)
+        except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
+            row = int(np.flatnonzero(array.indices.fill_null(-1).to_numpy(zero_copy_only=False) == len(values))[0]) + 1
+            raise TableError(
+                f"{shown}, data row {row:,}: column {name!r} holds a value that cannot be written as text; mend it",
+                column=name, row=row,
+            ) from None  # fmt: skip
+        codes = array.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+        values.append(MISSING)
+        columns[name] = _distinct(values, codes)
+    return TextTable(columns, table.num_rows, shown)
+
+
+def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
+    """Texts may coincide (1 and 1.0, a null and an empty text) or not occur: keep each that occurs once."""
+    used = np.zeros(len(values), dtype=bool)
+    used[codes] = True
+    place: dict[str, int] = {}
+    lookup = np.array(
+        [place.setdefault(v, len(place)) if u else 0 for v, u in zip(values, used, strict=True)], np.int32
+    )
+    return TextColumn(tuple(place), lookup[codes])
+
+
+def _excel(data: bytes, shown: str) -> TextTable:
+    import warnings
+
+    from openpyxl import load_workbook
+
+    rows: list[tuple[int, list[Any]]] = []  # those that hold something, each with its number in the sheet
+    number = 0
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # openpyxl warns about styles and validations it leaves out
+            with zipfile.ZipFile(io.BytesIO(data)) as parts:
+                _check_unpacked(sum(part.file_size for part in parts.infolist()), len(data), shown)
+            book = load_workbook(io.BytesIO(data), read_only=True)
+            sheet = book.worksheets[0]
+            sheet.reset_dimensions()  # what the file says of its size is not believed
+            for number, cells in enumerate(sheet.iter_rows(), start=1):
+                if any(cell.data_type == "f" for cell in cells):
+                    raise TableError(
+                        f"{shown}, row {number}: a formula, whose value may come from other rows; replace formulas by "
+                        "their values (Paste Special), or give CSV",
+                        row=number,
+                    )
+                if any(cell.value is not None for cell in cells):
+                    rows.append((number, [cell.value for cell in cells]))
+    except TableError:
+        raise
+    except Exception:  # openpyxl raises whatever its zip and XML parsers do, and the text may quote a cell
+        where = f" (after row {number})" if number else ""
+        raise TableError(f"{shown} cannot be read as an Excel workbook{where}; save it anew, or give CSV") from None
+    if not rows:
+        raise TableError(f"{shown} is empty; its first sheet needs a header row and at least one row")
+    header = ["" if cell is None else _text(cell) for cell in rows[0][1]]
+    while header and not header[-1]:
+        header.pop()
+    _check_names(header, shown)
+    for place, (number, row) in enumerate(rows[1:], start=rows[0][0] + 1):
+        if number != place:
+            raise TableError(f"{shown}, row {place}: this row is empty; take it out of the sheet", row=place)
+        if any(cell is not None for cell in row[len(header) :]):
+            raise TableError(f"{shown}, row {number}: more cells than the header has names", row=number)
+    filled = (row[: len(header)] + [None] * (len(header) - len(row)) for _, row in rows[1:])
+    columns = {name: TextColumn.of(column) for name, column in zip(header, zip(*filled, strict=True), strict=False)}
+    if len(rows) == 1:
+        columns = {name: TextColumn.of([]) for name in header}
+    return TextTable(columns, len(rows) - 1, shown)
+
+
+def _text(value: Any) -> str:
+    """A cell as text: whole numbers without a point, True/False, ISO dates, nothing for a null."""
+    if value is None:
+        return MISSING
+    if isinstance(value, float):
+        if math.isnan(value):
+            return MISSING
+        return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    if isinstance(value, dt.datetime):
+        return value.date().isoformat() if value.time() == dt.time() and value.tzinfo is None else value.isoformat()
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    return str(value)

@@ -1,0 +1,130 @@
+"""The drawing board: a component of our own around vis-network, in which causes are drawn."""
+
+from __future__ import annotations
+
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from pages.parts.board.board.boxes import COLORS, apart, label, load_vis, width
+
+from core.graph.implied import Implied, without
+from core.graph.paths import arrows_of
+from core.graph.roles import Roles
+from pages.parts.board.board import drawing
+from pages.parts.session.session import Session
+from pages.parts.structure import implications
+
+FOLDER = Path(__file__).resolve().parent
+MOST_WHAT_IF = 400
+"""Arrows up to which each says what erasing it would change."""
+
+
+def _html() -> str:
+    roles = "".join(
+        f'<button data-role="{role}" disabled><span class="dot" style="background:{COLORS[role]}"></span>'
+        f"{role.capitalize()}</button>"
+        for role, _ in Roles().items()
+    )
+    return f"""<div class="board" role="group" aria-label="Drawing board">
+<div class="bar"><span class="group" role="group" aria-label="What dragging does">
+<button data-mode="draw" aria-pressed="true">Draw arrows</button><button data-mode="move">Move boxes</button></span>
+<span class="group" role="group" aria-label="Change"><button data-do="erase" disabled>Delete arrow</button>
+<button data-do="undo" disabled>Undo</button><button data-do="redo" disabled>Redo</button></span>
+<span class="group" role="group" aria-label="View"><button data-do="arrange">Arrange by layers</button>
+<button data-do="fit">Fit</button><button data-do="out" aria-label="Smaller">−</button>
+<button data-do="in" aria-label="Larger">+</button></span></div>
+<div class="bar"><span class="group" role="group" aria-label="Role of the selected column"><span class="who"></span>
+{roles}<button data-role="" disabled><span class="dot" style="background:{COLORS[None]}"></span>No role</button>
+</span></div>
+<div class="canvas" tabindex="0" role="img" aria-label="{escape(drawing.HINT)}"></div>
+<p class="say" role="status" aria-live="polite"></p><p class="flag" role="status"></p>
+<ul class="arrows unseen" aria-label="Arrows"></ul></div>"""
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component(
+        "espalier_board",
+        js=(FOLDER / "board.js").read_text("utf-8"),
+        css=(FOLDER / "board.css").read_text("utf-8"),
+        html=_html(),
+    )
+
+
+def show(state: Session, now: Implied) -> None:
+    """Draw the board; ``now`` is what the drawing implies."""
+    if not load_vis():
+        return
+    key = f"board-{state.opened}"
+
+    def take() -> None:
+        drawing.take(state, st.session_state[key].get("acts"))
+
+    _component()(key=key, data=data(state, now), on_acts_change=take)
+
+
+def data(state: Session, now: Implied) -> dict[str, Any]:
+    """What the board is sent, in plain values."""
+    project = state.project
+    assert project is not None
+    dag, roles, target = project.dag, project.roles, project.plan.target
+    columns, marks = drawing.shown(state), drawing.marks(state)
+    tagged = {n: implications.tags(n, project, now, marks) for n in columns}
+    at = apart(drawing.places(state, columns), {n: width(n, roles, target, tags=tagged[n]) for n in columns})
+    visible = set(columns)
+    avoiding = implications.avoiding(now, roles) if "paths" in marks else []
+    lit = {a for p in avoiding for a in arrows_of(p, dag.edges)}
+    few = len(dag.edges) <= MOST_WHAT_IF
+    nodes = []
+    for n in columns:
+        tags = tagged[n]
+        nodes.append(
+            {
+                "id": n,
+                "x": round(at[n][0]),
+                "y": at[n][1],
+                "color": COLORS[roles.of(n)],
+                "label": label(n, roles, target, tags),
+                "heavy": n == target or implications.PARENT in tags,
+                "dashed": implications.BLANKET in tags,
+            }
+        )
+    edges = []
+    for e in (e for e in dag.edges if visible.issuperset(e)):
+        said = dag.annotation(*e)
+        words = [w for w in ("contested" * (said.belief == "contested"), "may break" * said.may_break) if w]
+        edges.append(
+            {
+                "from": e[0],
+                "to": e[1],
+                "contested": said.belief == "contested",
+                "label": "\n".join(words),
+                "lit": e in lit,
+                "without": implications.erasing(without(dag, [e], target, roles, now)) if few else "",
+            }
+        )
+    chosen, arrow = drawing.selected(state)
+    board = state.drafts.get("board", {"id": None, "taken": 0})
+    hidden = len(project.schema.columns) - len(columns)
+    return {
+        "nodes": nodes,
+        "edges": edges,
+        "arrows": [list(e) for e in dag.edges],
+        "roles": {n: role for n in columns if (role := roles.of(n))},
+        "selected": {"columns": list(chosen), "arrow": list(arrow) if arrow else None},
+        "centre": drawing.centre(state),
+        "undo": bool(state.past),
+        "redo": bool(state.future),
+        "board": board["id"],
+        "taken": board["taken"],
+        "said": state.drafts.get("said"),
+        "view": f"{drawing.view(state)} {drawing.view_of(state)}",
+        "wide": state.drafts.get("wide", drawing.WIDE),
+        "fits": state.drafts.get("fits", 0),
+        "hint": drawing.hint(state),
+        "alt": f"Causal graph: {len(columns)} columns{f' shown, {hidden} not' if hidden else ''}, {len(dag.edges)} "
+        "arrows. The arrows are listed below as text, and the fields below the drawing do all that it does.",
+    }

@@ -1,0 +1,170 @@
+"""Opening something: a bundled sample, a table of one's own, a project file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from core.errors import EspalierError
+from core.project.file import Project
+from core.project.schema import Schema
+from core.tables.guessing import guess_column, guess_schema
+from core.tables.reading import TextTable, misread, read_table
+from pages.parts.data.schema_rows import Draft
+from pages.parts.session.session import Session, blank
+from pages.parts.shell import filename
+from pages.parts.text import name, plain
+
+FOLDER = Path(__file__).resolve().parents[3] / "sample_data"
+SAMPLES = {
+    "readmission": (
+        "Readmission",
+        "local_hospital",
+        8000,
+        "8,000 patients, 14 columns. Four hospital codes look like causes of coming back and are not: in another "
+        "hospital they say nothing. *Shows why the causal regime matters.*",
+    ),
+    "hiring": (
+        "Hiring",
+        "work",
+        6000,
+        "6,000 applicants, 10 columns. Gender reaches the decision through qualification, and also through postcode "
+        "and club. *Shows what the fence does.*",
+    ),
+    "visits": (
+        "Visits",
+        "event_repeat",
+        8722,
+        "8,722 appointments of 3,000 patients, 8 columns. Some patients came once, some forty times. "
+        "*Shows how a person with all their rows is protected, and figures that may leave the building.*",
+    ),
+    "services": (
+        "Social services",
+        "diversity_3",
+        6000,
+        "6,000 people, 40 columns: rare categories, empty cells, skewed amounts. "
+        "*Shows what makes a table hard, and what coarsening helps.*",
+    ),
+}
+OTHER = "readmission_other_hospital.csv"
+
+
+def samples(state: Session) -> None:
+    """Cards, two by two; one click opens a sample with its project."""
+    places = [*st.columns(2), *st.columns(2)]
+    for place, (key, (title, icon, rows, text)) in zip(places, SAMPLES.items(), strict=True):
+        with place.container(border=True, height="stretch"):
+            st.markdown(f"#### :material/{icon}: {title}")
+            st.markdown(text)
+            st.button(
+                f"Open {title.lower()}",
+                key=f"sample-{key}",
+                width="stretch",
+                type="secondary" if state.project else "primary",
+                on_click=_open_sample,
+                args=(state, key, rows),
+            )
+    st.caption("The samples are invented: no row describes a real person.")
+
+
+def _open_sample(state: Session, key: str, rows: int) -> None:
+    state.open(Project.load(FOLDER / f"{key}.json"), read_table(FOLDER / f"{key}.csv", f"{key}.csv"), rows, key)
+
+
+def upload(state: Session) -> None:
+    """A table of one's own, with or without a project file; or a project file alone."""
+    left, right = st.columns(2)
+    file = left.file_uploader(
+        "Your table",
+        type=["csv", "tsv", "txt", "gz", "parquet", "xlsx"],
+        key=f"table-file-{state.opened}",
+        max_upload_size=200,
+        help="CSV (any delimiter, also gzipped), Parquet or Excel, up to 200 MB. "
+        "It stays in the memory of this computer's server, for this session only.",
+    )
+    plan = right.file_uploader(
+        "Its project file",
+        type=["json"],
+        key=f"project-file-{state.opened}",
+        max_upload_size=20,
+        help="A JSON file that this app or the command line saved. It describes the columns without any data.",
+    )
+    if file is None:
+        state.drafts.pop("upload", None)
+    if file is None and plan is None:
+        st.caption(
+            "With a table alone, the columns can be guessed. With a project file alone, you can plan before "
+            "you have data."
+        )
+        return
+    try:
+        text = None if file is None else _read(state, file)
+        project = None if plan is None else Project.loads(plan.getvalue())
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    if project is not None:
+        what = "Open the project" + (" with this table" if text else "")
+        st.button(what, type="primary", on_click=state.open, args=(project, text))
+    elif text is not None:
+        _table_alone(state, text)
+
+
+def _read(state: Session, file: Any) -> TextTable:
+    """The uploaded table, parsed once and not at every rerun."""
+    known = state.drafts.get("upload")
+    if known is None or known[0] != file.file_id:
+        known = state.drafts["upload"] = (file.file_id, read_table(file.getvalue(), file.name))
+    table: TextTable = known[1]
+    return table
+
+
+def warn_if_misread(text: TextTable) -> None:
+    """Say so where a table of one column looks like several."""
+    if misread(text):
+        st.warning(
+            f"{name(text.source)} was read as **one column**, and most of its cells hold a comma, a semicolon, a tab "
+            "or a bar. Most likely its header line does not name every column, or a quote in it is out of place: look "
+            "at the first lines of the file, mend them, and open it again."
+        )
+
+
+def _table_alone(state: Session, text: TextTable) -> None:
+    warn_if_misread(text)
+    if state.project is not None:
+        lacking = [c for c in state.project.schema.names if c not in text.columns]
+        if lacking:
+            st.caption(
+                f"The open project {name(state.project.name)} does not fit this table, which has no {name(lacking[0])}."
+            )
+        else:
+            st.button(
+                "Open this table in the open project",
+                type="primary",
+                on_click=state.attach,
+                args=(text,),
+            )
+    st.markdown(
+        "**No project file?** The columns can be guessed from the table. A guess reads private values: the next "
+        "screen will show categories and ranges that occur in it, for the curator's eyes, and you will have to "
+        "confirm each."
+    )
+    st.button("Guess the columns from the table", on_click=_guess, args=(state, text), icon=":material/visibility:")
+
+
+def _guess(state: Session, text: TextTable) -> None:
+    """Open the table with guessed columns; what the guess left out stands among them, not in use."""
+    try:
+        schema = guess_schema(text)
+        state.open(blank(filename(text.source.split(".")[0]), schema), text)
+    except EspalierError as error:
+        state.trouble["open"] = str(error)
+        return
+    if schema.left_out:
+        shown = Schema(tuple(guess_column(n, column) for n, column in text.columns.items() if n))
+        draft = state.drafts["schema"] = replace(Draft.of(shown), left_out=schema.left_out)
+        for column in schema.left_out:
+            draft.leave_out(column.name)

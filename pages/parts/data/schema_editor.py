@@ -1,0 +1,250 @@
+"""The declared schema on the Data page: an editable table, what is unconfirmed, public coarsening."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from core.errors import EspalierError
+from core.project.coarsening import even_bins, group, growing_bins
+from core.project.schema import Column, Schema
+from core.tables.guessing import guess_column
+from core.tables.table import Table
+from pages.parts.data.schema_rows import LISTED, ONE_BY_ONE, Draft, guessed_categories
+from pages.parts.session.session import Session
+from pages.parts.text import name, names, plain
+
+_CONFIG = {
+    "use": st.column_config.CheckboxColumn("Use", help="Untick to leave the column out of everything", width=70),
+    "checked": st.column_config.CheckboxColumn(
+        "Checked", help="Tick what you have checked, then confirm below", width=90
+    ),
+    "guess": st.column_config.TextColumn(
+        "⚠ Guessed, unconfirmed", disabled=True, help="Fields that were read off the private table"
+    ),
+    "name": st.column_config.TextColumn("Name", pinned=True, help="As in the table's header"),
+    "kind": st.column_config.SelectboxColumn(
+        "Kind",
+        options=["categorical", "ordinal", "numeric"],
+        required=True,
+        width=110,
+        help="categorical: names; ordinal: names in an order; numeric: numbers in bins",
+    ),
+    "categories": st.column_config.TextColumn(
+        "Categories (; between)",
+        width=250,
+        help='For categorical and ordinal columns. Put "quotes" around a category that holds a semicolon.',
+    ),
+    "edges": st.column_config.TextColumn(
+        "Bin edges (; between)",
+        width=170,
+        help="For numeric columns: 0; 18; 40 makes the bins 0 to below 18 and 18 to 40. Numbers outside join "
+        "the outermost bin.",
+    ),
+    "integer": st.column_config.CheckboxColumn("Whole numbers", width=120),
+    "missing": st.column_config.CheckboxColumn(
+        "May be empty", width=110, help="Empty cells become a category of their own"
+    ),
+    "unknown": st.column_config.CheckboxColumn(
+        "Undeclared → empty", width=150, help="Values that are not declared count as empty instead of being refused"
+    ),
+}
+
+
+def show(state: Session) -> None:
+    """The editor. What can be used goes into the project at once; what cannot stays as typed, with its reason."""
+    assert state.project is not None
+    draft: Draft = state.drafts.setdefault("schema", Draft.of(state.project.schema))
+    key = f"schema-{state.opened}-{draft.revision}"
+    if draft.base is None or key not in st.session_state:
+        draft.refresh()
+        draft.base = draft.frame()
+    hidden = set() if any(row["guess"] for row in draft.rows) else {"checked", "guess"}
+    order = ("use", "name", "guess", "checked", "kind", "categories", "edges", "integer", "missing", "unknown")
+    edited = st.data_editor(
+        draft.base,
+        key=key,
+        column_config=_CONFIG,
+        column_order=[c for c in order if c not in hidden],
+        hide_index=True,
+        num_rows="add" if state.text is None else "fixed",
+        height=min(35 * (len(draft.rows) + 1 + (state.text is None)) + 3, 560),
+        alt="The declared columns, one row each",
+        disabled=["guess"] if state.text is None else ["guess", "name"],
+    )
+    draft.take(edited)
+    columns = draft.columns()
+    for row, reason in draft.errors.items():
+        st.error(f"Row {row + 1}: {plain(reason)}")
+    state.drafts["schema_errors"] = len(draft.errors)
+    if not columns:
+        st.error("At least one column must be in use.")
+        state.drafts["schema_errors"] += 1
+    else:
+        kept = {c.name: c for c in state.project.schema.columns}
+        broken = {draft.rows[i]["name"] for i in draft.errors}
+        _apply(state, [*columns, *(kept[n] for n in kept if n in broken and n not in {c.name for c in columns})], draft)
+    _left_out(state, draft)
+
+
+def _apply(state: Session, columns: list[Column], draft: Draft) -> None:
+    place = {row["name"]: i for i, row in reversed(list(enumerate(draft.rows)))}
+    try:
+        state.change_schema(Schema(tuple(sorted(columns, key=lambda c: place[c.name])), draft.still_out(columns)))
+    except EspalierError as error:
+        st.error(plain(error))
+
+
+def _left_out(state: Session, draft: Draft) -> None:
+    assert state.project is not None
+    out = [row["name"] for row in draft.rows if not row["use"]]
+    if state.text is not None:
+        out += [
+            c for c in Table.left_out(state.text, state.project.schema) if c not in {row["name"] for row in draft.rows}
+        ]
+    person = state.project.plan.person
+    if person in out:
+        out.remove(person)
+        st.caption(f"{name(person)} says whose a row is (Plan page). It is never counted or released.")
+    if not out:
+        return
+    st.markdown(f"**Left out of everything:** {names(out, 20)}.")
+    unknown = [c for c in out if c not in {row["name"] for row in draft.rows} and c]
+    if unknown and state.text is not None:
+        text = state.text
+        st.button(
+            "Guess these columns from the table too",
+            icon=":material/visibility:",
+            on_click=lambda: draft.add([guess_column(n, text.columns[n]) for n in unknown]),
+        )
+
+
+def confirm(state: Session) -> None:
+    """What is unconfirmed, and the deliberate acts of confirming it."""
+    _confirm_left_out(state)
+    _confirm_columns(state)
+
+
+def _confirm_left_out(state: Session) -> None:
+    assert state.project is not None
+    out = [c.name for c in state.project.schema.left_out if not c.confirmed]
+    if not out:
+        return
+    draft: Draft = state.drafts["schema"]
+    with st.container(border=True):
+        st.markdown(
+            f"#### :material/warning: {len(out)} column{' was' if len(out) == 1 else 's were'} left out by a guess: "
+            f"{names(out, 8)}"
+        )
+        st.markdown(
+            f"{names(out, 8)}: looks like an identifier, because its values hardly repeat. Which columns are released "
+            "is public, and this was read off the private rows: **confirm it only if you would have left out the same "
+            "without looking**. If it is no identifier, tick **Use**; if one person has several rows, use it as the "
+            "**person column** on Plan once it is confirmed. A release is refused until then."
+        )
+        st.button(
+            "Leave it out" if len(out) == 1 else f"Leave these {len(out)} out",
+            on_click=draft.confirm_left_out, icon=":material/check:", key=f"confirm-left-out-{state.opened}",
+        )  # fmt: skip
+
+
+def _confirm_columns(state: Session) -> None:
+    assert state.project is not None
+    guessed = state.project.schema.guessed
+    if not guessed:
+        return
+    draft: Draft = state.drafts["schema"]
+    ticked = sum(row["checked"] and bool(row["guess"]) for row in draft.rows)
+    pairs = draft.guessed()
+    with st.container(border=True):
+        st.markdown(
+            f"#### :material/warning: {len(guessed)} column{' holds' if len(guessed) == 1 else 's hold'} guesses: "
+            f"{names((c.name for c in guessed), 8)}"
+        )
+        st.markdown(
+            "A guess was read off the private rows, and a category or a range can give a person away by itself: a rare "
+            "diagnosis, the highest age. **Confirm a column only if you would have written the same without looking**, "
+            "because a code book, a form or common knowledge says so. Otherwise replace the values. "
+            "A release is refused until no guess is left."
+        )
+        _becomes_public([column for row, column in pairs if row["checked"]])
+        if alone := [c.name for row, c in pairs if guessed_categories(c) > ONE_BY_ONE and not row["checked"]]:
+            st.caption(
+                f"“Tick all” leaves out what has more than {ONE_BY_ONE} categories: {names(alone)}. Read them, then "
+                "tick one by one."
+            )
+        with st.container(horizontal=True):
+            st.button(
+                f"Confirm the {ticked} ticked columns" if ticked != 1 else "Confirm the ticked column",
+                type="primary",
+                disabled=not ticked,
+                on_click=draft.confirm,
+                icon=":material/check:",
+            )
+            st.button("Tick all: I have checked every one", on_click=draft.tick_all)
+
+
+def _becomes_public(ticked: list[Column]) -> None:
+    """What cannot be seen at a glance of the ticked columns: many categories, and ranges."""
+    many = [c for c in ticked if guessed_categories(c) > LISTED]
+    for c in many:
+        st.markdown(
+            f"- {name(c.name)}: **{len(c.categories):,} categories** will be public, among them "
+            f"{names((c.categories[0], c.categories[len(c.categories) // 2], c.categories[-1]))}."
+        )
+    ranges = [f"{name(c.name)} {c.edges[0]:.12g} to {c.edges[-1]:.12g}" for c in ticked if "edges" in c.guessed]
+    if ranges:
+        more = f", and {len(ranges) - 20} more" if len(ranges) > 20 else ""
+        st.markdown(f"- Ranges that will be public: {', '.join(ranges[:20])}{more}.")
+
+
+def coarsen(state: Session) -> None:
+    """Fewer bins or categories for one column, from the schema and the person's word alone."""
+    assert state.project is not None
+    schema, draft = state.project.schema, state.drafts["schema"]
+    st.markdown(
+        "Every cell that is counted gets noise, so few, well-filled categories are released better than many "
+        "rare ones. "
+        "These tools look at the declared schema only, never at the rows."
+    )
+    by_size = sorted(schema.columns, key=lambda c: -c.size)
+    chosen = st.selectbox(
+        "Column to coarsen",
+        [c.name for c in by_size],
+        key=f"coarsen-{state.opened}",
+        format_func=lambda n: f"{n}  ({schema[n].size} values)" if n in schema else n,
+    )
+    column = schema[chosen]
+    if column.kind == "numeric":
+        bins = int(
+            st.number_input("Number of bins", 1, 200, min(column.values, 10), key=f"bins-{state.opened}-{chosen}")
+        )
+        with st.container(horizontal=True):
+            _act(state, "Bins of equal width", lambda: even_bins(column, bins), draft, "even")
+            _act(state, "Bins that grow (for skewed amounts)", lambda: growing_bins(column, bins), draft, "growing")
+    else:
+        members = st.multiselect(
+            "Categories to count as one", column.categories, key=f"members-{state.opened}-{chosen}"
+        )
+        called = st.text_input("Called", "Other", key=f"called-{state.opened}-{chosen}")
+        _act(state, "Group them", lambda: group(column, members, called), draft, "group", not members or not called)
+    if "coarsen" in state.trouble:
+        st.error(plain(state.trouble["coarsen"]))
+    st.caption(f"Now {column.size} values:")
+    st.dataframe({"value": list(column.labels)}, height=180, hide_index=True)
+    for title, inside in column.groups:
+        st.caption(f"{name(title)} stands for {names(inside, 30)}.")
+
+
+def _act(
+    state: Session, label: str, make: Callable[[], Column], draft: Draft, key: str, disabled: bool = False
+) -> None:
+    def act() -> None:
+        try:
+            draft.replace(make())
+            state.trouble.pop("coarsen", None)
+        except EspalierError as error:
+            state.trouble["coarsen"] = str(error)
+
+    st.button(label, on_click=act, key=f"coarsen-{key}", disabled=disabled)

@@ -1,0 +1,204 @@
+"""The declared schema as rows of an editable table, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pandas as pd
+
+from core.errors import EspalierError, SchemaError
+from core.project.schema import FIELDS, Column, LeftOut, Schema
+
+LISTED, ONE_BY_ONE = 30, 50
+"""Guessed categories above which a column is shown before it is confirmed, and is not ticked with all others."""
+TEXTS = ("guess", "name", "kind", "categories", "edges")
+FLAGS = ("use", "checked", "integer", "missing", "unknown")
+
+
+@dataclass
+class Draft:
+    """What the editable table holds, usable or not.
+
+    ``origin`` is, by row, the column as it was opened or guessed: a guessed field is one no more when nothing of the
+    guess is left in it, or when the person has confirmed the row. ``left_out`` are the columns that a guess left out,
+    also those that are in use by now. ``revision`` grows when the rows change from outside.
+    """
+
+    rows: list[dict[str, Any]]
+    origin: list[Column | None]
+    left_out: tuple[LeftOut, ...] = ()
+    revision: int = 0
+    base: pd.DataFrame | None = None
+    errors: dict[int, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, schema: Schema) -> Draft:
+        """The rows of a schema."""
+        return cls([row_of(c) for c in schema.columns], list(schema.columns), schema.left_out)
+
+    def frame(self) -> pd.DataFrame:
+        """The rows for the editor."""
+        made = pd.DataFrame(self.rows, columns=["use", "checked", *TEXTS, "integer", "missing", "unknown"])
+        return made.astype({**dict.fromkeys(FLAGS, bool), **dict.fromkeys(TEXTS, str)})
+
+    def take(self, edited: pd.DataFrame) -> None:
+        """What came back from the editor."""
+        rows = [
+            {k: (v if isinstance(v, bool | str) else None) for k, v in row.items()} for row in edited.to_dict("records")
+        ]
+        self.rows = [{**{k: bool(row[k]) for k in FLAGS}, **{k: row[k] or "" for k in TEXTS}} for row in rows]
+        if all(row["name"] == "" for row in self.rows[len(self.origin) :]):
+            self.rows = self.rows[: len(self.origin)]
+        self.origin += [None] * (len(self.rows) - len(self.origin))
+
+    def columns(self) -> list[Column]:
+        """The columns in use; ``errors`` says, by row, what is wrong with the others."""
+        self.errors, out = {}, []
+        for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
+            if not row["use"]:
+                continue
+            try:
+                column = column_of(row, origin)
+                if any(column.name == other.name for other in out):
+                    raise SchemaError(f"column {column.name!r} is listed twice; give each name once")
+                out.append(column)
+            except EspalierError as error:
+                self.errors[i] = str(error)
+        return out
+
+    def still_out(self, columns: Iterable[Column]) -> tuple[LeftOut, ...]:
+        """What a guess left out, where these ``columns`` are in use."""
+        used = {c.name for c in columns}
+        return tuple(c for c in self.left_out if c.name not in used)
+
+    def confirm_left_out(self) -> None:
+        """Confirm that what a guess left out and nobody took in stays out."""
+        staying = {c.name for c in self.left_out} - {row["name"] for row in self.rows if row["use"]}
+        self.left_out = tuple(LeftOut(c.name, c.confirmed or c.name in staying) for c in self.left_out)
+
+    def replace(self, column: Column) -> None:
+        """Another description of one column, decided elsewhere on the page."""
+        for i, row in enumerate(self.rows):
+            if row["name"] == column.name:
+                self.rows[i], self.origin[i] = {**row_of(column), "checked": row["checked"]}, column
+        self.revision += 1
+
+    def add(self, columns: list[Column]) -> None:
+        """More columns at the end."""
+        self.rows += [row_of(c) for c in columns]
+        self.origin += columns
+        self.revision += 1
+
+    def leave_out(self, column: str) -> None:
+        """Untick a column, for a reason found elsewhere."""
+        for row in self.rows:
+            row["use"] = row["use"] and row["name"] != column
+        self.revision += 1
+
+    def guessed(self) -> list[tuple[dict[str, Any], Column]]:
+        """The rows in use that still hold a guess, each with its column."""
+        found = {c.name: c for c in self.columns() if c.guessed}
+        return [(row, found[row["name"]]) for row in self.rows if row["use"] and row["name"] in found]
+
+    def tick_all(self) -> None:
+        """Mark the guessed columns in use as checked, but for those whose categories are too many to be seen."""
+        for row, column in self.guessed():
+            row["checked"] = row["checked"] or guessed_categories(column) <= ONE_BY_ONE
+        self.revision += 1
+
+    def confirm(self) -> None:
+        """Confirm the guessed fields of the rows that are ticked."""
+        for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
+            if row["checked"] and row["use"] and i not in self.errors:
+                row["checked"], row["guess"] = False, ""
+                if origin is not None:
+                    still = column_of(row, origin).guessed
+                    self.origin[i] = replace(
+                        origin, guessed=(), confirmed=tuple(dict.fromkeys((*origin.confirmed, *still)))
+                    )
+        self.revision += 1
+
+    def refresh(self) -> None:
+        """What each row says about its guessed fields, after typing."""
+        for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
+            if i not in self.errors and row["use"]:
+                row["guess"] = _guess_text(column_of(row, origin))
+
+
+def guessed_categories(column: Column) -> int:
+    """How many categories were read off the table and confirmed by nobody."""
+    return len(column.categories) if "categories" in column.guessed else 0
+
+
+def row_of(column: Column) -> dict[str, Any]:
+    """A column as a row."""
+    return {
+        "use": True,
+        "checked": False,
+        "guess": _guess_text(column),
+        "name": column.name,
+        "kind": column.kind,
+        "categories": join(column.categories),
+        "edges": "; ".join(f"{e:.12g}" for e in column.edges),
+        "integer": column.integer,
+        "missing": column.missing,
+        "unknown": column.unknown == "missing",
+    }
+
+
+def _guess_text(column: Column) -> str:
+    return ", ".join(FIELDS[f] for f in column.guessed)
+
+
+def column_of(row: dict[str, Any], origin: Column | None) -> Column:
+    """A row as a column; raises :class:`SchemaError`. Only the cells that the kind needs are read."""
+    numeric = row["kind"] == "numeric"
+    categories = () if numeric else split(row["categories"])
+    groups = tuple(g for g in origin.groups if g[0] in categories) if origin else ()
+    made = Column(
+        row["name"].strip() if origin is None else row["name"],
+        row["kind"] or "categorical",
+        categories,
+        numbers(row["edges"], row["name"]) if numeric else (),
+        row["integer"] and numeric,
+        row["missing"],
+        "missing" if row["unknown"] else "refuse",
+        groups=groups,
+    )
+    return made if origin is None else made.marked_like(origin)
+
+
+def join(categories: tuple[str, ...]) -> str:
+    """Categories as one line, parted by semicolons; one that holds a semicolon or a quote stands in quotes."""
+    quoted = ['"' + p.replace('"', '""') + '"' if re.search(r'[;"\n]|^\s|\s$', p) else p for p in categories]
+    return "; ".join(quoted)
+
+
+def split(text: str) -> tuple[str, ...]:
+    """Categories from a cell: parted by semicolons or line ends, quotes around one that holds either."""
+    out: list[str] = []
+    for match in re.finditer(r'\s*(?:"((?:[^"]|"")*)"\s*(?=[;\n]|$)|([^;\n]*))(?:[;\n]|$)', text):
+        quoted, bare = match.group(1), (match.group(2) or "").strip()
+        if quoted is not None:
+            out.append(quoted.replace('""', '"'))
+        elif bare:
+            out.append(bare)
+    return tuple(out)
+
+
+def numbers(text: str, column: str) -> tuple[float, ...]:
+    """Bin edges from a cell, parted by semicolons or blanks."""
+    out = []
+    for part in re.split(r"[;\s]+|,\s+", text.strip()):
+        if part:
+            try:
+                out.append(float(part))
+            except ValueError:
+                raise SchemaError(
+                    f"column {column!r}: {part!r} is not a number; write bin edges like 0; 18; 40; 65; 100",
+                    column=column,
+                ) from None
+    return tuple(out)

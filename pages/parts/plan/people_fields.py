@@ -1,0 +1,73 @@
+"""Whose rows they are, how many of each person count, and what may be held out for private figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from pages.parts.session.session import Session
+from pages.parts.text import name
+
+Bound = Callable[..., dict[str, Any]]
+TENTH = 0.1
+
+
+def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
+    """The fields. ``bound`` gives a widget its key and puts its value into the plan."""
+    assert state.project is not None
+    plan = state.project.plan
+    known = [] if state.text is None else [c for c in state.text.columns if c]
+    if plan.person and plan.person not in known:
+        known.append(plan.person)
+    st.selectbox(
+        "Person column (whose row is it?)",
+        ["", *known],
+        index=known.index(plan.person) + 1 if plan.person else 0,
+        format_func=lambda column: column or "none",
+        accept_new_options=state.text is None,
+        help="A column that names the person of each row, such as a patient number. It is used to keep at most so many "
+        "rows of each person, chosen by lot, before anything is counted. It is never released or counted itself.",
+        **bound(state, "person", lambda s, v: s.change_person(v)),
+    )
+    spots["person"] = st.container()
+    if plan.person:
+        st.caption(f"{name(plan.person)} is left out of the columns: it is never released.")
+    st.number_input(
+        "Rows per person, at most",
+        1,
+        10_000,
+        plan.rows_per_person,
+        help="Of each person at most so many rows are kept, chosen by lot. More keep more of the table and cost more "
+        "noise."
+        if plan.person
+        else "How many rows of the table may belong to one person. Without a person column this is a promise of "
+        "yours; it is not checked.",
+        **bound(state, "rows_per_person"),
+    )
+    if plan.person is None:
+        st.caption("That nobody has more is a promise of yours: no person column enforces it.")
+    elif plan.neighbors == "replace-one":
+        st.number_input(
+            "Declared total of rows",
+            1,
+            10_000_000,
+            plan.rows,
+            placeholder="type a round number",
+            help="How many rows are left when each person keeps only a few is private. The table is filled with "
+            "invented rows, or cut by lot, to this number, which is public; the synthetic table has as many. "
+            "Take it from what is public anyway, such as an annual report, and not from a count of this table. "
+            "Add-remove does without.",
+            **bound(state, "rows"),
+        )
+    st.toggle(
+        "Private figures, from people held out",
+        plan.looking > 0,
+        wrap=True,
+        help="A tenth of the people (without a person column: of the rows), drawn by lot, is kept out of the release "
+        "and used to judge it with the same ρ once more, which costs nothing further: nobody is in both parts. "
+        "The figures may leave the building. The release is made from a tenth fewer rows.",
+        **bound(state, "looking", lambda s, v: s.change_plan(looking=TENTH if v else 0.0)),
+    )
+    spots["looking"] = st.container()

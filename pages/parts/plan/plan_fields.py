@@ -1,0 +1,375 @@
+"""The fields of a plan, each with a place for the conflict that it can mend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from core.errors import EspalierError
+from core.privacy.contribution import public_rows
+from core.release.planning import TREES
+from pages.parts import fields, shell
+from pages.parts import text as words
+from pages.parts.plan import people_fields
+from pages.parts.session.session import Session
+from pages.parts.text import plain
+
+PRESETS = (0.1, 0.5, 1.0, 2.0, 5.0)
+Spots = dict[str, Any]
+_FIXED = {"privci": (None, True), "prefair": (None, True), "mst": (None, False), "privbayes": (None, False)}
+"""Where the method decides about the fence; with any other value there is a conflict, and the switch can mend it."""
+
+
+def show(state: Session) -> Spots:
+    """Draw the fields; returns the place under each where a conflict belongs."""
+    assert state.project is not None
+    plan, columns = state.project.plan, list(state.project.schema.names)
+    spots: Spots = {}
+
+    left, right = shell.beside((1, 1), "plan")
+    with left:
+        st.selectbox(
+            "Method",
+            list(words.METHODS),
+            index=list(words.METHODS).index(plan.method),
+            format_func=words.METHOD_NAMES.get,
+            **_bound(state, "method", _method),
+        )
+        st.markdown(words.METHODS[plan.method])
+        st.selectbox(
+            "Target (the column to predict)",
+            columns,
+            index=columns.index(plan.target) if plan.target else None,
+            placeholder="Choose a column",
+            **_bound(state, "target"),
+        )
+        spots["target"] = st.container()
+        if plan.method == "prism":
+            st.selectbox(
+                "Regime",
+                list(words.REGIMES),
+                index=list(words.REGIMES).index(plan.regime),
+                format_func=str.capitalize,
+                **_bound(state, "regime"),
+            )
+            st.markdown(words.REGIMES[plan.regime])
+            spots["regime"] = st.container()
+        fair = _bound(state, "fair")
+        st.session_state[fair["key"]] = plan.fenced
+        st.toggle(
+            "Fence between outcome and protected columns",
+            wrap=True,
+            disabled=plan.fair in _FIXED.get(plan.method, ()),
+            help="The outcome may depend on protected columns only through the admissible ones. PrivCI and "
+            "PreFair always have it, MST and PrivBayes never; PRISM and Independent can.",
+            **fair,
+        )
+        spots["fair"] = spots["roles"] = st.container()
+        if plan.fenced:
+            st.toggle(
+                "Strict: fence off the inadmissible columns too",
+                plan.strict,
+                wrap=True,
+                help="Without it, an inadmissible column may be linked to the outcome or to the protected "
+                "columns, not to both. "
+                "With it, it stands on the protected columns' side.",
+                **_bound(state, "strict"),
+            )
+    with right:
+        _epsilon(state)
+        spots["epsilon"] = st.container()
+        known = list(words.NEIGHBORS)
+        st.radio(
+            "Neighbouring tables",
+            known,
+            index=known.index(plan.neighbors),
+            horizontal=True,
+            **_bound(state, "neighbors"),
+        )
+        declared = plan.person and plan.neighbors == "replace-one"
+        st.caption(words.DECLARED if declared else words.NEIGHBORS[plan.neighbors])
+        if plan.neighbors == "replace-one" and plan.person is None:
+            _n(state)
+            spots["rows"] = st.container()
+        st.text_input(
+            "δ (blank: 1/n²)" if plan.neighbors == "replace-one" else "δ (needed here, such as 1e-9)",
+            state.drafts.get("delta", "" if plan.delta is None else f"{plan.delta:g}"),
+            help="The chance that the promise of ε fails. It must be far below 1/n.",
+            **_bound(state, "delta", _delta),
+        )
+        spots["delta"] = st.container()
+        if "delta" in state.trouble:
+            spots["delta"].error(f"{plain(state.trouble['delta'])}. The plan keeps its old δ.")
+        people_fields.show(state, spots, _bound)
+    with st.expander("More: allocation, accounting, features, synthetic rows"):
+        _more(state)
+    if plan.method in TREES:
+        with st.expander(
+            "More of the tree: thicker, explained, rare categories", expanded=plan.width > 1 or plan.explain > 0
+        ):
+            _beyond_the_tree(state)
+    return spots
+
+
+def _more(state: Session) -> None:
+    assert state.project is not None
+    plan = state.project.plan
+    a, b = st.columns(2)
+    with a:
+        rules = ["auto", "optimal", "uniform"]
+        st.session_state[f"plan-{state.opened}-allocation"] = (
+            plan.allocation if isinstance(plan.allocation, str) else None
+        )
+        st.selectbox(
+            "Allocation inside a pool",
+            rules,
+            placeholder="by hand, below",
+            help="optimal gives larger tables of counts more; uniform gives all the same; auto takes the one that did "
+            "better in this project's benchmarks. Shares by hand are set further down.",
+            **_bound(state, "allocation"),
+        )
+        ways = ["zcdp", "basic"]
+        st.selectbox(
+            "Accounting",
+            ways,
+            index=ways.index(plan.accounting),
+            help="zcdp adds up ρ and converts once, tightly. basic chooses each noise as PRISM's experiments do: it "
+            "spends less than the budget allows, so its noise is larger.",
+            **_bound(state, "accounting"),
+        )
+    with b:
+        if plan.method == "prism" and plan.regime == "predictive":
+            st.number_input(
+                "Features to choose (blank: as many as the budget counts usefully)",
+                1,
+                10_000,
+                plan.features,
+                placeholder="decided from the budget and the numbers of categories",
+                help="How many columns are measured together with the target.",
+                **_bound(state, "features"),
+            )
+            ways = {"exponential": "by association, one after the other", "logistic": "by a private logistic fit"}
+            st.selectbox(
+                "How features are chosen",
+                list(ways),
+                index=list(ways).index(plan.selector),
+                format_func=ways.get,
+                help="By association: each round draws the column most associated with the target. By a fit: the "
+                "columns that a logistic model keeps, so that a column that only repeats others counts less; it needs "
+                "more rows. Neither finds causes.",
+                **_bound(state, "selector"),
+            )
+        if plan.method == "prism":
+            _further_targets(state)
+            st.number_input(
+                "Tables of two features with the target, at most",
+                0,
+                20,
+                plan.three_way,
+                help="Three-way tables show how two features act together on the target. They cost more noise; a "
+                "private choice finds the pairs that depend on each other most, given the target.",
+                **_bound(state, "three_way"),
+            )
+        if plan.person is None or plan.neighbors != "replace-one":
+            st.number_input(
+                "Synthetic rows (blank: as many as the table)",
+                1,
+                10_000_000,
+                plan.rows,
+                placeholder="as many as the table",
+                **_bound(state, "rows"),
+            )
+
+
+def _further_targets(state: Session) -> None:
+    """More columns to predict, and how much each counts beside the target's 1."""
+    assert state.project is not None
+    plan = state.project.plan
+    further = [name for name in plan.targets if name != plan.target]
+
+    def take(s: Session, chosen: list[str]) -> None:
+        s.change_plan(targets={name: plan.targets.get(name, 1.0) for name in chosen})
+
+    st.multiselect(
+        "Further targets",
+        [name for name in state.project.schema.names if name != plan.target],
+        further,
+        placeholder="none",
+        disabled=plan.target is None,
+        help="Other columns that the table should be good at predicting. They share the target's part of the budget.",
+        **_bound(state, "targets", take),
+    )
+    for i, name in enumerate(further):
+
+        def weigh(s: Session, weight: float, name: str = name) -> None:
+            assert s.project is not None
+            s.change_plan(targets={**s.project.plan.targets, name: weight})
+
+        st.number_input(
+            f"Weight of {plain(name)} (the target's is {plan.weights[plan.target or '']:g})",
+            0.01,
+            1000.0,
+            float(plan.targets[name]),
+            **_bound(state, f"weight-{i}-{len(further)}", weigh),
+        )
+
+
+def _beyond_the_tree(state: Session) -> None:
+    assert state.project is not None
+    plan = state.project.plan
+    a, b = st.columns(2)
+    with a:
+        st.slider(
+            "Width (1: a tree)",
+            1,
+            6,
+            plan.width,
+            help="The largest group of columns counted together, minus one. From 2 on, further pairs and triples are "
+            "chosen privately where the tree errs most; separations stay exact. On Adult and COMPAS, width 2 made "
+            "pairs and predictions better at the same budget.",
+            **_bound(state, "width"),
+        )
+    with b:
+        if plan.fenced:
+            st.slider(
+                "Share of the budget that explains (%)",
+                0,
+                50,
+                round(100 * plan.explain),
+                help="Buys noisy scores of the pairs that the fence refuses, and an estimate of what the fence cost. "
+                "Without it a release says nothing about them. The counts get that much less.",
+                **_bound(state, "explain", lambda s, v: s.change_plan(explain=v / 100)),
+            )
+        st.toggle(
+            "Merge rare categories",
+            plan.compress,
+            wrap=True,
+            help="Categories whose noisy count is below three standard deviations of its noise are counted together, "
+            "and drawn with equal chance. For columns with many categories; it blurs rare groups.",
+            **_bound(state, "compress"),
+        )
+
+
+def _epsilon(state: Session) -> None:
+    assert state.project is not None
+    epsilon = state.project.plan.epsilon
+    field = _bound(state, "epsilon", _take_epsilon)
+    st.session_state[field["key"]] = state.drafts.get("epsilon", f"{epsilon:g}")
+    st.text_input(
+        "ε (the budget)",
+        help="Smaller protects more and blurs more. About 1 is common; above 8 protects little.",
+        **field,
+    )
+    if "epsilon" in state.trouble:
+        st.error(f"{plain(state.trouble['epsilon'])}. The plan keeps ε = {epsilon:g}.")
+    key = f"preset-{state.opened}"
+    st.session_state[key] = epsilon if epsilon in PRESETS else None
+
+    def preset() -> None:
+        if (chosen := st.session_state[key]) is not None:
+            _take_epsilon(state, f"{chosen:g}")
+            state.trouble.pop("epsilon", None)
+
+    st.segmented_control(
+        "Common values of ε",
+        PRESETS,
+        key=key,
+        on_change=preset,
+        format_func=lambda e: f"{e:g}",
+        label_visibility="collapsed",
+        wrap=True,
+    )
+
+
+def _n(state: Session) -> None:
+    key = f"n-{state.opened}"
+
+    def take() -> None:
+        state.rows = st.session_state[key]
+
+    def count() -> None:
+        assert state.text is not None
+        assert state.project is not None
+        state.rows = public_rows(state.project.plan, state.text.rows)
+
+    st.session_state[key] = state.rows
+    st.number_input(
+        "Number of rows n",
+        1,
+        None,
+        None,
+        key=key,
+        on_change=take,
+        placeholder="type it, if you know it",
+        help="Public under replace-one. Needed for δ = 1/n², and to show errors as a share of n.",
+    )
+    if state.rows is None and state.text is not None:
+        st.button("Use the open table's number of rows", on_click=count, help="Under replace-one it is public.")
+
+
+def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | None = None) -> dict[str, Any]:
+    """A widget's key, and the callback that puts its value into the plan."""
+    key = f"plan-{state.opened}-{name}"
+
+    def changed() -> None:
+        value = st.session_state[key]
+        try:
+            (take or (lambda s, v: s.change_plan(**{name: v})))(state, value)
+            state.trouble.pop(name, None)
+        except EspalierError as error:
+            state.trouble[name] = str(error)
+
+    return {"key": key, "on_change": changed}
+
+
+def _method(state: Session, method: str) -> None:
+    """Another method; the fence's switch is remembered for the methods that have one."""
+    assert state.project is not None
+    plan = state.project.plan
+    if plan.method in ("prism", "independent"):
+        state.drafts["fair"] = plan.fair
+    fair = state.drafts.get("fair") if method in ("prism", "independent") else None
+    state.change_plan(method=method, fair=fair)
+
+
+def _take_epsilon(state: Session, text: str) -> None:
+    state.drafts["epsilon"] = text
+    state.change_plan(epsilon=fields.number(text, "ε"))
+
+
+def _delta(state: Session, text: str) -> None:
+    state.drafts["delta"] = text
+    state.change_plan(delta=fields.number(text, "δ") if text.strip() else None)
+
+
+_ON_SCREEN = {"delta": "δ must be given here: a number above 0 and far below 1/n, such as 1e-9."}
+"""What the project file calls delta is called δ here."""
+_NEXT = {
+    "rows": "δ is 1/n², so the plan needs the number of rows n: type it here, or give δ a number.",
+    "person": "Next: type the **Declared total of rows** below. How many rows are left when each person keeps only a "
+    "few is private, so the table is filled up or cut to a number that you declare. Or choose add-remove under "
+    "**Neighbouring tables**, which needs no such number.",
+    "target": "Next: choose the **Target** above. PRISM protects what predicts one column: say which.",
+}
+"""What is only not filled in yet, by the field beside which it is said."""
+
+
+def to_fill_in(error: EspalierError) -> str:
+    """The next step, where nothing is wrong and a field is only still empty; else nothing."""
+    key = error.data.get("key", "")
+    return _NEXT.get(key, "") if key == "rows" or error.data.get("missing") else ""
+
+
+def conflict(spots: Spots, error: EspalierError) -> None:
+    """Explain a conflict where it can be mended, or say what is still to be filled in."""
+    key = error.data.get("key", "")
+    text = plain(error)
+    with spots.get(key) or st.container():
+        if step := to_fill_in(error):
+            st.info(step)
+        else:
+            st.error(_ON_SCREEN.get(key, f"{text[:1].upper()}{text[1:]}."))
+        if key in ("roles", "regime"):
+            shell.way("Structure", "Mend it on Structure", primary=False)

@@ -1,0 +1,154 @@
+"""What a release hands over: its files, its graph with the fence, its bill, its first rows."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from core.errors import EspalierError
+from core.privacy.accounting import round_up
+from core.release import shelf
+from core.release.planning import Line
+from core.release.spend import Release
+from pages.parts import charts, doors, shell, text
+from pages.parts.board.board import graph_picture
+from pages.parts.plan import measured
+from pages.parts.release import fence, fence_picture, payment
+from pages.parts.session.session import Made, Session
+from pages.parts.text import name, names, plain
+
+FILES = (
+    ("synthetic.csv", "Synthetic table", "text/csv"),
+    ("report.html", "Report", "text/html"),
+    ("release.json", "Accounting (JSON)", "application/json"),
+    ("project.json", "Project file", "application/json"),
+    ("model.npz", "Model", "application/octet-stream"),
+)
+"""What is handed over: file, what it is called on the screen, its type."""
+
+
+def files(made: Made) -> None:
+    """One button for each file of a release."""
+    stem = shell.filename(made.release.project.name)
+    with st.container(horizontal=True):
+        for file, label, mime in FILES:
+            st.download_button(
+                label,
+                made.files[file],
+                file_name=f"{stem}-{file}",
+                mime=mime,
+                on_click="ignore",
+                key=f"take-{made.number}-{file}",
+                type="primary" if file == "synthetic.csv" else "secondary",
+                icon=":material/download:",
+            )
+    if doors.guarded():
+        _sharing(made)
+
+
+def _sharing(made: Made) -> None:
+    """Mark a release for viewers to see, or take it back."""
+    try:
+        there = shelf.is_shared(made.files)
+        on = st.toggle(
+            "Shared with viewers",
+            value=there,
+            key=f"share-{made.number}",
+            help="Whoever signs in as a viewer can see this release's figures and take its table, report and "
+            "accounting. Nothing else of this project is shown to them.",
+        )
+        if on and not there:
+            shelf.share(made.files)
+        elif there and not on:
+            shelf.take_back(shelf.identity(made.files))
+    except EspalierError as error:
+        st.error(plain(error))
+
+
+def show(state: Session, made: Made) -> None:
+    """The release: its files, its graph, its bill, its first rows."""
+    release: Release = made.release
+    facts_project = release.project
+    st.subheader(f"Release {made.number} of {name(facts_project.name)}: {release.rows:,} synthetic rows", anchor=False)
+    if state.project is None or facts_project.to_json() != state.project.to_json():
+        st.info(
+            "The open project is another, or has changed since. This release was made from the project as it stood "
+            "then; its own project file is below."
+        )
+    files(made)
+    payment.recorded(state)
+    shell.way("Diagnostics", "Next: Diagnostics")
+    graph, bill, rows = st.tabs(["What was measured", "What was spent", "First rows"])
+    with graph:
+        _picture(release)
+    with bill:
+        spent = release.to_json()["spent"]
+        st.markdown(
+            f"Spent: ε = {round_up(spent['epsilon'])} at δ = {round_up(spent['delta'])}, ρ = "
+            f"{round_up(spent['rho'])} for {text.unit(spent['neighbors'], spent['rows_per_person'], spent['person'])}."
+        )
+        bought = lines(release)
+        charts.show(charts.budget(bought, spent["rho"]), "spent-budget", "Share of the budget by pool, as spent")
+        measured.table(bought)
+        if release.looking is not None:
+            st.markdown(
+                "**Private figures**, paid with the same ρ once more on people (rows) that were held out, which adds "
+                "nothing. They stand on the Diagnostics page, in the report and in release.json."
+            )
+            measured.table(
+                [
+                    Line(m.pool, "counts of " + " × ".join(m.clique), m.clique, m.values.size, m.rho, m.sigma, None)
+                    for m in release.looking.measurements
+                ]
+            )
+        seconds = ", ".join(f"{step} {value:.1f} s" for step, value in release.seconds.items())
+        st.caption(f"Time: {seconds}.")
+    with rows:
+        st.dataframe({n: cells[:20] for n, cells in release.table.items()}, hide_index=True)
+        st.caption("Invented rows, drawn from the released model. They may be shown to anyone.")
+
+
+def _picture(release: Release) -> None:
+    """The model's graph with its fence."""
+    project, edges = release.project, release.edges
+    if release.frame.separations and len(project.schema.names) <= fence_picture.MAX_COLUMNS:
+        fence.picture(release)
+    else:
+        refused = fence.refused_pairs(release)
+        gate = project.roles.admissible if project.plan.fenced else ()
+        columns, target = project.schema.names, project.plan.target
+        graph_picture.tree(columns, edges, refused, project.roles, target, "release-tree", gate)
+    if release.measured.features:
+        targets = list(project.plan.weights)
+        chosen = [c for c in release.measured.features if c not in targets[:1]]
+        st.markdown(f"Measured together with {names(targets)}: {names(chosen, 40)}.")
+    for s in release.frame.separations:
+        state_word = "holds" if s.holds(edges) else "**does not hold**"
+        given = f" given {names(s.given)}" if s.given else ""
+        st.markdown(f"- {names(s.left)} and {names(s.right)} are independent{given}: {state_word}.")
+    fence.given_up(release)
+    with st.expander(f"The {len(edges)} measured pairs as text"):
+        st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: every column stands alone.")
+    fence.ask(release)
+
+
+def lines(release: Release) -> list[Line]:
+    """What was bought, in the form of the plan's preview."""
+    sizes = release.project.schema.sizes
+    out = [
+        Line(c.pool, f"private choice of a {c.what}: {' – '.join(c.chosen)}", c.chosen, None, c.rho, c.scale, None)
+        for c in release.spending.choices
+    ]
+    out += [
+        Line(x.pool, f"scores of {len(x.cliques)} sets of columns", None, None, x.rho, x.sigma, None)
+        for x in release.spending.scores
+    ]
+    out += [
+        Line(g.pool, f"gradient of a logistic fit of {g.target}", None, None, g.rho, g.sigma, None)
+        for g in release.spending.gradients
+    ]
+    for m in release.spending.measurements:
+        cells = math.prod(sizes[c] for c in m.clique)
+        out.append(Line(m.pool, "counts of " + " × ".join(m.clique), m.clique, cells, m.rho, m.sigma, None))
+    return out

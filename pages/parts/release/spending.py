@@ -1,0 +1,102 @@
+"""One release of the session: started once, in a job; kept with its files."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from core.ledger.ledger import Ledger, default_ledger
+from core.privacy.accounting import epsilon_of
+from core.privacy.contribution import public_rows, split
+from core.project.file import Project
+from core.release.planning import Preview, preview
+from core.tables.table import Table
+from pages.parts.session.session import Made, Session, Spent
+
+Report = Callable[[float, str], None]
+
+
+def start(state: Session, share: float, rho: float, delta: float, paid: tuple[str, str, str] | None = None) -> None:
+    """Spend the budget of the open project on the open table, ``share`` of its rows kept back for testing.
+
+    ``rho`` and ``delta`` are what was agreed to, for the rows that are left. ``paid``: the table's name in the ledger,
+    who releases, and a note; None: not recorded.
+    """
+    project = state.project
+    if project is None or state.text is None or state.job is not None:
+        return
+    table, began = state.table(), threading.Event()
+    plan, number = project.plan, state.releases + 1
+    bill = Spent(state.tables, rho, delta, plan.neighbors, plan.rows_per_person)
+
+    def done(made: Made) -> None:
+        spent = made.release.spending.rho
+        if state.made is not None:
+            state.earlier.append(state.made)
+        state.made, state.releases, state.findings = made, number, {}
+        state.spent.append(Spent(bill.table, spent, made.release.budget.delta, plan.neighbors, plan.rows_per_person))
+
+    def ended(reason: str) -> None:
+        if not began.is_set():
+            state.trouble["release"] = f"{reason}. Nothing was read and nothing is spent"
+            return
+        state.trouble["release"] = f"{reason}. What had been drawn counts as spent, at most the whole ε asked for"
+        state.spent.append(Spent(bill.table, rho, delta, plan.neighbors, plan.rows_per_person, complete=False))
+
+    state.start("release", lambda report: _make(project, table, share, number, began, report, paid), done, ended)
+
+
+def _make(
+    project: Project, table: Table, share: float, number: int, began: threading.Event, report: Report,
+    paid: tuple[str, str, str] | None,
+) -> Made:  # fmt: skip
+    account = Ledger(default_ledger()).account(*paid, again=True) if paid else None  # the page has asked for a tick
+    holdout = None
+    if share:
+        project, size = _without(project, table, share)
+        table, holdout = split(table, share, size)
+    from core.release.spend import release
+
+    def told(fraction: float, message: str) -> None:
+        report(0.95 * fraction, message)
+        began.set()  # from here on something may have been drawn
+
+    made = release(project, table, told, account)  # from here on it is kept, also if somebody cancels
+    return Made(number, made, made.files, table, holdout)
+
+
+def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:
+    """What a release would do with ``share`` of the people or rows kept back, and how many rows are left, where that
+    is public.
+
+    ``delta`` is the ledger's, for a plan without one.
+    """
+    assert state.project is not None
+    project, size = _without(state.project, table, share)
+    n = public_rows(project.plan, table.rows)
+    left = n if n is None or size is None else n - size
+    if project is not state.project:
+        return preview(project if project.plan.delta else project.with_plan(delta=delta)), left
+    return state.preview(left, delta), left
+
+
+def _without(project: Project, table: Table, share: float) -> tuple[Project, int | None]:
+    """The project for what is left when ``share`` is kept back, and how many rows that is where it is public.
+
+    Where it is private, people (or rows) are kept back with that chance each; a declared total shrinks by the share.
+    """
+    plan = project.plan
+    if plan.person is not None and plan.rows is not None and plan.neighbors == "replace-one":
+        return project.with_plan(rows=max(1, round((1 - share) * plan.rows))), None
+    if plan.person is not None or (n := public_rows(plan, table.rows)) is None:
+        return project, None
+    return project, min(max(round(share * n), 1), n - 1)
+
+
+def total(state: Session) -> tuple[float, float, float] | None:
+    """ρ, ε and δ of all releases of the open table together; None if they speak of different units of privacy."""
+    mine = [s for s in state.spent if s.table == state.tables]
+    if len({(s.neighbors, s.rows_per_person) for s in mine}) != 1:
+        return None
+    rho, delta = sum(s.rho for s in mine), min(s.delta for s in mine)
+    return rho, epsilon_of(rho, delta), delta

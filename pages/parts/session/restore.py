@@ -1,0 +1,166 @@
+"""An unsaved draft outlives a reload of the browser's tab, and nothing else.
+
+The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can
+see it. It holds the project file, never a row of a table; while the project holds guesses read off private rows, only
+the drawing is kept. What comes back is checked like any other file.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import streamlit as st
+
+from core.errors import EspalierError, ProjectError
+from core.graph.dag import Dag
+from core.graph.merge import inside
+from core.graph.roles import Roles
+from core.project.file import Project
+from pages.parts.session.session import Session
+from pages.parts.text import name
+
+MOST = 8_000_000
+_KEEP = """
+const KEY = "espalier-draft";
+export default function ({ data, setTriggerValue }) {
+  try {
+    if (data.keep) sessionStorage.setItem(KEY, data.keep);
+    else if (data.forget) sessionStorage.removeItem(KEY);
+    else if (data.ask && sessionStorage.getItem(KEY)) setTriggerValue("found", sessionStorage.getItem(KEY));
+  } catch { /* a browser that keeps nothing */ }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the tab had kept: a whole project, or (where it held guesses) its drawing only."""
+
+    title: str
+    dag: Dag
+    roles: Roles
+    project: Project | None
+    rows: int | None
+    sample: str
+
+
+@cache
+def _component() -> Any:
+    return st.components.v2.component("espalier_draft", js=_KEEP, html="<span></span>")
+
+
+def kept(state: Session) -> str | None:
+    """The text that the tab keeps of what is open."""
+    project = state.project
+    if project is None:
+        return None
+    whole = not project.schema.unconfirmed
+    drawing = {"dag": project.dag.to_json(), "roles": project.roles.to_json()}
+    return json.dumps(
+        {
+            "title": project.name,
+            "project": project.dumps() if whole else None,
+            "rows": state.public_rows if whole else None,
+            "sample": state.sample,
+            **({} if whole else drawing),
+        },
+        ensure_ascii=False,
+    )
+
+
+def read(text: Any) -> Found:
+    """What the tab had kept; raises :class:`EspalierError`."""
+    if not isinstance(text, str) or len(text) > MOST:
+        raise ProjectError("the draft is too large")
+    try:
+        data = json.loads(text)
+        title, rows, sample = data["title"], data["rows"], data["sample"]
+        project = None if data["project"] is None else Project.loads(data["project"])
+        dag = project.dag if project else Dag.from_json(data["dag"])
+        roles = project.roles if project else Roles.from_json(data["roles"])
+    except (KeyError, TypeError, ValueError, RecursionError, AttributeError):
+        raise ProjectError("the draft cannot be read") from None
+    if not isinstance(title, str) or not isinstance(sample, str) or not isinstance(rows, int | None):
+        raise ProjectError("the draft cannot be read")
+    return Found(title, dag, roles, project, rows, sample)
+
+
+def keep(state: Session) -> None:
+    """Let the tab keep what is open, or ask it for what it had kept. Called once, at the end of a page."""
+    key = "espalier-draft"
+
+    def take() -> None:
+        if state.project is None and state.found is None:
+            try:
+                state.found = read(st.session_state[key].get("found"))
+            except EspalierError:
+                state.forget = True
+
+    text = kept(state)
+    _component()(
+        key=key,
+        height=1,
+        data={"keep": text, "forget": text is None and state.forget, "ask": text is None and state.found is None},
+        on_found_change=take,
+    )
+
+
+def offer(state: Session) -> None:
+    """Offer back what the tab had kept from before a reload."""
+    found, place = state.found, st.empty()  # a place in any case: what stands below must not move while it is used
+    if found is None or not fits(state, found):
+        return
+    arrows = f"{len(found.dag.edges)} arrow{'s' * (len(found.dag.edges) != 1)}"
+    with place.container(border=True):
+        if found.project is not None:
+            st.markdown(
+                f"**An unsaved draft from before the reload:** {name(found.title)}, "
+                f"{len(found.project.schema.columns)} columns, {arrows}. The browser tab kept it, without any row."
+            )
+        else:
+            st.markdown(
+                f"**A drawing from before the reload:** {name(found.title)}, {arrows}. The columns held guesses read "
+                f"off the table, so they were not kept: open the table again, then put the drawing back."
+            )
+        with st.container(horizontal=True):
+            able = found.project is not None or state.project is not None
+            label = "Restore the draft" if found.project else "Put the drawing back"
+            st.button(label, type="primary", disabled=not able, on_click=bring_back, args=(state,), key="restore-draft")
+            st.button("Forget it", on_click=forget, args=(state,), key="forget-draft")
+
+
+def fits(state: Session, found: Found) -> bool:
+    """Is there anything to bring back? A drawing alone must hold something about the table that is open."""
+    if found.project is not None:
+        return True
+    drawn = [*found.dag.edges, *((c,) for _, columns in found.roles.items() for c in columns)]
+    if state.project is None:
+        return bool(drawn)
+    known = set(state.project.schema.names)
+    return any(known.issuperset(columns) for columns in drawn)
+
+
+def bring_back(state: Session) -> None:
+    """Open the draft; the table of a bundled sample comes with it, another one has to be opened again."""
+    from core.tables.reading import read_table
+    from pages.parts.data.opening import FOLDER, SAMPLES
+
+    found, state.found = state.found, None
+    if found is None:
+        return
+    if found.project is not None:
+        text = read_table(FOLDER / f"{found.sample}.csv", f"{found.sample}.csv") if found.sample in SAMPLES else None
+        state.open(found.project, text, found.rows, found.sample if text else "")
+    elif state.project is not None:
+        columns = state.project.schema.names
+        dag, _ = inside(found.dag, columns)
+        roles = {role: tuple(c for c in cols if c in columns) for role, cols in found.roles.items()}
+        state.redraw(replace(dag, notes={**dag.notes, **state.project.dag.notes}), Roles(**roles))
+
+
+def forget(state: Session) -> None:
+    """Forget what the tab had kept."""
+    state.found, state.forget = None, True

@@ -1,0 +1,326 @@
+"""The session's state and its one owner: the project, the private table, what was released and found.
+
+Everything lives under one plain key of ``st.session_state``, so it survives a change of page and dies with the
+session. Private rows are never in a cache that sessions share. The core's values are frozen: a change puts a new
+one in the place of the old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import streamlit as st
+from streamlit import runtime
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from core.errors import EspalierError
+from core.graph.dag import Dag
+from core.graph.roles import Roles
+from core.graph.separations import Separation
+from core.ledger.ledger import Ledger
+from core.privacy.contribution import public_rows
+from core.project.file import Plan, Project
+from core.project.schema import Schema
+from core.release.planning import Preview, preview
+from core.tables.reading import TextTable
+from core.tables.table import Table
+from pages.parts import doors
+from pages.parts.session.job import Job, Report
+
+KEY = "espalier"
+Drawing = tuple[Dag, Roles, str | None]
+"""Graph, roles and target."""
+
+
+@dataclass(frozen=True, repr=False)
+class Made:
+    """A release with its files, and the private rows it may be judged by."""
+
+    number: int
+    release: Any
+    files: dict[str, bytes]
+    real: Table
+    holdout: Table | None
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one release of a table cost; ``complete`` False if it was cancelled and ``rho`` is an upper bound."""
+
+    table: int
+    rho: float
+    delta: float
+    neighbors: str
+    rows_per_person: int
+    complete: bool = True
+
+
+@dataclass(repr=False)
+class Session:
+    """What one person has opened, typed and made."""
+
+    project: Project | None = None
+    text: TextTable | None = None
+    rows: int | None = None
+    """n as the person who plans has given it; the Plan page never reads it off the table by itself. It may have become
+    private since, with a person column or under add-remove: what leaves this object is :attr:`public_rows`."""
+    sample: str = ""
+    opened: int = 0
+    """Counts opened projects; part of widget keys, so that a newly opened project gets fresh widgets."""
+    tables: int = 0
+    ledger: tuple[str, Ledger] | None = None
+    """Where the ledger is, and the ledger; it holds no connection."""
+    paid_from: str | None = None
+    """The open table's name in the ledger; empty: not recorded; None: nobody has chosen yet."""
+    parked: tuple[Dag, Roles] = (Dag(), Roles())
+    """Arrows and roles of columns that are left out at the moment."""
+    past: list[Drawing] = field(default_factory=list)
+    future: list[Drawing] = field(default_factory=list)
+    """Drawings to undo to and to redo."""
+    drafts: dict[str, Any] = field(default_factory=dict)
+    before: dict[str, Any] | None = None
+    found: Any = None
+    """What the browser's tab had kept from before a reload, until it is restored or forgotten."""
+    forget: bool = False
+    made: Made | None = None
+    earlier: list[Made] = field(default_factory=list)
+    """Releases before the last one: what was paid for stays to be taken home."""
+    releases: int = 0
+    spent: list[Spent] = field(default_factory=list)
+    findings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    job: Job | None = None
+    trouble: dict[str, str] = field(default_factory=dict)
+    too_late: bool = False
+    """Was the last release cancelled when all was drawn and paid for?"""
+    _encoded: tuple[tuple[Schema, str | None], TextTable, Table | EspalierError] | None = None
+    _previewed: tuple[Project, int | None, Preview] | None = None
+
+    _KEPT = ("project", "text", "rows", "sample", "tables", "paid_from", "parked", "drafts")
+
+    def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
+        """Put a project (and its table) in place of what was open, which can be brought back once."""
+        self.drafts.pop("upload", None)
+        if self.project is not None:
+            self.before = {key: getattr(self, key) for key in self._KEPT}
+        self.project, self.text, self.rows, self.sample = project, text, rows, sample
+        self.parked, self.drafts, self._encoded = (Dag(), Roles()), {}, None
+        self.past, self.future = [], []
+        self.opened += 1
+        self.tables, self.paid_from = self.opened, None
+
+    def go_back(self) -> None:
+        """Bring back what was open before."""
+        if self.before is not None:
+            now = {key: getattr(self, key) for key in self._KEPT}
+            for key, value in self.before.items():
+                setattr(self, key, value)
+            self.before, self._encoded = now, None
+            self.past, self.future = [], []
+            self.opened += 1
+
+    def attach(self, text: TextTable) -> None:
+        """A table for the project that is open."""
+        self.text, self._encoded = text, None
+        self.opened += 1
+        self.tables, self.paid_from = self.opened, None
+
+    def table(self) -> Table:
+        """The private table as the schema sees it; raises :class:`EspalierError`."""
+        assert self.project is not None
+        assert self.text is not None
+        known = self._encoded
+        sees = self.project.schema, self.project.plan.person
+        if known is None or known[0] != sees or known[1] is not self.text:
+            try:
+                made: Table | EspalierError = Table.encode(self.text, *sees)
+            except EspalierError as error:
+                made = error
+            known = self._encoded = (sees, self.text, made)
+        if isinstance(known[2], EspalierError):
+            raise known[2]
+        return known[2]
+
+    @property
+    def public_rows(self) -> int | None:
+        """How many rows are public under the plan, where the person who plans has said so."""
+        assert self.project is not None
+        return public_rows(self.project.plan, self.rows)
+
+    def preview(self, rows: int | None, delta: float | None = None) -> Preview:
+        """What the plan would do with ``rows`` rows, worked out once; raises :class:`EspalierError`.
+
+        ``delta`` is the ledger's, which a plan without a δ takes.
+        """
+        assert self.project is not None
+        planned = self.project
+        if delta is not None and planned.plan.delta is None:
+            planned = planned.with_plan(delta=delta)
+        known = self._previewed
+        if known is None or known[:2] != (planned, rows):
+            known = self._previewed = (planned, rows, preview(planned, rows))
+        return known[2]
+
+    def change_person(self, column: str | None) -> None:
+        """Say which column names the person of each row; it leaves the schema. Raises :class:`EspalierError`."""
+        project = self.project
+        assert project is not None
+        if column in project.schema:
+            kept = tuple(c for c in project.schema.columns if c.name != column)
+            if not kept:
+                raise EspalierError(f"{column!r} is the only column: there would be nothing left to release")
+            self.change_schema(Schema(kept, project.schema.left_out))
+            if "schema" in self.drafts:
+                self.drafts["schema"].leave_out(column)
+        self.change_plan(person=column or None)
+
+    def change_schema(self, schema: Schema) -> None:
+        """A new schema; arrows and roles of columns that are not in it are parked until they are."""
+        project = self.project
+        assert project is not None
+        if schema == project.schema:
+            return
+        inside, known = set(schema.names), set(schema.names).issuperset
+        if schema.names != project.schema.names:
+            self.past, self.future = [], []  # they speak of other columns
+        edges = tuple(dict.fromkeys((*project.dag.edges, *self.parked[0].edges)))
+        roles = {role: (*cols, *getattr(self.parked[1], role)) for role, cols in project.roles.items()}
+        further = (*project.separations, *self.drafts.pop("separations", ()))
+        whole = [s for s in further if known((*s.left, *s.right, *s.given))]
+        if len(whole) < len(further):
+            self.drafts["separations"] = [s for s in further if s not in whole]
+        target = project.plan.target or self.drafts.get("target")
+        if target is not None and target not in inside:
+            self.drafts["target"] = target
+        self.parked = (
+            Dag(tuple(e for e in edges if not known(e))),
+            Roles(**{r: tuple(c for c in cols if c not in inside) for r, cols in roles.items()}),
+        )
+        self.project = replace(
+            project,
+            schema=schema,
+            dag=replace(project.dag, edges=tuple(e for e in edges if known(e))),
+            roles=Roles(**{r: tuple(c for c in cols if c in inside) for r, cols in roles.items()}),
+            separations=tuple(whole),
+            plan=replace(project.plan, target=target if target in inside else None),
+        )
+
+    @property
+    def drawing(self) -> Drawing:
+        """What undo brings back."""
+        assert self.project is not None
+        return self.project.dag, self.project.roles, self.project.plan.target
+
+    def redraw(self, dag: Dag | None = None, roles: Roles | None = None, **target: str | None) -> None:
+        """A changed drawing, which can be undone; raises :class:`EspalierError` and changes nothing."""
+        assert self.project is not None
+        was = self.drawing
+        new = (dag or was[0], roles or was[1], target.get("target", was[2]))
+        if new != was:
+            self._put(new)
+            self.past = [*self.past[-199:], was]
+            self.future = []
+
+    def undo(self) -> bool:
+        """Back to the drawing before the last change; False if there was none."""
+        if not self.past:
+            return False
+        self.future.append(self.drawing)
+        self._put(self.past.pop())
+        return True
+
+    def redo(self) -> bool:
+        """Forward to the drawing that was undone; False if there is none."""
+        if not self.future:
+            return False
+        self.past.append(self.drawing)
+        self._put(self.future.pop())
+        return True
+
+    def _put(self, drawing: Drawing) -> None:
+        assert self.project is not None
+        dag, roles, target = drawing
+        self.project = replace(self.project, dag=dag, roles=roles, plan=replace(self.project.plan, target=target))
+
+    def change_causes(self, effect: str, causes: list[str]) -> None:
+        """Draw the arrows into ``effect``; raises :class:`GraphError` for a cycle and keeps what was drawn."""
+        assert self.project is not None
+        dag = self.project.dag.without((c, effect) for c in self.project.dag.parents(effect) if c not in causes)
+        for cause in causes:
+            dag = dag.drawn(cause, effect)
+        self.redraw(dag)
+
+    def change_role(self, role: str, columns: list[str]) -> None:
+        """Give ``columns`` the role; they lose the one they had. The target follows a new outcome."""
+        assert self.project is not None
+        roles, target = self.project.roles, self.project.plan.target
+        given = {r: tuple(c for c in cols if c not in columns) for r, cols in roles.items()}
+        order = self.project.schema.clique(columns)
+        follows = role == "outcome" and len(order) == 1 and (target is None or target in roles.outcome)
+        self.redraw(roles=Roles(**{**given, role: order}), target=order[0] if follows else target)
+
+    def give_role(self, column: str, role: str | None) -> None:
+        """Give one column a role, or none; there is one outcome, so another one loses that role."""
+        assert self.project is not None
+        roles = self.project.roles
+        if role is None:
+            self.redraw(roles=Roles(**{r: tuple(c for c in cols if c != column) for r, cols in roles.items()}))
+        else:
+            self.change_role(role, [column] if role == "outcome" else [*getattr(roles, role), column])
+
+    def change_separations(self, separations: Sequence[Separation]) -> None:
+        """The further separations; raises :class:`GraphError` for one that cannot be."""
+        assert self.project is not None
+        self.project = replace(self.project, separations=tuple(separations))
+
+    def change_plan(self, **changes: Any) -> None:
+        """A changed plan; raises :class:`EspalierError` for a value that cannot be."""
+        assert self.project is not None
+        self.project = self.project.with_plan(**changes)
+
+    def start(
+        self, kind: str, work: Callable[[Report], Any], done: Callable[[Any], None], ended: Callable[[str], None]
+    ) -> None:
+        """Start a job, for a steward only, unless one is under way, or the queue is full."""
+        doors.need_steward()
+        if self.job is None:
+            self.trouble.pop(kind, None)
+            try:
+                self.job = Job(kind, work, done, ended, _still_here())
+            except EspalierError as error:
+                self.trouble[kind] = str(error)
+
+    def collect(self) -> None:
+        """Take over what a finished job made."""
+        job = self.job
+        if job is None or not job.finished:
+            return
+        self.job, self.too_late = None, job.kind == "release" and job.too_late
+        if job.state == "done":
+            job.done(job.result)
+        else:
+            self.trouble[job.kind] = job.reason
+            job.ended(job.reason)
+
+
+def here() -> Session:
+    """This session's state."""
+    if KEY not in st.session_state:
+        st.session_state[KEY] = Session()
+    state: Session = st.session_state[KEY]
+    return state
+
+
+def _still_here() -> Callable[[], bool]:
+    """A way to ask, from anywhere, whether this session's browser tab is connected (always, where no server runs)."""
+    context = get_script_run_ctx()
+    if context is None or not runtime.exists():
+        return lambda: True
+    session_id = context.session_id
+    return lambda: runtime.get_instance().is_active_session(session_id)
+
+
+def blank(name: str, schema: Schema) -> Project:
+    """A project for a table that has none yet."""
+    return Project(name, schema, Plan("mst", 1.0))

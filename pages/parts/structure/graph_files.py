@@ -1,0 +1,276 @@
+"""Graph files: a graph of another tool is read, settled and taken over; and this one is written for other tools."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Any
+
+import streamlit as st
+from pages.parts.board.board.boxes import GAP, HIGH
+
+from core.errors import EspalierError
+from core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph
+from core.graph.formats.resolve import Question, Settled, settle, taken_over
+from core.graph.roles import Roles
+from pages.parts.board.board import drawing
+from pages.parts.session.session import Session
+from pages.parts.shell import filename
+from pages.parts.text import plain
+
+MOST_BYTES = 2_000_000
+"""About two seconds of reading."""
+MOST_QUESTIONS = 25
+KINDS = {
+    "column": "Names that are not columns of the table",
+    "latent": "Columns that were not measured (latent)",
+    "matrix": "Direction of a matrix",
+    "undirected": "Links without a direction",
+    "partly directed": "Links of which one end is not known",
+    "bidirected": "Shared unmeasured causes",
+    "cycle": "Cycles",
+    "role": "Roles",
+}
+READS = "dagitty, DOT, GML, GraphML, BIF, bnlearn, Tetrad, CSV (arrows or a matrix), JSON, or another project file"
+
+
+def show(state: Session) -> None:
+    """An expander: bring a graph in, take this one out."""
+    with st.expander("Graph files of other tools: bring one in, take this one out"):
+        bring, take = st.tabs(["Bring one in", "Take this one out"], key=f"graph-files-{state.opened}")
+        with bring:
+            _bring(state)
+        with take:
+            _take(state)
+
+
+def _bring(state: Session) -> None:
+    left, right = st.columns(2, gap="medium")
+    closed = state.drafts.get("graph_closed", 0)
+    with left:
+        file = st.file_uploader(
+            "A graph file", key=f"graph-file-{state.opened}-{closed}", max_upload_size=2, help=READS + "."
+        )
+    key = f"graph-text-{state.opened}"
+    st.session_state[key] = state.drafts.get("graph_text", "")
+    with right:
+        st.text_area(
+            "or its text, pasted", key=key, height=110, on_change=_pasted, args=(state, key),
+            placeholder="dag { smoking -> tar; tar -> cancer }",
+        )  # fmt: skip
+    if file is not None and state.drafts.get("graph_file") != file.file_id:
+        state.drafts["graph_file"] = file.file_id
+        _read(state, file.name, file.getvalue())
+    if "graph" in state.trouble:
+        st.error(plain(state.trouble["graph"]))
+    if "graph" in state.drafts:
+        _settle(state)
+    elif "graph_told" in state.drafts and state.drafts["graph_told"][1] == state.drawing:
+        st.success("Taken over. Undo, above the drawing, brings back what was there.")
+        _list(state.drafts["graph_told"][0])
+    else:
+        st.caption(
+            f"Reads {READS}. What a causal graph cannot hold is asked, and nothing changes before you take it over."
+        )
+
+
+def _pasted(state: Session, key: str) -> None:
+    state.drafts["graph_text"] = st.session_state[key]
+    if st.session_state[key].strip():
+        _read(state, "the pasted text", st.session_state[key])
+    else:
+        _away(state)
+
+
+def _read(state: Session, title: str, data: str | bytes) -> None:
+    """Read a graph once, not at every rerun; what was read before stays until another one can be."""
+    _away(state)
+    try:
+        if len(data) > MOST_BYTES:
+            raise EspalierError("a graph of more than 2 MB is for the command line: python -m core graph FILE")
+        state.drafts["graph"] = (title, read_graph(data, title))
+        state.drafts["graph_answers"] = {}
+    except EspalierError as error:
+        state.trouble["graph"] = f"{title}: {error}"
+
+
+def _away(state: Session) -> None:
+    for key in ("graph", "graph_answers", "graph_told"):
+        state.drafts.pop(key, None)
+    state.trouble.pop("graph", None)
+
+
+def _settle(state: Session) -> None:
+    assert state.project is not None
+    title, graph = state.drafts["graph"]
+    kind, columns = FORMATS[graph.format].title, state.project.schema.names
+    st.markdown(
+        f"**{plain(title)}** · {kind} · {len(graph.nodes):,} names, {len(graph.edges):,} links · "
+        f"{len({n.name for n in graph.nodes} & set(columns)):,} of the names are columns of the table"
+    )
+    _list([f"line {r.line}: {r.text}" for r in graph.remarks])
+    try:
+        settled = settle(graph, columns, state.drafts["graph_answers"])
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    _questions(state, settled)
+    for clash in settled.clashes:
+        st.error(plain(clash))
+    if settled.open:
+        st.caption(f"{len(settled.open)} of {len(settled.questions)} questions are still open.")
+    empty = settled.dag is None or not (settled.dag.edges or settled.roles)
+    if settled.dag is not None:
+        _list(settled.told)
+        arrows = len(settled.dag.edges)
+        st.markdown(
+            f"It brings **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {len(state.project.dag.edges)}. "
+            "Notes, beliefs and sources that are here already stay."
+        )
+        if empty:
+            st.caption("Nothing of it speaks of this table's columns yet: say above which column each name is.")
+    with st.container(horizontal=True):
+        for keep, label in ((False, "Put it in place of the drawing"), (True, "Add it to the drawing")):
+            st.button(
+                label, type="secondary" if keep else "primary", disabled=empty,
+                on_click=_take_over, args=(state, settled, keep), help="Undo brings the drawing back as it was.",
+            )  # fmt: skip
+        st.button("Put the file away", on_click=_close, args=(state,))
+    if "graph_taking" in state.trouble:
+        st.error(plain(state.trouble["graph_taking"]))
+
+
+def _questions(state: Session, settled: Settled) -> None:
+    """A field for each question, the open ones first; those with a proposed answer may be many."""
+    open_ = {q.key for q in settled.open}
+    ranked = sorted(settled.questions, key=lambda q: (list(KINDS).index(q.kind), q.line))
+    if len(ranked) > MOST_QUESTIONS:
+        ranked.sort(key=lambda q: q.key not in open_)
+        key = f"graph-all-{state.opened}"
+        st.toggle(f"Show all {len(ranked):,} questions", key=key)
+        if not st.session_state[key]:
+            ranked = ranked[:MOST_QUESTIONS]
+            st.caption("The others have a proposed answer, or come when these are settled.")
+    if directions := [q for q in settled.open if "->" in q.choices]:
+        what = f"{len(directions)} links the directions" if len(directions) > 1 else "one link the direction"
+        st.button(
+            f"Give {what} in which the file lists them", key=f"graph-listed-{state.opened}",
+            on_click=_as_listed, args=(state, directions),
+        )  # fmt: skip
+    heading = ""
+    for question in ranked[:500]:
+        if question.kind != heading:
+            heading = question.kind
+            st.markdown(f"**{KINDS[heading]}**")
+        _field(state, question)
+
+
+def _field(state: Session, question: Question) -> None:
+    mark = hashlib.sha1(f"{state.drafts['graph'][0]}\n{question.key}".encode()).hexdigest()[:12]
+    key = f"graph-question-{state.opened}-{mark}"
+    answer = state.drafts["graph_answers"].get(question.key, question.default)
+    st.session_state[key] = answer if answer in question.choices else question.default
+    st.selectbox(
+        f"Line {question.line}: {plain(question.text)}", list(question.choices), index=None, key=key,
+        format_func=question.choices.get, placeholder="Choose", on_change=_answer, args=(state, question.key, key),
+    )  # fmt: skip
+
+
+def _answer(state: Session, question: str, key: str) -> None:
+    if (answer := st.session_state[key]) is None:
+        state.drafts["graph_answers"].pop(question, None)
+    else:
+        state.drafts["graph_answers"][question] = answer
+
+
+def _as_listed(state: Session, questions: list[Question]) -> None:
+    state.drafts["graph_answers"].update({q.key: "->" for q in questions})
+
+
+def _take_over(state: Session, settled: Settled, keep: bool) -> None:
+    """The settled graph into the project, in one step that can be undone."""
+    project = state.project
+    assert project is not None
+    assert settled.dag is not None
+    state.trouble.pop("graph_taking", None)
+    try:
+        dag = taken_over(project.dag, settled.dag, keep)
+        if not keep:
+            dag = replace(dag, positions=_on_the_board(dict(settled.dag.positions)))
+        roles, target = _roles(project.roles, settled.roles), project.plan.target
+        if len(roles.outcome) == 1 and (target is None or target in project.roles.outcome):
+            target = roles.outcome[0]
+        state.redraw(dag, roles, target=target)
+    except EspalierError as error:
+        state.trouble["graph_taking"] = f"{error}. The drawing is unchanged."
+        return
+    if not keep:
+        state.drafts.pop("places", None)
+        state.drafts["fits"] = state.drafts.get("fits", 0) + 1
+    title, told = state.drafts["graph"][0], settled.told
+    _close(state)
+    state.drafts["graph_told"] = (told, state.drawing)
+    drawing.say(state, f"{title} is taken over: {len(settled.dag.edges)} arrows. Undo brings back what was here.")
+
+
+def _roles(have: Roles, given: Any) -> Roles:
+    """Columns that the file gives a role lose the one they had; the outcome is the file's, if it names one."""
+    moved = {c for columns in given.values() for c in columns}
+    kept = {role: tuple(c for c in columns if c not in moved) for role, columns in have.items()}
+    if given.get("outcome"):
+        kept["outcome"] = ()
+    return Roles(**{role: (*columns, *given.get(role, ())) for role, columns in kept.items()})
+
+
+def _on_the_board(places: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Positions in the drawing's pixels: as they are where boxes have room, else stretched until they do."""
+    points = list(places.values())
+    if len(points) < 2 or len(points) > 400:
+        return places if len(points) == 1 else {}
+    pairs = [(abs(a[0] - b[0]), abs(a[1] - b[1])) for i, a in enumerate(points) for b in points[:i]]
+    widest = max(max(pair) for pair in pairs)
+    nearest = min(max(x / 170, y / (HIGH + GAP)) for x, y in pairs)
+    if widest <= 0:
+        return {}
+    stretch = 1.0 if nearest >= 0.8 and widest <= 4000 else min(1 / max(nearest, 1e-9), 2400 / widest)
+    return {name: (round(stretch * x), round(stretch * y)) for name, (x, y) in places.items()}
+
+
+def _close(state: Session) -> None:
+    """Put the file and the pasted text away."""
+    _away(state)
+    state.drafts["graph_text"] = ""
+    state.drafts["graph_closed"] = state.drafts.get("graph_closed", 0) + 1  # an empty uploader
+
+
+def _list(sentences: Any) -> None:
+    """Sentences, of which the first are shown and the others a click away."""
+    lines = [f"- {plain(sentence)}" for sentence in sentences]
+    if lines:
+        st.markdown("\n".join(lines[:8]))
+    if len(lines) > 8:
+        with st.popover(f"{len(lines) - 8} more"):
+            st.markdown("\n".join(lines[8:500]))
+
+
+def _take(state: Session) -> None:
+    project = state.project
+    assert project is not None
+    left, right = st.columns(2, gap="medium", vertical_alignment="bottom")
+    kind = left.selectbox(
+        "Format", list(FORMATS), key=f"graph-format-{state.opened}", format_func=lambda f: FORMATS[f].title
+    )
+    graph = graph_of(project.dag, project.roles, project.schema.names)
+    try:
+        text = write_graph(graph, kind)
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    suffix = FORMATS[kind].suffixes[0] if FORMATS[kind].suffixes else f".{kind}.txt"
+    right.download_button(
+        "Download the graph", text, file_name=f"{filename(project.name)}-graph{suffix}", on_click="ignore",
+        icon=":material/download:", key=f"graph-download-{state.opened}",
+    )  # fmt: skip
+    _list(not_held(graph, kind))
+    with st.popover("Show the text"):
+        st.code(text if len(text) <= 20_000 else text[:20_000] + "\n…", language=None)

@@ -1,0 +1,172 @@
+"""What a drawing implies, in words and marks: Pa(Y), Mb(Y), the fence, open paths, and what erasing would change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import streamlit as st
+
+from core.graph.dag import Dag
+from core.graph.implied import Change, Implied, change, implied
+from core.graph.paths import Path, is_causal
+from core.graph.roles import Roles
+from core.methods.advice import advice
+from core.project.file import Project
+from pages.parts.fields import field, taken
+from pages.parts.session.session import Session
+from pages.parts.text import name, names, plain
+
+PARENT, BLANKET = "Pa(Y)", "Mb(Y)"
+
+
+def tags(column: str, project: Project, now: Implied, marks: Iterable[str]) -> list[str]:
+    """The marks of one column, in words."""
+    out, roles = [], project.roles
+    if "fence" in marks and project.plan.fenced and roles.protected and roles.outcome:
+        role = roles.of(column)
+        far = role == "protected" or (role == "inadmissible" and project.plan.strict)
+        out += ["behind the fence"] * far + ["gate"] * (role == "admissible") + ["fenced in"] * (role == "outcome")
+    if "parents" in marks and column in now.parents:
+        out.append(PARENT)
+    elif "blanket" in marks and column in now.blanket:
+        out.append(BLANKET)
+    return out
+
+
+def avoiding(found: Implied, roles: Roles) -> list[Path]:
+    """The open paths that avoid the admissible columns; the others are opened by looking at those."""
+    return [p for p in found.paths if not set(p) & set(roles.admissible)]
+
+
+def path_words(path: Path, edges: Iterable[tuple[str, str]]) -> str:
+    """A path with its arrows: a → b ← c."""
+    drawn = set(edges)
+    return path[0] + "".join(f" {'→' if (a, b) in drawn else '←'} {b}" for a, b in pairwise(path))
+
+
+def erasing(found: Change) -> str:
+    """What erasing an arrow would change, in one or two sentences."""
+    parts = []
+    if found.parents_lost:
+        parts.append(f"{', '.join(found.parents_lost)} would be no direct cause of the target")
+    gone = [n for n in found.blanket_lost if n not in found.parents_lost]
+    if gone:
+        parts.append(f"{', '.join(gone)} would leave the Markov blanket")
+    if found.separated:
+        parts.append("no path from protected to outcome would be open any more")
+    elif found.paths_lost:
+        few = len(found.paths_lost)
+        parts.append(f"{few} open path{'s' * (few > 1)} from protected to outcome would close")
+    return f"Without it {'; '.join(parts)}." if parts else "Without it these sets stay as they are."
+
+
+def now(state: Session) -> tuple[Dag, Implied]:
+    """The drawing that the sets are read off, with or without its contested arrows, and what it implies."""
+    project = state.project
+    assert project is not None
+    dag = project.dag.without(project.dag.contested) if state.drafts.get("settled_only") else project.dag
+    return dag, implied(dag, project.plan.target, project.roles)
+
+
+def show(state: Session, dag: Dag, found: Implied) -> None:
+    """The sets as text, and what the drawing says about the fence."""
+    project = state.project
+    assert project is not None
+    target, roles = project.plan.target, project.roles
+    if target is None:
+        st.caption("Give a column the role of outcome, and its direct causes and Markov blanket are shown here.")
+    else:
+        st.markdown(f"**Direct causes of {name(target)}, Pa(Y):** {names(found.parents, 40, 'none drawn')}.")
+        st.markdown(
+            f"**Its Markov blanket, Mb(Y)** (causes, effects, and the effects' other causes): "
+            f"{names(found.blanket, 40, 'none drawn')}."
+        )
+    if found.separated is None:
+        st.caption("Mark a protected column and an outcome, and the paths between them are listed here.")
+    else:
+        ends = f"{names(roles.protected)} and {names(roles.outcome)}"
+        if found.separated:
+            gate = f" given the admissible {names(roles.admissible)}" if roles.admissible else ""
+            st.markdown(f"**Separation:** the drawing itself keeps {ends} apart{gate}.")
+        else:
+            _open(found, dag, project, ends)
+    contested(state)
+    for sentence in advice(project):
+        st.info(plain(sentence))
+
+
+def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
+    """The open paths, those that avoid the admissible columns apart from those that looking at them opens."""
+    roles = project.roles
+    past = avoiding(found, roles)
+    through = [p for p in found.paths if p not in past]
+    more = "" if found.complete else " (the shortest ones; there are more)"
+    if past:
+        gate = f" that avoid the admissible {names(roles.admissible)}" if roles.admissible else ""
+        st.markdown(f"**Open paths** between {ends}{gate}, red in the drawing{more}:")
+        _listed(past, dag)
+    if through:
+        gate, begin = names(roles.admissible), "Besides" if past else "**Open paths**"
+        st.markdown(
+            f"{begin}: {ends} are linked once {gate} are looked at, as effects of two "
+            f"causes that then seem linked{more}:"
+        )
+        _listed(through, dag)
+    st.caption(
+        "The plan's fence erases these links in the released table, whatever the drawing says."
+        if project.plan.fenced
+        else "The plan as it stands has no fence: these links may show in the released table."
+    )
+
+
+def _listed(paths: list[Path], dag: Dag) -> None:
+    def bullets(some: list[Path]) -> str:
+        kinds = {True: "", False: " (association, no causal path)"}
+        return "\n".join(f"- {plain(path_words(p, dag.edges))}{kinds[is_causal(p, dag.edges)]}" for p in some)
+
+    st.markdown(bullets(paths[:8]))
+    if len(paths) > 8:
+        with st.expander(f"{len(paths) - 8} more"):
+            st.markdown(bullets(paths[8:]))
+
+
+def contested(state: Session) -> None:
+    """The switch that leaves contested arrows out of the sets, and what they make of difference."""
+    project = state.project
+    assert project is not None
+    if not project.dag.contested:
+        return
+    box = field(state, "settled_only", bool(state.drafts.get("settled_only")))
+    st.toggle(
+        "Leave contested arrows out",
+        box.default,
+        key=box.key,
+        wrap=True,
+        on_change=_take_switch,
+        args=(state,),
+        help="The drawing keeps them, dashed; only the sets and marks are worked out without them.",
+    )
+    whole = implied(project.dag, project.plan.target, project.roles)
+    less_dag = project.dag.without(project.dag.contested)
+    less = implied(less_dag, project.plan.target, project.roles)
+    st.markdown(f"**Without contested arrows:** {difference(change(whole, less), project.dag)}")
+
+
+def _take_switch(state: Session) -> None:
+    state.drafts["settled_only"] = taken(state, "settled_only")
+
+
+def difference(found: Change, dag: Dag) -> str:
+    """A change as markdown, in one line."""
+    parts = []
+    for what, lost in (("Pa(Y)", found.parents_lost), ("Mb(Y)", found.blanket_lost)):
+        if lost:
+            parts.append(f"{what} loses {names(lost)}")
+    if found.separated:
+        parts.append("no open path from protected to outcome is left")
+    elif found.paths_lost:
+        shown = "; ".join(plain(path_words(p, dag.edges)) for p in found.paths_lost[:4])
+        many = f"{len(found.paths_lost)} open paths close" if len(found.paths_lost) > 1 else "an open path closes"
+        parts.append(f"{many}: {shown}")
+    return f"{', '.join(parts)}." if parts else "the sets and the open paths stay the same."

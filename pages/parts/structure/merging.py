@@ -1,0 +1,163 @@
+"""Two people's drawings side by side: what differs, settled one by one, and merged into one."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import streamlit as st
+
+from core.errors import EspalierError, GraphError
+from core.graph.annotations import Annotation
+from core.graph.dag import Dag
+from core.graph.formats import read_graph
+from core.graph.formats.resolve import settle
+from core.graph.merge import Difference, differences, inside, merge
+from core.graph.roles import Roles
+from core.project.file import FORMAT, Project
+from pages.parts.board.board import drawing, graph_picture
+from pages.parts.fields import field, taken
+from pages.parts.session.session import Session
+from pages.parts.text import name, names, plain
+
+SIDES = {"mine": "This drawing", "theirs": "Theirs"}
+
+
+def show(state: Session) -> None:
+    """Load another person's drawing, settle the differences, merge."""
+    assert state.project is not None
+    file = st.file_uploader(
+        "Another person's project file or graph file", key=f"theirs-file-{state.opened}", max_upload_size=2,
+        help="Only the drawing in it is read. Both drawings must be about the same columns.",
+    )  # fmt: skip
+    if file is not None and state.drafts.get("theirs_file") != file.file_id:
+        state.drafts["theirs_file"] = file.file_id
+        try:
+            drawn, told = read(file.getvalue(), file.name)
+            state.drafts["theirs"] = (file.name, *inside(drawn, state.project.schema.names), told)
+            state.drafts["settled"] = {}
+            state.trouble.pop("theirs", None)
+        except EspalierError as error:
+            state.trouble["theirs"] = f"{file.name}: {error}"
+    if "theirs" in state.trouble:
+        st.error(plain(state.trouble["theirs"]))
+    if "theirs" not in state.drafts:
+        st.caption(
+            "Somebody else has drawn the same columns? Open their project file: both drawings are shown side by side, "
+            "and you settle arrow by arrow what becomes of the differences."
+        )
+        return
+    _settle(state)
+
+
+def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
+    """The drawing of a project file, of its ``dag`` part alone, or of another tool's graph file, and what was done to
+    make a drawing of it; raises :class:`EspalierError`, also where somebody has to be asked first.
+    """
+    try:
+        parsed = json.loads(data)
+    except (ValueError, RecursionError):
+        parsed = None
+    if isinstance(parsed, dict) and parsed.get("format") == FORMAT:
+        return Project.from_json(parsed).dag, ()
+    if isinstance(parsed, dict) and "edges" in parsed and "nodes" not in parsed:
+        return Dag.from_json(parsed), ()
+    settled = settle(read_graph(data, title))
+    if settled.dag is None:
+        asked = [q.text for q in settled.open] + list(settled.clashes)
+        raise GraphError(
+            f"this graph has to be settled first ({asked[0]}): bring it into a project of its own, "
+            "and compare with that"
+        )
+    return settled.dag, settled.told
+
+
+def _settle(state: Session) -> None:
+    assert state.project is not None
+    project = state.project
+    title, theirs, unknown, told = state.drafts["theirs"]
+    for sentence in told:
+        st.caption(plain(sentence))
+    if unknown:
+        st.warning(f"Not among the columns here, so left aside with their arrows: {names(unknown)}.")
+    for place, words, dag in zip(
+        st.columns(2), ("This drawing", f"Theirs ({title})"), (project.dag, theirs), strict=True
+    ):
+        with place:
+            st.markdown(f"**{plain(words)}**: {len(dag.edges)} arrows")
+            graph_picture.dag(
+                project.schema.names, dag.edges, Roles(), project.plan.target, f"side-{words[:4]}-{state.opened}"
+            )
+    found = differences(project.dag, theirs)
+    settled: dict[Difference, Any] = {d: s for d, s in state.drafts.get("settled", {}).items() if d in found}
+    state.drafts["settled"] = settled
+    if not found:
+        st.success("The two drawings do not differ.")
+        st.button("Put theirs away", on_click=_away, args=(state,))
+        return
+    st.markdown(f"**{len(found)} difference{'s' * (len(found) > 1)} to settle**")
+    for difference in found:
+        box = field(state, f"settle-{difference.kind}-{difference.of!r}", settled.get(difference), title)
+        st.segmented_control(
+            _words(difference), list(SIDES), default=box.default, key=box.key,
+            on_change=_choose, args=(state, difference),
+            format_func=lambda side, d=difference: f"{SIDES[side]}: {_has(d, side)}",
+        )  # fmt: skip
+    open_ = [d for d in found if d not in settled]
+    with st.container(horizontal=True):
+        st.button(
+            "Merge into this drawing", type="primary", disabled=bool(open_), on_click=_merge, args=(state, theirs),
+            help="Undo brings the drawing back as it was.",
+        )  # fmt: skip
+        for side, label in SIDES.items():
+            st.button(f"{label} for the rest", on_click=_rest, args=(state, open_, side), disabled=not open_)
+        st.button("Put theirs away", on_click=_away, args=(state,))
+    if open_:
+        st.caption(f"{len(open_)} of {len(found)} not settled yet.")
+    if "merge" in state.trouble:
+        st.error(f"{plain(state.trouble['merge'])}. Settle one of these arrows the other way.")
+
+
+def _words(d: Difference) -> str:
+    if d.kind == "arrow":
+        return f"{name(d.of[0])} → {name(d.of[1])}: is it an arrow?"
+    if d.kind == "reversed":
+        return f"{name(d.of[0])} and {name(d.of[1])}: which one is the cause?"
+    return f"What is said about {' → '.join(map(name, d.of))}"
+
+
+def _has(d: Difference, side: str) -> str:
+    value = d.mine if side == "mine" else d.theirs
+    if value is None:
+        return "no arrow"
+    return plain(value.words if isinstance(value, Annotation) else " → ".join(value))
+
+
+def _choose(state: Session, difference: Difference) -> None:
+    side = taken(state, f"settle-{difference.kind}-{difference.of!r}")
+    if side is None:
+        state.drafts["settled"].pop(difference, None)
+    else:
+        state.drafts["settled"][difference] = side
+
+
+def _rest(state: Session, open_: list[Difference], side: str) -> None:
+    state.drafts["settled"].update(dict.fromkeys(open_, side))
+
+
+def _merge(state: Session, theirs: Dag) -> None:
+    assert state.project is not None
+    try:
+        state.redraw(merge(state.project.dag, theirs, state.drafts["settled"]))
+    except EspalierError as error:
+        state.trouble["merge"] = str(error)
+        return
+    _away(state)
+    drawing.say(state, "Merged. Undo brings back the drawing as it was.")
+
+
+def _away(state: Session) -> None:
+    for key in ("theirs", "settled"):
+        state.drafts.pop(key, None)
+    for key in ("theirs", "merge"):
+        state.trouble.pop(key, None)

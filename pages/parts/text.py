@@ -1,0 +1,131 @@
+"""Sentences for the person at the screen, safe to hand to Streamlit's markdown.
+
+Names of columns come from uploaded files: they are shown as code, and whole messages are escaped, so that no name
+can turn into a link, a heading or a formula.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from core.graph.separations import Separation
+from core.methods.frame import Frame
+from core.privacy.accounting import Unit, round_up
+from core.project.file import Neighbors, Project
+
+METHODS = {
+    "prism": "**PRISM**: most of the budget goes to what predicts one column. "
+    "Choose it when the table is for learning to predict that column.",
+    "privci": "**PrivCI**: one tree over all columns that respects the fence. "
+    "Choose it when the table must not link the outcome to protected columns except through admissible ones.",
+    "mst": "**MST**: one tree over all columns, no fence. "
+    "Choose it for a general-purpose table when fairness is not the question.",
+    "prefair": "**PreFair**: a tree in which the outcome touches admissible columns only. "
+    "Choose it when anything but the admissible columns must stay away from the outcome.",
+    "privbayes": "**PrivBayes**: every column counted together with its causes as you drew them, or, without a "
+    "drawing, with up to two parents chosen privately. Choose it when all of the drawing should shape the table.",
+    "independent": "**Independent**: every column on its own, nothing is linked. "
+    "Choose it as a baseline, or when only the columns' own distributions matter.",
+}
+METHOD_NAMES = {
+    "prism": "PRISM", "privci": "PrivCI", "mst": "MST", "prefair": "PreFair", "privbayes": "PrivBayes",
+    "independent": "Independent",
+}  # fmt: skip
+REGIMES = {
+    "causal": "**Causal**: protect the direct causes that you drew. "
+    "Choose it when the table will be used elsewhere, where mere correlations may break.",
+    "graphical": "**Graphical**: protect the Markov blanket that you drew (causes, effects, and the effects' other "
+    "causes). Choose it when the table will be used where it came from.",
+    "predictive": "**Predictive**: let a private choice find the best predictors; no drawing needed. "
+    "Choose it when you do not know the causes. What it finds may be mere correlation.",
+}
+NEIGHBORS = {
+    "replace-one": "One person's rows may change in place. The number of rows is public.",
+    "add-remove": "One person's rows may be there or not. The number of rows is private too.",
+}
+DECLARED = "All rows of one person may become any others, or none. Only the declared total of rows is public."
+"""Replace-one with a person column."""
+ROLES = {
+    "outcome": "what is decided or predicted",
+    "protected": "who must not be treated differently: sex, origin, …",
+    "admissible": "what may legitimately explain the outcome, even if it differs between groups",
+    "inadmissible": "what may stand in for a protected column: a postcode, a club, …",
+}
+
+
+def plain(text: object) -> str:
+    """``text`` as markdown that shows it literally."""
+    shown = " ".join(str(text).split("\n"))
+    for mark in ("://", "www.", "@"):  # a literal address would become a link all by itself
+        shown = shown.replace(mark, f"{mark[0]}\u2060{mark[1:]}")
+    return re.sub(r"([\\`*_{}\[\]()#+\-.!|<>~$:^=&])", r"\\\1", shown)
+
+
+def name(column: str) -> str:
+    """A column's name as inline code."""
+    text = column.replace("\n", " ")
+    ticks = "`" * (max((len(run) for run in re.findall("`+", text)), default=0) + 1)
+    pad = " " if text.startswith("`") or text.endswith("`") or len(ticks) > 1 else ""
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def names(columns: Iterable[str], cap: int = 12, nothing: str = "nothing") -> str:
+    """Several names, the rest counted."""
+    columns = list(columns)
+    shown = ", ".join(name(c) for c in columns[:cap])
+    more = f" and {len(columns) - cap} more" if len(columns) > cap else ""
+    return shown + more if columns else nothing
+
+
+def where(ledger: str) -> str:
+    """A ledger's path or URL, without a password."""
+    return re.sub(r"(://[^:/@]*):[^@]*@", r"\1:***@", ledger)
+
+
+def size(count: int) -> str:
+    """Bytes as people say them."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{max(count / 2**20, 0.1):.1f} MiB"
+
+
+def separation(s: Separation) -> str:
+    """What a separation erases."""
+    far = names(s.right)
+    if not s.given:
+        return f"{names(s.left)} will show **no association at all** with {far}."
+    return (
+        f"{names(s.left)} and {far} will be **independent given** {names(s.given)}: "
+        f"whatever else links them in the real table will not show."
+    )
+
+
+def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
+    """Which side of the fence each inadmissible column may fall on."""
+    roles = project.roles
+    out = []
+    for column in roles.inadmissible:
+        by_outcome = any(not frame.forbids(column, o) for o in roles.outcome)
+        by_protected = any(not frame.forbids(column, p) for p in roles.protected)
+        if by_outcome and by_protected:
+            side = "either side, one of them: a private choice decides"
+        elif by_protected:
+            side = "the protected columns' side: never linked to the outcome"
+        elif by_outcome:
+            side = "the outcome's side: never linked to a protected column"
+        else:
+            side = "neither side"
+        out.append({"inadmissible column": column, "may fall on": side})
+    return out
+
+
+def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None) -> str:
+    """The unit of privacy, in half a sentence."""
+    return Unit(neighbors, rows_per_person).in_words(None if person is None else name(person))
+
+
+def guess(epsilon: float, share: float) -> str:
+    """What ε means for a person in the table."""
+    return (
+        f"At ε = {epsilon:g}, whoever would guess right half of the time whether a person's data are one thing or "
+        f"another now guesses right at most **{round_up(100 * share)} %** of the time."
+    )

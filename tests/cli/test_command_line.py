@@ -1,0 +1,286 @@
+"""The command line as a user meets it: exit statuses, clear lines, no folder left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from core.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = [
+    {"name": "a", "kind": "categorical", "categories": ["x", "y"]},
+    {"name": "b c", "kind": "numeric", "edges": [0, 5, 10], "missing": True},
+]
+PLAN = {"method": "mst", "epsilon": 1.0, "delta": 1e-6}
+CSV = b"a,b c\n" + b"x,1\ny,7\nx,\n" * 20
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, "p.json", {})
+    (tmp_path / "t.csv").write_bytes(CSV)
+    return tmp_path
+
+
+def write(folder, name, changes, plan=None, schema=None):
+    data = {
+        "format": "espalier-project/1",
+        "name": "t",
+        "schema": schema or SCHEMA,
+        "plan": {**PLAN, **(plan or {})},
+    }
+    (folder / name).write_text(json.dumps({**data, **changes}))
+
+
+def run(*args):
+    try:
+        return main([str(a) for a in args])
+    except SystemExit as stop:
+        return stop.code
+
+
+def test_plan_release_evaluate(work, capsys):
+    assert run("plan", "p.json", "--rows", "60") == 0
+    assert "spent in all" in capsys.readouterr().out
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
+    assert "spent ε" in capsys.readouterr().err
+    assert run("evaluate", "o", "--data", "t.csv") == 0
+    result = json.loads(capsys.readouterr().out)
+    assert {"tstr", "fidelity", "fairness"} <= set(result)
+    assert result["fidelity"]["one_way_tv"] >= 0
+    assert run("evaluate", "o", "--data", "t.csv", "--holdout", "t.csv") == 0
+    assert sorted(p.name for p in work.iterdir()) == ["o", "p.json", "t.csv"]
+
+
+def test_plan_reads_no_data_and_gives_json(work, capsys):
+    (work / "t.csv").unlink()
+    assert run("plan", "p.json", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert sum(line["rho"] for line in shown["lines"]) == pytest.approx(shown["spent"])
+
+
+def test_a_person_column_and_private_figures(work, capsys):
+    rows = "".join(f"p{i % 30},{'xy'[i % 2]},{i % 9}\n" for i in range(240))
+    (work / "t.csv").write_text("who,a,b c\n" + rows)
+    people = {"person": "who", "rows_per_person": 3, "neighbors": "add-remove", "looking": 0.2, "target": "a"}
+    write(work, "p.json", {}, plan=people)
+    assert run("plan", "p.json") == 0
+    assert "held out by lot" in capsys.readouterr().out
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
+    assert "at most 3 rows of each person in 'who' are kept" in capsys.readouterr().err
+    facts = json.loads((work / "o" / "release.json").read_text())
+    assert facts["spent"]["person"] == "who"
+    assert facts["looking"]["by"] == "person"
+    assert "who" not in (work / "o" / "synthetic.csv").read_text()
+    assert run("evaluate", "o", "--data", "t.csv") == 0
+    (work / "t.csv").write_text("who,a,b c\n,x,1\n" + rows)
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o2") == 2
+    assert "empty, first in data row 1" in capsys.readouterr().err
+    write(work, "p.json", {}, plan={**people, "neighbors": "replace-one"})
+    assert run("plan", "p.json", "--rows", "240") == 2
+    assert "declare a total" in capsys.readouterr().err
+    write(work, "p.json", {}, plan={**people, "neighbors": "replace-one", "rows": 90, "delta": None})
+    assert run("plan", "p.json", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["delta"] == 1 / 90**2
+    assert shown["looking"][0]["error"] is not None
+
+
+def project(schema=SCHEMA, plan=None, **more):
+    data = {"format": "espalier-project/1", "schema": schema, "plan": {**PLAN, **(plan or {})}, **more}
+    return json.dumps(data).encode()
+
+
+PROJECTS = {
+    "not json": b"{",
+    "empty": b"",
+    "binary": bytes(range(256)),
+    "a list": b"[]",
+    "nan": project(plan={"epsilon": float("nan")}),
+    "text epsilon": project(plan={"epsilon": "one"}),
+    "unordered": project([{"name": "b c", "kind": "numeric", "edges": [5, 0, 9]}]),
+    "cycle": project(dag={"edges": [["a", "b c"], ["b c", "a"]]}),
+    "twice": project([SCHEMA[0]] * 2),
+    "fence without roles": project(plan={"method": "privci"}),
+    "guessed": project([{**SCHEMA[0], "guessed": ["categories"]}, SCHEMA[1]]),
+    "no delta": project(plan={"delta": None, "neighbors": "add-remove"}),
+}
+
+
+@pytest.mark.parametrize("name", PROJECTS)
+def test_bad_projects(work, capsys, name):
+    (work / "p.json").write_bytes(PROJECTS[name])
+    refused(work, capsys)
+
+
+TABLES = {
+    "empty": b"",
+    "header only": b"a,b c\n",
+    "missing column": b"a\nx\n",
+    "unknown category": b"a,b c\nz,1\n",
+    "not a number": b"a,b c\nx,many\n",
+    "undeclared missing": b"a,b c\n,1\n",
+    "ragged": b"a,b c\nx,1\ny\n",
+    "too wide": b"a,b c\nx,1,2\n",
+    "duplicate columns": b"a,a,b c\nx,x,1\n",
+    "binary": b"\x00\x01\x02" * 500,
+    "open quote": b'a,b c\n"x,1\n',
+    "not parquet": b"PAR1" + b"x" * 100,
+    "not excel": b"PK\x03\x04" + b"x" * 100,
+    "not gzip": b"\x1f\x8b" + b"x" * 100,
+    "half a gzip": b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_bad_tables(work, capsys, name):
+    (work / "t.csv").write_bytes(TABLES[name])
+    refused(work, capsys)
+
+
+def refused(work, capsys, *args):
+    before = sorted(p.name for p in work.iterdir())
+    args = args or ("release", "p.json", "--data", "t.csv", "--out", "o")
+    assert run(*args) == 2
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert 1 <= len(lines) <= 3
+    assert lines[-1].startswith(("espalier: ", "python -m core"))
+    assert "Traceback" not in "".join(lines)
+    assert sorted(p.name for p in work.iterdir()) == before, "no output folder is left"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        (),
+        ("plan",),
+        ("dance",),
+        ("plan", "none.json"),
+        ("plan", "p.json", "--rows", "0"),
+        ("plan", "p.json", "--rows", "many"),
+        ("release", "p.json", "--data", "none.csv", "--out", "o"),
+        ("release", "p.json", "--data", ".", "--out", "o"),
+        ("release", "p.json", "--data", "t.csv", "--out", "."),
+        ("release", "p.json", "--data", "t.csv", "--out", "t.csv"),
+        ("evaluate", ".", "--data", "t.csv"),
+        ("evaluate", "none", "--data", "t.csv"),
+    ],
+)
+def test_bad_calls(work, capsys, args):
+    before = sorted(p.name for p in work.iterdir())
+    assert run(*args) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    assert sorted(p.name for p in work.iterdir()) == before
+
+
+def test_delta_by_default_needs_the_rows(work, capsys):
+    write(work, "p.json", {}, {"delta": None})
+    refused(work, capsys, "plan", "p.json")
+    assert run("plan", "p.json", "--rows", "100") == 0
+
+
+def test_a_delta_above_one_over_n_is_refused(work, capsys):
+    write(work, "p.json", {}, {"delta": 0.9})
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 2
+    assert "1/n = 0.0167" in capsys.readouterr().err
+    assert not (work / "o").exists()
+    assert run("plan", "p.json") == 2
+
+
+def test_the_plans_warnings_are_told_and_released(work, capsys):
+    write(work, "p.json", {}, {"epsilon": 10.0, "rows_per_person": 3})
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
+    told = capsys.readouterr().err
+    warnings = json.loads((work / "o" / "release.json").read_text())["warnings"]
+    assert any("protects little" in w for w in warnings)
+    assert any("more than 3 rows is a promise" in w for w in warnings)
+    assert all(f"note: {w}" in told for w in warnings)
+
+
+def test_too_large_a_plan_is_refused_with_the_columns(work, capsys):
+    wide = [{"name": n, "kind": "categorical", "categories": [f"{i}" for i in range(4000)]} for n in "ab"]
+    write(work, "p.json", {}, schema=wide)
+    (work / "t.csv").write_bytes(b"a,b\n1,2\n3,4\n")
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 2
+    message = capsys.readouterr().err
+    assert "a" in message
+    assert "16,000,000" in message
+    assert not (work / "o").exists()
+
+
+def test_two_hundred_columns(work, capsys):
+    schema = [{"name": f"c {i},", "kind": "categorical", "categories": ["0", "1"]} for i in range(200)]
+    write(work, "p.json", {}, schema=schema)
+    rows = ["\t".join(f"c {i}," for i in range(200))] + [
+        "\t".join(str((r * i) % 2) for i in range(200)) for r in range(50)
+    ]
+    (work / "t.csv").write_text("\n".join(rows))
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
+    assert run("evaluate", "o", "--data", "t.csv") == 0
+    capsys.readouterr()
+
+
+def test_demo(work, capsys):
+    assert run("demo", "--out", "d") == 0
+    assert (work / "d" / "report.html").exists()
+    capsys.readouterr()
+
+
+def test_as_a_module_from_the_shell():
+    got = subprocess.run([sys.executable, "-m", "core", "plan", "none.json"], cwd=ROOT, capture_output=True, text=True)
+    assert got.returncode == 2
+    assert got.stderr.startswith("espalier: cannot read none.json")
+
+
+def test_every_method_on_adult(shared_data, work, capsys):
+    from benchmarks.adult import write as write_projects
+
+    for path in write_projects(work / "adult"):
+        out = work / path.stem
+        assert run("release", path, "--data", shared_data / "adult.csv.gz", "--out", out, "--quiet") == 0
+        facts = json.loads((out / "release.json").read_text("utf-8"))
+        assert all(s["holds"] for s in facts["separations"])
+        assert facts["rows"] == 48_842
+    capsys.readouterr()
+
+
+def test_the_readmes_notebook_cell_runs(tmp_path, monkeypatch):
+    text = (ROOT / "README.md").read_text("utf-8").split("**In a notebook**:")[1].split("\n| method")[0]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
+    exec(textwrap.dedent(text), {})
+    assert (tmp_path / "out" / "hiring" / "synthetic.csv").exists()
+
+
+def test_no_command_lists_the_commands(capsys):
+    assert main([]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert all(command in shown.err for command in ("plan", "release", "evaluate", "graph", "demo", "ledger"))
+
+
+def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):
+    """With a last column that takes anything, this once released 4 rows of 2,000 with exit status 0."""
+    loose = [
+        SCHEMA[0],
+        {"name": "b c", "kind": "categorical", "categories": ["0"], "missing": True, "unknown": "missing"},
+    ]
+    write(work, "p.json", {}, schema=loose)
+    lines = ["a,b c", *["y,0"] * 2000]
+    for line, words in {
+        'x","0': "a quote inside a value", 'x,"0': "a quote is opened and not closed", '"x"0,0': "text after a closing",
+    }.items():  # fmt: skip
+        lines[7] = line
+        (work / "t.csv").write_text("\n".join([*lines, ""]))
+        assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 2
+        err = capsys.readouterr().err
+        assert f"t.csv, line 8: {words}" in err
+        assert "y,0" not in err
+        assert not (work / "o").exists()

@@ -1,0 +1,278 @@
+"""The ledger on the command line, as a steward meets it."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from core.cli.main import main
+from core.ledger.ledger import Ledger
+from core.privacy.accounting import Budget
+from core.project.file import Project
+
+PROJECT = {
+    "format": "espalier-project/1",
+    "name": "t",
+    "schema": [{"name": "a", "kind": "categorical", "categories": ["x", "y"]}],
+    "plan": {"method": "independent", "epsilon": 1.0, "delta": 1e-6},
+}
+
+
+@pytest.fixture
+def work(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.json").write_text(json.dumps(PROJECT))
+    (tmp_path / "t.csv").write_text("a\n" + "x\ny\n" * 30)
+    return tmp_path
+
+
+def run(*args):
+    try:
+        return main([str(a) for a in args])
+    except SystemExit as stop:
+        return stop.code
+
+
+def spend(out, *more):
+    return run("release", "p.json", "--data", "t.csv", "--out", out, *more)
+
+
+def test_open_release_list_verify_export_take(work, capsys):
+    where = ("--ledger", "l.db")
+    opened = ("ledger", "open", *where, "--table", "people", "--epsilon", "1.5", "--delta", "1e-6", "--by", "Ada")
+    assert run(*opened) == 0
+    assert "one more plan of ε up to 1.5" in capsys.readouterr().out
+    assert run(*opened) == 3
+    assert "set once" in capsys.readouterr().err
+    assert run("plan", "p.json", *where, "--table", "people") == 0
+    assert "would leave" in capsys.readouterr().out
+    assert run("plan", "p.json", *where, "--table", "people", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["ledger"]["fits"] is True
+    assert spend("o", *where, "--table", "people", "--by", "Bob", "--note", "for the board") == 0
+    entry = json.loads((work / "o" / "release.json").read_text())["ledger"]["entry"]
+    assert f"entry {entry}" in capsys.readouterr().err
+
+    assert spend("o2", *where, "--table", "people") == 0
+    capsys.readouterr()
+    (work / "t.csv").unlink()
+    assert spend("o3", *where, "--table", "people") == 3, "refused before the table is read"
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert "the ledger refuses" in lines[0]
+    assert not (work / "o3").exists()
+    assert run("plan", "p.json", *where, "--table", "people") == 0
+    assert "would be refused" in capsys.readouterr().out
+
+    assert run("ledger", "list", *where) == 0
+    listed = capsys.readouterr().out
+    assert entry in listed
+    assert "for the board" in listed
+    assert "by Bob" in listed
+    assert "one-way, 1 draw" in listed
+    assert run("ledger", "verify", *where) == 0
+    assert "7 events" in capsys.readouterr().out
+    assert run("ledger", "export", *where, "--format", "json", "--out", "l.json") == 0
+    assert json.loads((work / "l.json").read_text())["format"] == "espalier-ledger/1"
+    assert run("ledger", "export", *where, "--out", "l.csv") == 0
+    with (work / "l.csv").open(newline="") as file:
+        kinds = [r["kind"] for r in csv.DictReader(file)]
+    assert kinds == ["open", "reserve", "measure", "spend", "reserve", "measure", "spend"]
+    assert run("ledger", "export", *where, "--out", "l.csv") == 2
+    assert "overwritten" in capsys.readouterr().err
+    assert run("ledger", "take", *where, entry, "--out", "again") == 0
+    for file in (work / "o").iterdir():
+        assert (work / "again" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_names_do_not_steer_the_terminal(work, capsys):
+    (work / "p.json").write_text(json.dumps({**PROJECT, "name": "a\x1b[31mb"}))
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
+    assert spend("o", "--ledger", "l.db", "--table", "t") == 0
+    capsys.readouterr()
+    assert run("ledger", "list", "--ledger", "l.db") == 0
+    listed = capsys.readouterr().out
+    assert "\x1b" not in listed
+    assert "[31mb" in listed
+
+
+@pytest.mark.usefixtures("work")
+def test_the_unit_that_was_fixed(capsys):
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-9") == 0
+    assert spend("o", "--ledger", "l.db", "--table", "t") == 3
+    assert "fixed delta at 1e-09" in capsys.readouterr().err
+
+
+def test_another_person_column_is_refused_unless_it_is_said(work, capsys):
+    where = ("--ledger", "l.db", "--table", "t")
+    unit = ("--neighbors", "add-remove", "--rows-per-person", "2")
+    assert run("ledger", "open", *where, "--epsilon", "9", "--delta", "1e-6", *unit, "--person", "pid") == 0
+    assert "t: 2 rows per person, enforced by the person column 'pid'" in capsys.readouterr().out
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "s", "--population", "t") == 0
+    (work / "t.csv").write_text("pid,visit,a\n" + "".join(f"p{i // 2},v{i},x\n" for i in range(60)))
+    plan = {**PROJECT["plan"], "neighbors": "add-remove", "rows_per_person": 2, "rows": 60}
+
+    def planned(person):
+        (work / "p.json").write_text(json.dumps({**PROJECT, "plan": {**plan, "person": person}}))
+
+    planned("pid")
+    assert spend("o1", *where) == 0
+    for person in ("visit", None):
+        planned(person)
+        capsys.readouterr()
+        assert spend(f"o-{person}", *where) == 3
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        assert "fixed the person column 'pid'" in line
+        assert "--another-unit" in line
+        assert not (work / f"o-{person}").exists()
+    assert run("plan", "p.json", *where) == 3
+    planned("visit")
+    assert spend("o2", *where, "--another-unit") == 0
+    assert json.loads((work / "o2" / "release.json").read_text())["ledger"]["unit"]["another_unit"] is True
+    capsys.readouterr()
+    assert run("ledger", "list", "--ledger", "l.db") == 0
+    listed = capsys.readouterr().out
+    assert "s: 2 rows per person, promised, no person column enforces it" in listed
+    assert "; enforced by the person column 'pid'\n" in listed
+    assert "; enforced by the person column 'visit'; another unit than the table's" in listed
+    assert "1 release was for another unit" in listed
+    assert run("ledger", "verify", "--ledger", "l.db") == 0
+
+
+@pytest.mark.usefixtures("work")
+def test_a_table_that_another_budget_paid_for_needs_consent(capsys):
+    for table in ("t", "copy"):
+        where = ("--ledger", "l.db", "--table", table)
+        assert run("ledger", "open", *where, "--epsilon", "3", "--delta", "1e-6") == 0
+    assert spend("o", "--ledger", "l.db", "--table", "t") == 0
+    capsys.readouterr()
+    assert spend("o2", *where) == 3
+    *_, line = capsys.readouterr().err.strip().splitlines()
+    assert "released from before, as 't'" in line
+    assert "--again" in line
+    assert Ledger("l.db").population_of("copy").entries == ()
+    assert spend("o2", *where, "--again") == 0
+    assert "warning: this very table was released from before" in capsys.readouterr().err
+    assert spend("o3", "--ledger", "l.db", "--table", "t") == 3, "and now the other way round"
+
+
+def test_evaluate_is_recorded_before_what_it_may_steer(work, monkeypatch, capsys):
+    where = ("--ledger", "l.db", "--table", "t")
+    assert run("ledger", "open", *where, "--epsilon", "9", "--delta", "1e-6") == 0
+    assert spend("o", *where) == 0
+    capsys.readouterr()
+    assert run("evaluate", "o", "--data", "t.csv", "--ledger", "l.db", "--by", "Eve") == 0
+    said = capsys.readouterr()
+    assert "diagnostics were looked at is recorded for t" in said.err
+    assert json.loads(said.out)
+    assert run("evaluate", "o", "--data", "t.csv") == 0, "another ledger, the default"
+    assert "not recorded there" in capsys.readouterr().err
+    monkeypatch.setenv("ESPALIER_LEDGER", str(work / "l.db"))
+    (work / "h.csv").write_text("a\nx\ny\n")
+    assert run("evaluate", "o", "--data", "h.csv") == 0, "the release's entry is known"
+    assert run("evaluate", "o", "--data", "t.csv", "--table", "x") == 3
+    assert spend("o2", *where) == 0
+    assert json.loads((work / "o2" / "release.json").read_text())["ledger"]["diagnostics_before"] == 2
+    capsys.readouterr()
+    assert run("ledger", "list", "--ledger", "l.db") == 0
+    listed = capsys.readouterr().out
+    assert listed.count("diagnostics looked at before: 2") == 1
+    assert "were looked at twice" in listed
+    with Ledger("l.db").store._writing():
+        monkeypatch.setattr("core.ledger.store.PATIENCE", 1)
+        monkeypatch.setattr("core.evaluation.evaluate", lambda *_, **__: pytest.fail("looked"))
+        assert run("evaluate", "o", "--data", "t.csv") == 2, "what cannot be recorded is not computed"
+
+
+@pytest.mark.usefixtures("work")
+def test_evaluate_without_any_ledger_makes_none(work, monkeypatch, capsys):
+    monkeypatch.setenv("ESPALIER_LEDGER", str(work / "none.db"))
+    assert spend("o") == 0
+    capsys.readouterr()
+    assert run("evaluate", "o", "--data", "t.csv") == 0
+    assert capsys.readouterr().err == ""
+    assert not (work / "none.db").exists()
+    assert run("evaluate", "o", "--data", "t.csv", "--table", "t") == 2
+
+
+def test_what_an_archive_says_does_not_choose_where_files_go(work, capsys):
+    """Whoever can write to the shared ledger packs a file with an absolute name into it: sums and hashes hold."""
+    ledger = Ledger("l.db", create=True)
+    ledger.open_table("t", epsilon=3.0, delta=1e-6)
+    project = Project.load(work / "p.json")
+    target = work / "theirs.txt"
+    reserved = ledger.account("t").reserve(project, Budget.of(project.plan, None), b"d")
+    assert reserved.spend(0.0, {str(target): b"theirs"}) == ""
+    assert run("ledger", "take", "--ledger", "l.db", reserved.entry.id, "--out", "o") == 3
+    assert "does not hold the files of a release" in capsys.readouterr().err
+    assert not target.exists()
+    assert not (work / "o").exists()
+    assert run("ledger", "verify", "--ledger", "l.db") == 3
+
+
+def test_the_ledger_by_default_is_the_environments(work, monkeypatch, capsys):
+    monkeypatch.setenv("ESPALIER_LEDGER", str(work / "mine" / "l.db"))
+    assert run("ledger", "open", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
+    assert spend("o", "--table", "t") == 0
+    assert len(Ledger(work / "mine" / "l.db").population_of("t").entries) == 1
+    assert spend("o2") == 0, "without --table nothing is recorded, and that is said"
+    assert "not recorded in a ledger" in capsys.readouterr().err
+    assert len(Ledger(work / "mine" / "l.db").population_of("t").entries) == 1
+
+
+@pytest.mark.usefixtures("work")
+def test_a_folder_that_cannot_be_written_after_paying(monkeypatch, capsys):
+    import core.release.spend
+    from core.errors import ProjectError
+
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
+    full = ProjectError("cannot write to o: No space left on device")
+
+    def disk(*_):
+        raise full
+
+    with monkeypatch.context() as patch:
+        patch.setattr(core.release.spend, "save_files", disk)
+        assert spend("o", "--ledger", "l.db", "--table", "t") == 2
+    said = capsys.readouterr().err
+    assert "No space left" in said
+    assert "ledger take" in said
+    (entry,) = Ledger("l.db").population_of("t").entries
+    assert entry.id in said
+    assert run("ledger", "take", "--ledger", "l.db", entry.id, "--out", "o") == 0
+
+
+def test_a_changed_table_is_warned_of(work, capsys):
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
+    assert spend("o", "--ledger", "l.db", "--table", "t") == 0
+    (work / "t.csv").write_text("a\n" + "x\ny\n" * 31)
+    capsys.readouterr()
+    assert spend("o2", "--ledger", "l.db", "--table", "t") == 0
+    assert "warning: the table has changed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [
+        (("ledger",), 2),
+        (("ledger", "dance"), 2),
+        (("ledger", "list", "--ledger", "none.db"), 2),
+        (("ledger", "verify", "--ledger", "p.json"), 2),
+        (("ledger", "open", "--ledger", "n.db", "--table", "t"), 2),
+        (("ledger", "open", "--ledger", "n.db", "--epsilon", "1", "--delta", "1e-6"), 2),
+        (("ledger", "open", "--ledger", "n.db", "--table", "t", "--epsilon", "-1", "--delta", "1e-6"), 2),
+        (("ledger", "take", "--ledger", "l.db", "nothing", "--out", "o"), 2),
+        (("release", "p.json", "--data", "t.csv", "--out", "o", "--ledger", "l.db"), 2),
+        (("release", "p.json", "--data", "t.csv", "--out", "o", "--ledger", "none.db", "--table", "t"), 2),
+        (("release", "p.json", "--data", "t.csv", "--out", "o", "--ledger", "l.db", "--table", "x"), 3),
+        (("plan", "p.json", "--ledger", "l.db", "--table", "x"), 3),
+    ],
+)
+def test_bad_calls(work, capsys, args, status):
+    Ledger("l.db", create=True)
+    assert run(*args) == status
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert "Traceback" not in lines[0]
+    assert not (work / "o").exists()

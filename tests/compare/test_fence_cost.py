@@ -1,0 +1,92 @@
+"""What a fence costs: the counterpart of each plan, the figures against their definitions, and who may not see them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from core.compare import fence_cost as comparison
+from core.compare.fence_cost import FIGURES, cost_or_reason, fence_cost, without_fence
+from core.errors import Cancelled, SizeError
+from core.evaluation.quality import tree_quality
+from core.project.file import Project
+from core.release.spend import release
+from core.tables.reading import read_table
+from core.tables.table import Table
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
+
+
+@pytest.fixture(scope="module")
+def made():
+    project = Project.load(SAMPLES / "hiring.json").with_plan(epsilon=5.0)
+    return release(project, Table.encode(read_table(SAMPLES / "hiring.csv"), project.schema))
+
+
+@pytest.fixture(scope="module")
+def real(made):
+    return Table.encode(read_table(SAMPLES / "hiring.csv"), made.project.schema)
+
+
+@pytest.mark.parametrize(
+    ("plan", "method", "fenced"),
+    [({"method": "privci", "width": 2, "explain": 0.1}, "mst", False), ({"method": "prefair"}, "mst", False),
+     ({"method": "prism", "fair": True, "strict": True}, "prism", False),
+     ({"method": "independent", "fair": True}, "independent", False)],
+)  # fmt: skip
+def test_the_counterpart_spends_the_same_without_a_fence(made, plan, method, fenced):
+    project = made.project.with_plan(fair=None).with_plan(**plan)
+    free = without_fence(project)
+    assert (free.plan.method, free.plan.fenced) == (method, fenced)
+    assert free.plan.explain == 0
+    for key in ("epsilon", "delta", "neighbors", "rows_per_person", "width", "target"):
+        assert getattr(free.plan, key) == getattr(project.plan, key)
+    assert without_fence(free) is None
+
+
+def test_on_a_table_with_a_spurious_link_the_fence_costs_q_and_saves_cmi(made, real, monkeypatch):
+    monkeypatch.setattr(comparison, "REPEATS", 2)
+    told = []
+    synthetic = Table(made.project.schema, made.codes, made.rows)
+    cost = fence_cost(made.project, real, synthetic, made.edges, report=lambda f, m: told.append((f, m)))
+    facts = json.loads(json.dumps(cost.to_json(), allow_nan=False))
+    assert facts["private"] is False
+    assert facts["looked_at_real_data"] is True
+    assert facts["method_without"] == "mst"
+    assert facts["repeats"] == 2
+    assert facts["with"]["q"] == pytest.approx(tree_quality(real, made.edges))
+    assert facts["with"]["q"] < facts["without"]["q"] <= facts["q_best"] + 1e-6
+    assert facts["with"]["cmi"] < facts["without"]["cmi"]
+    for figure in FIGURES:
+        low, high = facts["without_range"][figure]
+        assert low <= facts["without"][figure] <= high
+    assert [f for f, _ in told] == sorted(f for f, _ in told)
+    assert told[-1][0] == 1.0
+
+
+def test_no_fence_and_no_room_are_said(made, real, monkeypatch):
+    synthetic = Table(made.project.schema, made.codes, made.rows)
+    free = without_fence(made.project)
+    assert "no fence" in cost_or_reason(free, real, synthetic, made.edges)["fence_cost_reason"]
+
+    def refuse(*_):
+        raise SizeError("too large")
+
+    monkeypatch.setattr(comparison, "release", refuse)
+    assert cost_or_reason(made.project, real, synthetic, made.edges)["fence_cost_reason"].endswith("too large")
+
+    def cancel(*_):
+        raise Cancelled("cancelled")
+
+    with pytest.raises(Cancelled):
+        cost_or_reason(made.project, real, synthetic, made.edges, report=cancel)
+
+
+def test_a_model_that_cannot_be_trained_has_no_auc(made, real):
+    flat = {name: codes * (name != "hired") for name, codes in made.codes.items()}
+    flat = {name: np.asarray(codes) for name, codes in flat.items()}
+    table = Table(made.project.schema, flat, made.rows)
+    assert comparison._auc(made.project, table, real) is None

@@ -1,0 +1,45 @@
+"""Small tables and projects written out by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from core.graph.roles import Roles
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema, smallest_unsigned
+from core.tables.table import Table
+
+
+def schema_of(**sizes: int) -> Schema:
+    """Categorical columns whose categories are called v0, v1, …"""
+    return Schema(tuple(Column(n, "categorical", tuple(f"v{i}" for i in range(k))) for n, k in sizes.items()))
+
+
+def table_of(schema: Schema, **codes: Sequence[int] | np.ndarray[Any, Any]) -> Table:
+    typed = {c.name: np.asarray(codes[c.name]).astype(smallest_unsigned(c.size)) for c in schema.columns}
+    return Table(schema, typed, len(typed[schema.names[0]]))
+
+
+def project_of(schema: Schema, target: str | None = None, **roles: tuple[str, ...]) -> Project:
+    return Project("by hand", schema, Plan("mst", 1.0, delta=1e-9, target=target), roles=Roles(**roles))
+
+
+def random_table(schema: Schema, rows: int, seed: int) -> Table:
+    """Rows whose columns are linked: each cell is half of the time the one before it, folded to its size."""
+    rng = np.random.default_rng(seed)
+    codes: dict[str, Any] = {}
+    before = rng.integers(0, 1 << 30, rows)
+    for c in schema.columns:
+        skewed = np.minimum(rng.geometric(0.4, rows) - 1, c.size - 1)
+        before = np.where(rng.random(rows) < 0.5, before % c.size, skewed)
+        codes[c.name] = before
+    return table_of(schema, **codes)
+
+
+def quiet(fraction: float, message: str) -> None:
+    """A report that checks what it is told."""
+    assert 0 <= fraction <= 1
+    assert message

@@ -1,0 +1,251 @@
+"""Private figures: paid for, of the noise that is booked, on people the release never saw; and near the truth."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from core.errors import ProjectError
+from core.evaluation.classifier import fit
+from core.evaluation.private.held_out import Questions, judged, look, rehearse
+from core.graph.roles import Roles
+from core.privacy.accounting import Budget, Unit
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
+from core.release.planning import preview
+from core.release.report import render
+from core.release.spend import release
+from core.tables.table import Table
+
+SCHEMA = Schema((
+    Column("s", "categorical", ("f", "m")),
+    Column("a", "ordinal", ("lo", "mid", "hi")),
+    Column("x", "numeric", edges=(0, 10, 20, 40), integer=True),
+    Column("y", "categorical", ("no", "yes")),
+))  # fmt: skip
+ROLES = Roles(outcome=("y",), protected=("s",), admissible=("a",))
+PROJECT = Project("t", SCHEMA, Plan("mst", 2.0, 1e-6, target="y", looking=0.2), roles=ROLES)
+FALSE_ALARM = 1e-7
+
+
+def table(n=6000, seed=0, person=None):
+    rng = np.random.default_rng(seed)
+    s, a = rng.integers(0, 2, n), rng.integers(0, 3, n)
+    y = (rng.random(n) < 0.1 + 0.3 * a + 0.1 * s).astype(int)
+    x = np.where(rng.random(n) < 0.7, y, rng.integers(0, 3, n))
+    return Table(
+        SCHEMA, {"s": s, "a": a, "x": x, "y": y}, n, person=person, person_column=None if person is None else "id"
+    )
+
+
+@pytest.fixture(scope="module")
+def made():
+    return release(PROJECT, table())
+
+
+def test_looking_spends_no_more_than_the_release_and_adds_nothing(made):
+    facts = made.to_json()
+    section = facts["looking"]
+    release_rho = math.fsum(x["rho"] for x in [*facts["measurements"], *facts["choices"]])
+    looking_rho = math.fsum(m["rho"] for m in section["measurements"])
+    assert facts["spent"]["rho"] == release_rho
+    assert looking_rho == section["rho"]
+    assert 0.999999 * release_rho < looking_rho <= release_rho <= made.budget.rho
+    for m in section["measurements"]:
+        assert m["sigma"] == pytest.approx(math.sqrt(2) / math.sqrt(2 * m["rho"]), rel=1e-12)
+    assert section["rows"] == 1200
+    assert made.model.total == pytest.approx(4800), "the release was made from the rest"
+    assert made.rows == 6000
+
+
+@pytest.mark.parametrize("accounting", ["zcdp", "basic"])
+def test_where_a_release_spends_less_looking_may_not_spend_more(accounting):
+    r = release(PROJECT.with_plan(accounting=accounting), table())
+    assert r.looking.rho <= r.spending.rho <= r.budget.rho
+
+
+@pytest.mark.parametrize("unit", [Unit(), Unit("replace-one", 3), Unit("add-remove"), Unit("add-remove", 2)], ids=str)
+def test_noise_of_the_held_out_counts_has_the_booked_scale(unit):
+    """Two-sided: less noise than booked is refused by the test as well as more."""
+    schema = Schema((Column("v", "categorical", tuple(map(str, range(3000)))),))
+    plan = Plan("mst", 1.0, 1e-9, neighbors=unit.neighbors, rows_per_person=unit.rows_per_person, looking=0.1)
+    held = Table(schema, {"v": np.arange(3000)}, 3000)
+    (m,) = look(Project("t", schema, plan), held, held, Budget(1.0, 1e-9, 0.01)).measurements
+    assert m.sigma == pytest.approx(unit.count_sensitivity / math.sqrt(2 * m.rho), rel=1e-12)
+    low, high = stats.chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], 3000)
+    squares = float(np.sum((m.values - 1) ** 2))
+    assert low <= squares / m.sigma**2 <= high
+    assert squares / (1.15 * m.sigma) ** 2 < low
+    assert squares / (m.sigma / 1.15) ** 2 > high
+
+
+def test_one_held_out_row_moves_one_cell_of_each_table_by_one():
+    """The sensitivity of what is counted, by enumeration: every value of one row against every other."""
+    synthetic, held = table(500, 1), table(40, 2)
+    asked = Questions.of(PROJECT)
+    cliques = [(asked.right,), *asked.cliques("auc"), *asked.cliques("one_way_tv"), *asked.cliques("cmi")]
+    counted = {}
+    for values in np.ndindex(2, 3, 3, 2):
+        codes = {n: np.r_[held.codes[n][1:], v] for n, v in zip(SCHEMA.names, values, strict=True)}
+        seen = judged(asked, synthetic, Table(SCHEMA, codes, 40))
+        for clique in cliques:
+            counted.setdefault(clique, []).append(seen.count(clique).ravel())
+    for clique, tables in counted.items():
+        largest = max(float(np.linalg.norm(a - b)) for a in tables for b in tables)
+        assert largest == pytest.approx(math.sqrt(2)), clique
+        assert largest <= Unit().count_sensitivity
+
+
+def test_the_figures_are_near_those_of_the_rows_they_speak_of():
+    """With a budget so large that the noise is nothing, accuracy, AUC, error and CMI are those worked out directly."""
+    from sklearn.metrics import roc_auc_score
+
+    from core.evaluation.fairness import cmi
+
+    project = PROJECT.with_plan(neighbors="add-remove")
+    synthetic, held = table(4000, 3), table(5000, 4)
+    found = {f.name: f for f in look(project, synthetic, held, Budget(1.0, 1e-6, 200.0)).figures}
+    model = fit(synthetic, "y")
+    scores, truth = model.scores(held), held.codes["y"]
+    assert found["accuracy"].value == pytest.approx(np.mean(scores.argmax(axis=1) == truth), abs=0.002)
+    exact = roc_auc_score(truth, scores[:, 1] - scores[:, 0])
+    assert found["auc"].value == pytest.approx(exact, abs=0.01), "ten bins lose little"
+    assert found["auc"].low < exact < found["auc"].high
+    tv = np.mean([
+        np.abs(np.bincount(held.codes[c.name], minlength=c.size) / 5000
+               - np.bincount(synthetic.codes[c.name], minlength=c.size) / 4000).sum() / 2
+        for c in SCHEMA.columns
+    ])  # fmt: skip
+    assert found["one_way_tv"].low - 0.01 <= tv <= found["one_way_tv"].high
+    there = cmi(held, Questions.of(PROJECT).separation)
+    plug_in, chance = there.value, there.chance
+    assert found["cmi"].value == pytest.approx(plug_in - chance, abs=0.002)
+    assert found["cmi"].low < plug_in < found["cmi"].high + 0.001
+
+
+def test_intervals_hold_the_figures_of_a_large_table():
+    """From release to interval: of sixty intervals nearly all hold what ten times more rows say."""
+    synthetic = table(3000, 5)
+    large = table(60_000, 6)
+    model = fit(synthetic, "y")
+    accuracy = float(np.mean(model.scores(large).argmax(axis=1) == large.codes["y"]))
+    rng, hit = np.random.default_rng(7), 0
+    for _ in range(60):
+        held = large.take(rng.choice(60_000, 700, replace=False))
+        found = look(PROJECT, synthetic, held, Budget(1.0, 1e-6, 0.02)).figures[0]
+        hit += found.low <= accuracy <= found.high
+    assert hit >= 46, "fewer would come twice in ten million; of intervals half as wide, 40 hold"
+
+
+def test_what_the_rows_cannot_carry_is_said_and_not_paid_for():
+    few = release(PROJECT.with_plan(epsilon=0.3), table(600)).to_json()["looking"]
+    reasons = {f["figure"]: f.get("reason", "") for f in few["figures"]}
+    assert "too few" in reasons["cmi"]
+    assert "error of" in reasons["one_way_tv"]
+    assert {m["pool"] for m in few["measurements"]} == {"accuracy"}, "what they leave sharpens the first figure"
+    assert few["rho"] == pytest.approx(sum(m["rho"] for m in few["measurements"]))
+
+
+def test_no_target_no_roles_many_values():
+    plain = replace(PROJECT, roles=Roles(), plan=replace(PROJECT.plan, target=None))
+    found = {f["figure"]: f for f in release(plain, table()).to_json()["looking"]["figures"]}
+    assert found["one_way_tv"]["value"] is not None
+    assert "no target" in found["accuracy"]["reason"]
+    three = release(PROJECT.with_plan(target="a", epsilon=20.0), table()).to_json()["looking"]
+    assert "3 of 3 values" in next(f for f in three["figures"] if f["figure"] == "auc")["method"]
+    wide = Schema((Column("t", "categorical", tuple("abcdefghij")), *SCHEMA.columns))
+    assert "10 values" in Questions.of(Project("t", wide, Plan("mst", 1.0, target="t"))).reasons["auc"]
+
+
+def test_made_up_columns_take_no_name_that_is_there():
+    taken = Schema((*SCHEMA.columns, Column("y guessed right", "categorical", ("u", "v"))))
+    asked = Questions.of(Project("t", taken, Plan("mst", 1.0, target="y")))
+    assert asked.right == "y guessed right′"
+    assert len(set(asked.schema.names)) == len(asked.schema.names)
+
+
+def test_a_synthetic_table_with_one_value_of_the_target_still_can_be_judged():
+    synthetic = table(500, 1)
+    lone = Table(SCHEMA, {**synthetic.codes, "y": np.zeros(500, int)}, 500)
+    found = {f.name: f for f in look(PROJECT, lone, table(2000), Budget(1.0, 1e-6, 1.0)).figures}
+    auc = found["auc"]
+    assert abs(auc.value - 0.5) < 3 * (auc.high - auc.low), "six standard deviations: all rows have one score"
+    assert auc.high - auc.low < 0.1
+    empty = Table(SCHEMA, {n: np.zeros(0, int) for n in SCHEMA.names}, 0)
+    nothing = look(PROJECT.with_plan(neighbors="add-remove"), synthetic, empty, Budget(1.0, 1e-6, 0.01))
+    assert nothing.figures[1].value is None
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_people_are_held_out_whole_and_their_number_stays_private(neighbors):
+    plan = replace(PROJECT.plan, neighbors=neighbors, person="id", rows_per_person=2, rows=5432)
+    found = release(replace(PROJECT, plan=plan), table(6000, person=np.arange(6000) // 3))
+    section = found.to_json()["looking"]
+    assert section["by"] == "person"
+    assert section["rows"] == pytest.approx(800, abs=250), "two of three rows of a fifth of 2,000 people, noisy"
+    size = {"replace-one": 2 * math.sqrt(2), "add-remove": 2.0}[neighbors]
+    for m in section["measurements"]:
+        assert m["sigma"] == pytest.approx(size / math.sqrt(2 * m["rho"]))
+    if neighbors == "replace-one":
+        assert found.model.total == pytest.approx(5432 - round(0.2 * 5432))
+    assert found.rows == 5432
+
+
+def test_the_preview_shows_what_looking_will_pay(made):
+    shown = preview(PROJECT, 6000)
+    paid = {m["columns"][0]: m for m in made.to_json()["looking"]["measurements"]}
+    assert len(shown.looking) == len(paid)
+    for line in shown.looking:
+        assert line.rho == pytest.approx(paid[line.columns[0]]["rho"], rel=1e-6)
+        assert line.sigma == pytest.approx(paid[line.columns[0]]["sigma"], rel=1e-6)
+        assert line.error == pytest.approx(line.sigma * math.sqrt(2 / math.pi) / 1200)
+    assert shown.spent == pytest.approx(math.fsum(line.rho for line in shown.lines))
+    assert preview(PROJECT.with_plan(looking=0.0), 6000).looking == ()
+    json.dumps(shown.to_json())
+    widths = {f.name: f.high - f.low for f in shown.expected if f.value is not None}
+    real = {f.name: f.high - f.low for f in made.looking.figures if f.value is not None}
+    assert {"accuracy", "auc", "one_way_tv"} <= set(real) <= set(widths)
+    assert 0.95 < widths["accuracy"] / real["accuracy"] < 2.2, "guessing is the worst case"
+    assert 0 < widths["one_way_tv"] < 0.1
+
+
+def test_a_plan_without_n_lists_every_figure_and_says_so():
+    shown = preview(PROJECT.with_plan(neighbors="add-remove"), None)
+    assert {line.pool for line in shown.looking} == {"accuracy", "AUC", "one-way", "CMI"}
+    assert shown.expected == ()
+    assert any("depends on their number" in w for w in shown.warnings)
+
+
+def test_the_report_shows_private_figures_and_says_that_they_are(made):
+    html = render(made.to_json())
+    assert "may be shared" in html
+    assert "AUC of that model" in html
+    assert f"{made.looking.figures[0].value:.3f}" in html
+    counts = next(m.values for m in made.looking.measurements if m.clique == ("y",))
+    guess = counts.max() / counts.sum()
+    assert made.to_json()["looking"]["accuracy_baseline"] == pytest.approx(guess)
+    assert f"commonest value would be right for about {guess:.3f}" in html
+    uncounted = replace(made.looking, measurements=made.looking.measurements[:1])
+    assert uncounted.accuracy_baseline is None
+    assert "do not say how often" in render({**made.to_json(), "looking": uncounted.to_json()})
+    without = release(PROJECT.with_plan(looking=0.0), table()).to_json()
+    assert without["looking"] is None
+    assert "private figures" not in render(without)
+
+
+def test_too_few_rows_to_hold_any_out():
+    with pytest.raises(ProjectError, match="at least two rows"):
+        release(PROJECT, table(1))
+    assert release(PROJECT, table(2)).looking.rows == 1
+
+
+def test_rehearsing_reads_nothing_and_costs_what_a_release_costs():
+    budget = Budget(1.0, 1e-6, 0.05)
+    rehearsed, _ = rehearse(PROJECT, budget, 1200)
+    paid = look(PROJECT, table(500, 1), table(1200, 2), budget).measurements
+    assert [(m.clique, m.rho) for m in rehearsed] == [(m.clique, m.rho) for m in paid]

@@ -1,0 +1,1130 @@
+"""The ledger: never more than the total, never a line lost or changed, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import json
+import os
+import select
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import zipfile
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import core.release.spend
+from core.errors import Cancelled, LedgerError, LedgerUnavailable, ProjectError
+from core.ledger import fingerprint
+from core.ledger import store as ledger_store
+from core.ledger.ledger import START, Event, Ledger, _down, _up, digest_of, read_events, replay, zipped
+from core.privacy.accounting import Budget, epsilon_of, rho_of
+from core.privacy.curator import PrivateCurator
+from core.privacy.draws import Act
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
+from core.release.shelf import unpacked
+from core.release.spend import load_release, release
+from core.tables.reading import read_table
+from core.tables.table import Table
+
+ROOT = Path(__file__).resolve().parents[2]
+DELTA = 1e-6
+SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("b", "categorical", ("u", "v", "w"))))
+PROJECT = Project("t", SCHEMA, Plan("independent", 1.0, DELTA))
+CSV = b"a,b\n" + b"x,u\ny,v\nx,w\n" * 30
+
+
+def table(text=CSV):
+    return Table.encode(read_table(text, "t.csv"), SCHEMA)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def where(request, tmp_path, monkeypatch):
+    """Where a ledger can be made: each test on both databases."""
+    if request.param == "sqlite":
+        return str(tmp_path / "deep" / "ledger.db")
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))
+    server = request.getfixturevalue("postgres")
+    name = f"test_{os.urandom(6).hex()}"
+    engine = sa.create_engine(server.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sa.text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return server.replace("/postgres?", f"/{name}?")
+
+
+def opened(where, table="people", epsilon=2.0, **more):
+    ledger = Ledger(where, create=True)
+    ledger.open_table(table, epsilon=epsilon, delta=DELTA, who="Ada", **more)
+    return ledger
+
+
+def reserve(ledger, epsilon=1.0, table="people", digest=b"d"):
+    project = PROJECT.with_plan(epsilon=epsilon)
+    return ledger.account(table, "Bob").reserve(project, Budget.of(project.plan, None), digest)
+
+
+def test_a_release_is_an_entry(where):
+    ledger = opened(where, note="the register of 2024")
+    made = release(PROJECT, table(), ledger=ledger.account("people", "Bob", "for the board"))
+    population = ledger.population_of("people")
+    (entry,) = population.entries
+    assert (entry.status, entry.who, entry.table, entry.note) == ("spent", "Bob", "people", "for the board")
+    assert entry.plan == PROJECT.plan.to_json()
+    assert entry.reserved == rho_of(1.0, DELTA)
+    assert entry.counted == entry.rho_now == made.spending.rho == population.spent
+    assert (population.opened_by, population.note) == ("Ada", "the register of 2024")
+    assert population.left == pytest.approx(rho_of(2.0, DELTA) - made.spending.rho)
+    assert entry.released == digest_of(made.files)
+    assert ledger.files(entry.released) == made.files
+    facts = json.loads(made.files["release.json"])["ledger"]
+    assert facts["entry"] == entry.id
+    assert facts["chain"] == entry.chain
+    assert facts["before"]["rho"] == 0
+    assert facts["after"]["epsilon"] == epsilon_of(entry.reserved, DELTA)
+    assert f"entry {entry.id} of people" in made.files["report.html"].decode()
+    assert ledger.verify() == []
+
+
+WIDER = Schema((*SCHEMA.columns, Column("c", "categorical", ("r", "s"))))
+LOOKING = Project("t", WIDER, Plan("mst", 1.0, DELTA, target="b", looking=0.2))
+
+
+def wider():
+    return Table.encode(read_table(b"a,b,c\n" + b"x,u,r\ny,v,s\nx,w,r\n" * 600, "t.csv"), WIDER)
+
+
+def test_each_selection_measurement_and_looking_is_a_line_of_its_own(where):
+    ledger = opened(where)
+    reserve(ledger, 0.5)  # of somebody else, and still under way
+    made = release(LOOKING, wider(), ledger=ledger.account("people"))
+    population = ledger.population_of("people")
+    other, entry = population.entries
+    assert other.parts == ()
+    assert [(x.kind, x.what) for x in entry.parts][:3] == [
+        ("measure", "one-way, 3 draws"),
+        ("select", "tree choice, 2 draws"),
+        ("measure", "two-way, 2 draws"),
+    ]
+    looked = [x for x in entry.parts if x.kind == "look"]
+    assert {x.what.split(",")[0] for x in looked} >= {"accuracy"}
+    assert sum(x.rho for x in looked) == pytest.approx(made.looking.rho)
+    assert sum(x.rho for x in entry.parts if x.kind != "look") == pytest.approx(entry.counted)
+    assert sum(x.rho for x in entry.parts if x.kind == "select") == pytest.approx(
+        sum(c.rho for c in made.spending.choices)
+    )
+    assert entry.parts[0].rho_before == other.reserved
+    for before, after in itertools.pairwise(x for x in entry.parts if x.kind != "look"):
+        assert before.rho_after == after.rho_before
+    assert entry.parts[-1].rho_after == pytest.approx(other.reserved + entry.counted, rel=1e-12)
+    assert all(x.rho_before == x.rho_after for x in looked), "other people: it adds nothing"
+    assert ledger.verify() == []
+    (_, exported) = ledger.to_json()["populations"][0]["entries"]
+    assert [x["rho"] for x in exported["parts"]] == [x.rho for x in entry.parts]
+    assert {"status", "epsilon_before", "epsilon_after"} <= set(exported["parts"][0])
+    rows = list(csv.DictReader(io.StringIO(ledger.csv())))
+    kinds = [r["kind"] for r in rows]
+    assert kinds == ["open", "reserve", "reserve", *(x.kind for x in entry.parts), "spend"]
+    assert float(rows[-2]["epsilon_after"]) == float(rows[-1]["epsilon_after"])
+
+
+def test_what_a_cancelled_run_had_drawn_is_listed_and_all_of_it_counts(where, monkeypatch):
+    ledger = opened(where)
+    with pytest.raises(Cancelled):
+        release(LOOKING, wider(), stops(0.1), ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    assert [x.kind for x in entry.parts] == ["measure", "select"]
+    assert 0 < entry.undrawn < entry.counted == entry.reserved
+    assert entry.undrawn + sum(x.rho for x in entry.parts) == pytest.approx(entry.reserved)
+
+    measured = PrivateCurator.measure
+
+    def broken(self, rhos, pool=""):
+        made = measured(self, rhos, pool)
+        if pool == "accuracy":
+            raise RuntimeError("in the middle of looking")
+        return made
+
+    monkeypatch.setattr(PrivateCurator, "measure", broken)
+    with pytest.raises(RuntimeError):
+        release(LOOKING, wider(), ledger=ledger.account("people"))
+    entry = ledger.population_of("people").entries[-1]
+    assert [x.kind for x in entry.parts][-1] == "look", "booked although looking never came back"
+    assert entry.counted == entry.reserved
+    assert ledger.verify() == []
+
+
+def test_parts_and_the_end_are_written_together_or_not_at_all(tmp_path, monkeypatch):
+    ledger = opened(tmp_path / "l.db")
+    reservation = reserve(ledger)
+    parts = [Act("select", "tree", 3, 0.001), Act("measure", "one-way", 2, 0.002)]
+    monkeypatch.setattr("core.ledger.ledger.time.sleep", lambda s: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_store, "_head", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))
+        assert "disk full" in reservation.spend(0.003, {"a": b"x"}, parts)
+    assert ledger.head()[0] == 2
+    assert reservation.spend(0.003, {"a": b"x"}, parts) == ""
+    assert ledger.head()[0] == 5
+    assert reservation.spend(0.003, {"a": b"x"}, parts) == "", "said twice, written once"
+    assert ledger.head()[0] == 5
+
+
+def test_a_release_without_a_ledger_says_so():
+    made = release(PROJECT, table())
+    assert made.to_json()["ledger"] is None
+    assert "Not recorded in a ledger" in made.files["report.html"].decode()
+
+
+def test_releases_until_the_total_and_not_one_more(where, monkeypatch):
+    ledger = opened(where, epsilon=2.0)
+    fit = int(rho_of(2.0, DELTA) / rho_of(1.0, DELTA))
+    assert fit == 3
+    for _ in range(fit):
+        release(PROJECT, table(), ledger=ledger.account("people"))
+    monkeypatch.setattr(PrivateCurator, "measure", lambda *a: pytest.fail("drew"))
+    with pytest.raises(LedgerError, match="refuses") as refusal:
+        release(PROJECT, table(), ledger=ledger.account("people"))
+    assert refusal.value.requested == rho_of(1.0, DELTA)
+    population = ledger.population_of("people")
+    assert len(population.entries) == fit
+    assert refusal.value.remaining == population.left
+    assert population.epsilon_after(population.spent) <= 2.0
+    largest = population.largest()
+    monkeypatch.undo()
+    release(PROJECT.with_plan(epsilon=largest), table(), ledger=ledger.account("people"))
+    assert ledger.verify() == []
+
+
+def test_a_plan_of_exactly_the_total_fits(where):
+    ledger = opened(where, epsilon=1.0)
+    assert ledger.population_of("people").largest() == 1.0
+    reserve(ledger, 1.0)
+    population = ledger.population_of("people")
+    assert population.left == 0.0
+    assert population.largest() == 0.0
+
+
+@given(st.lists(st.floats(1e-9, 1.0), min_size=1, max_size=40))
+@settings(max_examples=50, deadline=None)
+def test_sums_round_against_the_user(rhos):
+    exact = sum(map(Fraction, rhos), Fraction(0))
+    assert Fraction(_down(exact)) <= exact <= Fraction(_up(exact))
+    assert _up(exact) - _down(exact) <= np.spacing(_up(exact))
+
+
+def test_the_last_bit_is_refused(tmp_path):
+    """Where a float sum would say that it fits, the exact one says that it does not."""
+    ledger = opened(tmp_path / "l.db", epsilon=1.0)
+    population = ledger.population_of("people")
+    total = population.rho
+    half = total / 2
+    entry = reserve(ledger, 0.5).entry
+    tight = replace(population, entries=(replace(entry, counted=half),))
+    tight.allows(half)
+    with pytest.raises(LedgerError):
+        tight.allows(float(np.nextafter(half, 1)))
+    tiny = replace(population, entries=(replace(entry, counted=total),))
+    assert total + 1e-30 == total
+    with pytest.raises(LedgerError):
+        tiny.allows(1e-30)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [
+        ({"neighbors": "add-remove"}, "neighbors"),
+        ({"rows_per_person": 2}, "rows_per_person"),
+        ({"delta": 1e-9}, "delta"),
+    ],
+)
+def test_another_unit_is_refused(where, changes, key):
+    ledger = opened(where)
+    with pytest.raises(LedgerError, match="fixed") as refusal:
+        release(PROJECT.with_plan(**changes), table(), ledger=ledger.account("people"))
+    assert refusal.value.key == key
+    assert ledger.population_of("people").entries == ()
+
+
+VISITS = b"pid,visit,a,b\n" + b"".join(b"p%d,v%d,x,u\n" % (i // 2, i) for i in range(80))
+
+
+def visits(person):
+    """Two rows of each patient, each a visit of its own."""
+    return Table.encode(read_table(VISITS, "v.csv"), SCHEMA, person)
+
+
+def of(person, **more):
+    return PROJECT.with_plan(neighbors="add-remove", rows_per_person=2, person=person, rows=80, epsilon=0.3, **more)
+
+
+@pytest.mark.parametrize("other", ["visit", None])
+def test_a_release_for_another_person_column_is_refused_or_shown(where, other):
+    """ρ for a patient and ρ for a visit do not add up: not one number is said of both."""
+    ledger = opened(where, neighbors="add-remove", rows_per_person=2, person="pid")
+    first = release(of("pid"), visits("pid"), ledger=ledger.account("people"))
+    assert first.to_json()["ledger"]["unit"] == {"person": "pid", "enforced": True, "another_unit": False}
+    assert "enforced by the person column “pid”" in first.files["report.html"].decode()
+    with pytest.raises(LedgerError, match="fixed the person column 'pid'.*--another-unit") as refusal:
+        release(of(other), visits(other), ledger=ledger.account("people"))
+    assert refusal.value.key == "person"
+    population = ledger.population_of("people")
+    assert len(population.entries) == 1
+    assert population.caveats == []
+
+    made = release(of(other), visits(other), ledger=ledger.account("people", another_unit=True))
+    assert made.to_json()["ledger"]["unit"]["another_unit"] is True
+    assert "another unit than the one" in made.files["report.html"].decode()
+    population = ledger.population_of("people")
+    assert [e.another_unit for e in population.entries] == [False, True]
+    assert population.entries[0].unit == "enforced by the person column 'pid'"
+    assert "another unit" in population.entries[1].unit
+    assert "the total holds for neither" in population.caveats[0]
+    with pytest.raises(LedgerError, match="fixed"):
+        release(of(other), visits(other), ledger=ledger.account("people"))
+    assert ledger.verify() == []
+    (exported,) = ledger.to_json()["populations"]
+    assert [e["enforced"] for e in exported["entries"]] == [True, other is not None]
+    assert [e["another_unit"] for e in exported["entries"]] == [False, True]
+    units = [r["unit"] for r in csv.DictReader(io.StringIO(ledger.csv())) if r["kind"] in ("open", "reserve")]
+    assert ["another unit" in unit for unit in units] == [False, False, True]
+
+
+def test_tables_of_one_population_have_a_person_column_each(where):
+    ledger = opened(where, "patients", neighbors="add-remove", rows_per_person=2, person="pid")
+    population = ledger.open_table("survey", "patients")
+    assert population.persons == {"patients": "pid", "survey": None}
+    assert population.unit_of("patients") == "enforced by the person column 'pid'"
+    assert population.unit_of("survey") == "promised, no person column enforces it"
+    assert "nobody has more than 2 rows in 'survey'" in population.caveats[0]
+    population.fits(of("pid"), "patients")
+    population.fits(of(None), "survey")
+    for person, name in (("pid", "survey"), (None, "patients")):
+        with pytest.raises(LedgerError, match="fixed"):
+            population.fits(of(person), name)
+    with pytest.raises(ProjectError, match="1 to 200") as error:
+        ledger.open_table("other", "patients", person=" ")
+    assert error.value.key == "person"
+
+
+def test_a_second_name_does_not_give_a_table_a_second_unit(tmp_path):
+    ledger = opened(tmp_path / "l.db", neighbors="add-remove", rows_per_person=2, person="pid")
+    ledger.open_table("visits", "people", person="visit")
+    release(of("pid"), visits("pid"), ledger=ledger.account("people"))
+    with pytest.raises(LedgerError, match="as 'people'.*another person column.*--again"):
+        release(of("visit"), visits("visit"), ledger=ledger.account("visits"))
+    assert ledger.population_of("visits").entries[-1].table == "people"
+    release(of("visit"), visits("visit"), ledger=ledger.account("visits", again=True))
+
+
+def as_before(events):
+    """The events as they were written before tables had a person column: hashes made anew."""
+    out = []
+    for event in events:
+        plan = json.loads(event.plan) if event.kind == "reserve" else None
+        plan = plan and json.dumps({k: plan[k] for k in ("project", "plan")})
+        out.append(replace(event, plan=plan, previous=out[-1].hash if out else START))
+    return out
+
+
+def stored(where, events, layout):
+    """A ledger with these events, in another layout."""
+    store = Ledger(where, create=True).store
+    with store._engine.begin() as connection:
+        connection.execute(ledger_store._events.insert(), [dict(e.row()) for e in events])
+        for key, value in (("version", layout), ("head", ledger_store._head(len(events), events[-1].hash))):
+            connection.execute(ledger_store._meta.update().where(ledger_store._meta.c.key == key).values(value=value))
+    return Ledger(where)
+
+
+def test_in_an_old_ledger_the_first_release_fixes_the_person_column(tmp_path):
+    """What was mixed in it by then is told apart from then on, and it goes on."""
+    ledger = opened(tmp_path / "new.db", neighbors="add-remove", rows_per_person=2)
+    account = ledger.account("people", another_unit=True)
+    for person in ("pid", "visit", None, "pid"):
+        account.reserve(of(person), Budget.of(of(person).plan, None), b"d")
+    events = as_before(read_events(ledger.store.read()))
+    unused = stored(tmp_path / "unused.db", events[:1], "2").population_of("people")
+    assert unused.persons == {}
+    assert unused.unit_of("people") == "fixed by the first release"
+    old = stored(tmp_path / "old.db", events, "2")
+    assert old.verify() == []
+    population = old.population_of("people")
+    assert population.persons == {"people": "pid"}
+    assert [e.another_unit for e in population.entries] == [False, True, True, False]
+    assert "2 releases were for another unit" in population.caveats[0]
+    with pytest.raises(LedgerError, match="fixed the person column 'pid'"):
+        old.account("people").reserve(of("visit"), Budget.of(of("visit").plan, None), b"d")
+    old.account("people").reserve(of("pid"), Budget.of(of("pid").plan, None), b"d")
+    assert old.verify() == []
+
+
+def test_a_plan_without_a_delta_takes_the_ledgers(tmp_path):
+    ledger = opened(tmp_path / "l.db")
+    project = PROJECT.with_plan(delta=None)
+    made = release(project, table(), ledger=ledger.account("people"))
+    assert made.project == project
+    assert made.to_json()["spent"]["delta"] == DELTA
+    ledger.open_table("private size", epsilon=2.0, delta=DELTA, neighbors="add-remove")
+    project = project.with_plan(neighbors="add-remove")
+    made = release(project, table(), ledger=ledger.account("private size", again=True))
+    assert made.to_json()["asked"]["delta"] == DELTA
+
+
+def test_nothing_in_the_ledger_depends_on_a_private_number_of_rows(tmp_path):
+    """Two tables of very different size: all but ids, hashes and fingerprints is equal; no count is stored."""
+    project = PROJECT.with_plan(neighbors="add-remove", rows=50)
+    said = []
+    for rows in (120, 12_345):
+        ledger = opened(tmp_path / f"{rows}.db", neighbors="add-remove")
+        codes = {n: np.zeros(rows, dtype=np.uint8) for n in SCHEMA.names}
+        release(project, Table(SCHEMA, codes, rows), ledger=ledger.account("people", "Bob"))
+        events = ledger.to_json()["events"]
+        opening = json.loads(events[0]["plan"])
+        assert len(opening.pop("random")) == 32
+        events[0]["plan"] = json.dumps(opening)
+        hidden = ("entry", "fingerprint", "released", "previous", "hash", "at")
+        said.append([{k: v for k, v in e.items() if k not in hidden} for e in events])
+        assert all(len(e["at"]) == len("2026-01-01T00:00Z") for e in events), "to the minute"
+    assert said[0] == said[1]
+    assert "12345" not in json.dumps(said)
+
+
+def test_tables_of_one_population_share_its_budget(where):
+    ledger = opened(where, "extract A", epsilon=1.0, population="register")
+    shared = ledger.open_table("extract B", "register", who="Ada")
+    assert shared.tables == ("extract A", "extract B")
+    reserve(ledger, 1.0, "extract A")
+    with pytest.raises(LedgerError, match="'register'"):
+        reserve(ledger, 0.1, "extract B")
+
+
+@pytest.mark.parametrize(
+    ("args", "more", "error", "text"),
+    [
+        (("people",), {"epsilon": 3.0, "delta": DELTA}, LedgerError, "open already"),
+        (("other", "people"), {"epsilon": 3.0}, LedgerError, "set once"),
+        (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "set once"),
+        (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "as\\s+their population"),
+        (("other",), {"delta": DELTA}, ProjectError, "needs its total"),
+        (("other",), {"epsilon": 0.0, "delta": DELTA}, ProjectError, "epsilon"),
+        (("other",), {"epsilon": float("nan"), "delta": DELTA}, ProjectError, "epsilon"),
+        (("other",), {"epsilon": 1.0, "delta": 1.0}, ProjectError, "delta"),
+        (("other",), {"epsilon": 1.0, "delta": DELTA, "rows_per_person": 0}, ProjectError, "rows per person"),
+        (("",), {"epsilon": 1.0, "delta": DELTA}, ProjectError, "1 to 200"),
+        (("a\nb",), {"epsilon": 1.0, "delta": DELTA}, ProjectError, "one line"),
+    ],
+)
+def test_what_cannot_be_opened(tmp_path, args, more, error, text):
+    ledger = opened(tmp_path / "l.db")
+    ledger.open_table("r", "register", epsilon=1.0, delta=DELTA)
+    before = ledger.head()
+    with pytest.raises(error, match=text):
+        ledger.open_table(*args, **more)
+    assert ledger.head() == before
+
+
+def test_a_table_that_was_never_opened_is_refused(tmp_path):
+    with pytest.raises(LedgerError, match="Open its budget first"):
+        opened(tmp_path / "l.db").account("nobody")
+
+
+def stops(at):
+    def report(fraction, message):  # noqa: ARG001
+        if fraction >= at:
+            raise Cancelled("cancelled")
+
+    return report
+
+
+def test_cancelled_before_the_first_draw_is_returned(where):
+    ledger = opened(where)
+    with pytest.raises(Cancelled):
+        release(PROJECT, table(), stops(0.0), ledger.account("people"))
+    population = ledger.population_of("people")
+    assert [e.status for e in population.entries] == ["returned"]
+    assert population.spent == population.entries[0].rho_now == 0.0
+    assert ledger.verify() == []
+
+
+def test_cancelled_after_a_draw_counts_in_full(where):
+    ledger = opened(where)
+    with pytest.raises(Cancelled):
+        release(PROJECT, table(), stops(0.5), ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    assert (entry.status, entry.counted, entry.released) == ("spent", entry.reserved, None)
+    assert "cancelled" in entry.note
+
+
+def test_an_unexpected_error_ends_the_entry_and_stores_no_value(tmp_path, monkeypatch):
+    ledger = opened(tmp_path / "l.db")
+
+    def broken(*_, **__):
+        raise RuntimeError("row 17: Alice")
+
+    monkeypatch.setattr(core.release, "estimate", broken)
+    with pytest.raises(RuntimeError):
+        release(PROJECT, table(), ledger=ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    assert (entry.status, entry.counted) == ("spent", entry.reserved)
+    assert "Alice" not in json.dumps(ledger.to_json())
+
+
+def test_the_reservation_is_there_before_the_first_draw(where, monkeypatch):
+    ledger = opened(where)
+    seen = []
+    debit = core.privacy.curator.Spending.debit
+    monkeypatch.setattr(
+        core.privacy.curator.Spending,
+        "debit",
+        lambda self, *args: (
+            seen.append([e.status for e in ledger.population_of("people").entries]),
+            debit(self, *args),
+        ),
+    )
+    release(PROJECT, table(), ledger=ledger.account("people"))
+    assert ["reserved"] in seen
+
+
+def test_a_crash_leaves_it_counted(where):
+    ledger = opened(where, epsilon=1.0)
+    reserve(ledger, 1.0)  # and the process is gone
+    with pytest.raises(LedgerError, match="Nothing more fits"):
+        reserve(Ledger(where), 0.01)
+    assert Ledger(where).verify() == []
+
+
+def test_an_entry_ends_once(where):
+    ledger = opened(where)
+    reservation = reserve(ledger)
+    assert reservation.end(False, "") == ""
+    assert reservation.end(False, "") == "", "said twice, written once"
+    assert "ended already" in reservation.end(True, "late")
+    assert [e.status for e in ledger.population_of("people").entries] == ["returned"]
+    assert ledger.head()[0] == 3
+
+
+RACE = """
+import sys
+from core.errors import LedgerError
+from core.privacy.accounting import Budget
+from core.ledger.ledger import Ledger
+from core.project import Project
+project = Project.loads(sys.argv[2])
+account = Ledger(sys.argv[1]).account("people")
+budget = Budget.of(project.plan, None)
+print("ready", flush=True)
+sys.stdin.readline()
+got = 0
+for _ in range(4):
+    try:
+        account.reserve(project, budget, b"d")
+        got += 1
+    except LedgerError:
+        pass
+print(got)
+"""
+
+
+def test_processes_together_never_exceed_the_total(where):
+    ledger = opened(where, epsilon=1.2)
+    room = int(Fraction(rho_of(1.2, DELTA)) / Fraction(rho_of(0.5, DELTA)))
+    command = [sys.executable, "-c", RACE, where, PROJECT.with_plan(epsilon=0.5).dumps()]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": ROOT}
+    racers = [subprocess.Popen(command, **pipes) for _ in range(3)]
+    assert [racer.stdout.readline() for racer in racers] == ["ready\n"] * 3
+    for racer in racers:
+        racer.stdin.write("go\n")
+        racer.stdin.flush()
+    got = [int(racer.communicate(timeout=120)[0]) for racer in racers]
+    assert sum(got) == room < 12
+    population = ledger.population_of("people")
+    assert len(population.entries) == room
+    assert ledger.verify() == []
+
+
+TAMPERING = {
+    "a smaller cost": "UPDATE espalier_events SET rho = rho / 2 WHERE seq = 2",
+    "another note": "UPDATE espalier_events SET note = 'x' WHERE seq = 3",
+    "a larger total": "UPDATE espalier_events SET rho = 9, epsilon = 50 WHERE seq = 1",
+    "the end cut off": "DELETE FROM espalier_events WHERE seq = 5",
+    "the end and its mark": "DELETE FROM espalier_events WHERE seq = 5; UPDATE espalier_meta SET value = "
+    "(SELECT printf('%020d ', seq) || hash FROM espalier_events WHERE seq = 4) WHERE key = 'head'",
+    "an event less": "DELETE FROM espalier_events WHERE seq = 3",
+    "the first gone": "DELETE FROM espalier_events WHERE seq = 1",
+    "another order": "UPDATE espalier_events SET seq = 9 WHERE seq = 2",
+    "a word for a number": "UPDATE espalier_events SET rho = 'none' WHERE seq = 2",
+    "another hash": "UPDATE espalier_events SET hash = '00' WHERE seq = 5",
+}
+
+
+@pytest.mark.parametrize("how", TAMPERING)
+def test_tampering_is_seen_and_nothing_is_released_on_it(tmp_path, how):
+    path = tmp_path / "l.db"
+    ledger = opened(path)
+    for _ in range(2):
+        reserve(ledger).spend(0.0, {"a": b"x"})
+    db = sqlite3.connect(path)
+    with pytest.raises(sqlite3.IntegrityError, match="only grows"):
+        db.execute(TAMPERING[how].split(";")[0])
+    db.executescript("DROP TRIGGER espalier_no_update; DROP TRIGGER espalier_no_delete")
+    db.executescript(TAMPERING[how])
+    db.close()
+    assert len(ledger.verify()) == 1
+    assert "tampered" in ledger.verify()[0]
+    with pytest.raises(LedgerError, match="tampered"):
+        reserve(ledger)
+
+
+def test_an_earlier_copy_is_refused_until_somebody_accounts_for_it(tmp_path):
+    path = tmp_path / "l.db"
+    ledger = opened(path, epsilon=1.0)
+    copy, by_identity = path.read_bytes(), remembered(ledger)
+    reserve(ledger, 1.0)
+    path.write_bytes(copy)
+    with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
+        reserve(Ledger(path), 1.0)
+    ledger.store.seen_file.unlink()
+    with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
+        reserve(Ledger(path), 1.0)
+    by_identity.unlink()
+    reserve(Ledger(path), 1.0)
+
+
+def remembered(ledger):
+    """The memory by identity."""
+    return ledger_store.remembered(read_events(ledger.store.read())[0].hash)
+
+
+def seen(ledger):
+    return [(count, hash_) for _, count, hash_ in ledger.store._seen(ledger.store.read())]
+
+
+@pytest.mark.parametrize(
+    "how", ["a link", "a link to its folder", "a relative path", "a copy elsewhere", "an old memory"]
+)
+def test_an_earlier_copy_is_refused_by_whatever_name(tmp_path, monkeypatch, how):
+    """A link, another spelling, or another place: it is the same ledger, and this machine has seen more of it."""
+    folder = tmp_path / "real"
+    path = folder / "l.db"
+    ledger = opened(path, epsilon=1.0)
+    copy, by_identity = path.read_bytes(), remembered(ledger)
+    reserve(ledger, 1.0)
+    path.write_bytes(copy)
+    if how == "a link":
+        alias = tmp_path / "alias.db"
+        alias.symlink_to(path)
+    elif how == "a link to its folder":
+        (tmp_path / "other").symlink_to(folder)
+        alias = tmp_path / "other" / "l.db"
+    elif how == "a relative path":
+        monkeypatch.chdir(tmp_path)
+        alias = Path("real/../real/l.db")
+    elif how == "a copy elsewhere":
+        alias = tmp_path / "elsewhere.db"
+        alias.write_bytes(copy)
+    else:  # written before a ledger had an identity: beside the ledger only
+        by_identity.unlink()
+        alias = path
+    with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
+        reserve(Ledger(alias), 1.0)
+
+
+def test_a_ledger_that_was_deleted_and_made_anew_is_refused(tmp_path):
+    path = tmp_path / "l.db"
+    reserve(opened(path, epsilon=1.0), 1.0)
+    path.unlink()
+    with pytest.raises(LedgerError, match="earlier copy"):
+        opened(path, epsilon=1.0)
+
+
+@contextmanager
+def served(folder):
+    """A port of this machine's that leads to the PostgreSQL socket in ``folder``."""
+    from socketserver import StreamRequestHandler, ThreadingTCPServer
+
+    class Handler(StreamRequestHandler):
+        def handle(self):
+            with socket.socket(socket.AF_UNIX) as there:
+                there.connect(f"{folder}/.s.PGSQL.5432")
+                both = (self.connection, there)
+                while True:
+                    for one in select.select(both, (), ())[0]:
+                        data = one.recv(1 << 16)
+                        if not data:
+                            return
+                        both[both[0] is one].sendall(data)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        worker = threading.Thread(target=server.serve_forever)
+        worker.start()
+        try:
+            yield server.server_address[1]
+        finally:
+            server.shutdown()
+            worker.join()
+
+
+def test_an_earlier_copy_is_refused_under_another_spelling_of_the_host(postgres, tmp_path, monkeypatch):
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "ledger.key"))
+    name = f"test_{os.urandom(6).hex()}"
+    engine = sa.create_engine(postgres.replace("postgresql:", "postgresql+psycopg:"), isolation_level="AUTOCOMMIT")
+
+    def run(*statements):
+        with engine.connect() as connection:
+            for statement in statements:
+                connection.execute(sa.text(statement))
+
+    run(f"CREATE DATABASE {name}")
+    with served(postgres.partition("?host=")[2]) as port:
+        ledger = opened(f"postgresql://espalier@localhost:{port}/{name}", epsilon=1.0)
+        run(f"CREATE DATABASE {name}_before TEMPLATE {name}")
+        reserve(ledger, 1.0)
+        run(f"DROP DATABASE {name} WITH (FORCE)", f"ALTER DATABASE {name}_before RENAME TO {name}")
+        alias = Ledger(f"postgresql://espalier@127.0.0.1:{port}/{name}")
+        assert alias.store.seen_file != ledger.store.seen_file
+        with pytest.raises(LedgerError, match="earlier copy: it had 2 events"):
+            reserve(alias, 1.0)
+    engine.dispose()
+
+
+def test_another_machine_learns_what_it_sees(where, tmp_path, monkeypatch):
+    ledger = opened(where)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "elsewhere"))
+    ledger.store.seen_file = tmp_path / "elsewhere.seen"
+    ledger.head()
+    assert seen(ledger) == [(1, ledger.head()[1])] * 2
+    reserve(ledger)
+    assert seen(ledger) == [ledger.head()] * 2
+    for file in (ledger.store.seen_file, remembered(ledger)):
+        file.write_text("nonsense")
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger_store.Store, "_remember", lambda *_: None)
+        assert seen(ledger) == [(0, "")] * 2
+    assert ledger.verify() == []
+
+
+def test_events_that_are_added_while_somebody_reads_are_no_tampering(where, monkeypatch):
+    """They are remembered after they were read, and before the memory is asked."""
+    ledger, other = opened(where), Ledger(where)
+    read, calls = ledger_store.Store._read, itertools.count()
+
+    def slow(self):
+        rows = read(self)
+        if next(calls) == 0:
+            reserve(other)
+        return rows
+
+    monkeypatch.setattr(ledger_store.Store, "_read", slow)
+    assert ledger.head()[0] == 2
+
+
+def test_what_is_read_is_of_one_moment(where):
+    """An event that is added between two questions of a reader is no tampering."""
+    ledger, other = opened(where), Ledger(where)
+    if ledger.store.path is not None:
+        pytest.skip("SQLite lets nobody write while another reads")
+    with ledger.store._reading() as connection:
+        connection.execute(sa.select(ledger_store._events.c.seq)).all()
+        reserve(other)
+        assert len(ledger.store._all(connection)) == 1
+    assert ledger.head()[0] == 2
+
+
+def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
+    """Somebody who recomputes every hash cannot exceed the total, end an entry twice, or set a total twice."""
+    ledger = opened(tmp_path / "l.db", epsilon=1.0)
+    reserve(ledger, 0.9).end(False, "")
+    events = read_events(ledger.store.read())
+    replay(events)
+    first, taken, returned = events
+    drawn = replace(taken, kind="measure", rho=0.001, rho_before=0.0, rho_after=0.001)
+    spent = replace(
+        returned, kind="spend", rho=0.001, rho_before=taken.rho_after, rho_after=0.001, released="a release"
+    )
+    (kept,) = replay([first, taken, drawn, spent])["people"].entries
+    assert kept.parts[0].rho == kept.counted == 0.001
+    for forged in (
+        [first, taken, returned, replace(returned, seq=4, rho_before=0.0)],
+        [first, replace(taken, rho=first.rho * 2, rho_after=first.rho * 2)],
+        [first, replace(first, seq=2)],
+        [replace(first, rho=first.rho * 2)],
+        [replace(first, delta=2.0)],
+        [taken],
+        [first, replace(taken, neighbors="add-remove")],
+        [first, replace(taken, rho_before=0.5)],
+        [first, replace(taken, rho=None)],
+        [first, replace(taken, rho=float("inf"))],
+        [first, replace(taken, plan="{")],
+        [first, returned],
+        [first, replace(taken, kind="gift")],
+        [first, taken, replace(drawn, rho=-0.001)],
+        [first, taken, replace(drawn, rho_before=0.001)],
+        [first, taken, replace(drawn, rho_after=0.0)],
+        [first, taken, replace(drawn, table_name="other")],
+        [first, taken, drawn, returned],
+        [first, taken, drawn, replace(spent, rho=0.0005, rho_after=0.0005)],
+        [first, taken, drawn, replace(spent, rho=0.002, rho_after=0.002)],
+        [first, taken, replace(returned, seq=3), replace(drawn, seq=4)],
+        [first, replace(taken, plan=taken.plan.replace('"another_unit": false', '"another_unit": true'))],
+        [replace(first, plan='{"person": "pid"}'), taken],
+        [replace(first, plan='{"person": 3}')],
+        [replace(first, plan="[]")],
+        [replace(first, plan="[" * 100_000)],
+        [first, replace(taken, plan='{"project": "t", "plan": 3}')],
+        [replace(taken, kind="diagnose")],
+        [first, drawn],
+    ):
+        with pytest.raises(LedgerError, match="tampered"):
+            replay(forged)
+
+
+def test_postgres_refuses_to_change_an_event(postgres, tmp_path, monkeypatch):
+    monkeypatch.setenv("ESPALIER_LEDGER_KEY", str(tmp_path / "k"))
+    ledger = opened(postgres)
+    for act in ("UPDATE espalier_events SET note = 'x'", "DELETE FROM espalier_events", "TRUNCATE espalier_events"):
+        with pytest.raises(sa.exc.DBAPIError, match="only grows"), ledger.store._engine.begin() as connection:
+            connection.execute(sa.text(act))
+    assert ledger.head()[0] == 1
+
+
+def test_two_writers_cannot_follow_the_same_event(where):
+    """Should a lock ever fail: the database itself takes one successor only."""
+    ledger = opened(where)
+    first = ledger.store.read()[0]
+    row = {**first, "seq": 2, "hash": "h", "previous": first["hash"]}
+    with ledger.store._engine.begin() as connection:
+        connection.execute(ledger_store._events.insert().values(row))
+        connection.execute(ledger_store._meta.update().values(value="1"))
+    with pytest.raises(sa.exc.IntegrityError), ledger.store._engine.begin() as connection:
+        connection.execute(ledger_store._events.insert().values({**row, "seq": 3, "hash": "other"}))
+
+
+def test_the_files_are_their_owners_alone(tmp_path):
+    path = tmp_path / "new" / "l.db"
+    before = os.umask(0)
+    try:
+        ledger = opened(path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(ledger.store.key_file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    path.chmod(0o644)
+    assert "may be read by others" in ledger.verify()[0]
+    assert Ledger(path).verify() == [], "opening it takes the right away again"
+
+
+def test_a_commit_is_on_the_disk(tmp_path):
+    with opened(tmp_path / "l.db").store._engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 3
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
+
+
+def test_another_layout_is_refused(tmp_path):
+    opened(tmp_path / "l.db")
+    with sqlite3.connect(tmp_path / "l.db") as db:
+        db.execute("UPDATE espalier_meta SET value = '4' WHERE key = 'version'")
+    db.close()
+    with pytest.raises(LedgerUnavailable, match="layout 4, this Espalier knows 1, 2 and 3"):
+        Ledger(tmp_path / "l.db")
+
+
+PLAN_1 = (
+    '{"project": "t", "plan": {"method": "independent", "epsilon": 1.0, "delta": 1e-06, "regime": "predictive", '
+    '"fair": false, "target": null, "neighbors": "replace-one", "rows_per_person": 1, "allocation": "auto", '
+    '"accounting": "zcdp", "features": null, "rows": null}}'
+)
+LAYOUT_1 = [
+    {
+        "seq": 1, "at": "2026-11-21T09:03Z", "who": "Ada", "kind": "open", "population": "people",
+        "table_name": "people", "neighbors": "replace-one", "rows_per_person": 1, "epsilon": 2.0, "delta": 1e-06,
+        "rho": 0.0881526883544922, "rho_before": 0.0, "rho_after": 0.0, "note": "", "previous": START,
+        "hash": "b643fcc85c678e133e408b3ef5bd694a73a2dffea29b92462ad8128cacd1c6f3",
+    },
+    {
+        "seq": 2, "at": "2026-11-21T09:03Z", "who": "Bob", "kind": "reserve", "population": "people",
+        "table_name": "people", "entry": "372ab9535b78a374", "neighbors": "replace-one", "rows_per_person": 1,
+        "epsilon": 1.0, "delta": 1e-06, "rho": 0.02435597035217285, "rho_before": 0.0,
+        "rho_after": 0.02435597035217285, "plan": PLAN_1, "note": "",
+        "fingerprint": "24551960:ce51c42c2a117432f2c6ff873c5b3355:"
+        "d80a49566312888dced7db4d66fad3035b83c891d8a51d84767d4421fed9974d",
+        "previous": "b643fcc85c678e133e408b3ef5bd694a73a2dffea29b92462ad8128cacd1c6f3",
+        "hash": "d9d1075ce006228089daf12b1e3cb583d24a4eae1390eba7f8a2ac06ea3a57bb",
+    },
+    {
+        "seq": 3, "at": "2026-11-21T09:03Z", "who": "Bob", "kind": "spend", "population": "people",
+        "table_name": "people", "entry": "372ab9535b78a374", "rho": 0.01, "rho_before": 0.02435597035217285,
+        "rho_after": 0.01, "released": "4a4b874a1e9776a52e38fd82a053825f309f46187a803a0fc0c6670c6670e768", "note": "",
+        "previous": "d9d1075ce006228089daf12b1e3cb583d24a4eae1390eba7f8a2ac06ea3a57bb",
+        "hash": "dda17195eae19ea73c752bc3b163b0ff5869a11eda5f56d0948d3e189bc90c8f",
+    },
+]  # fmt: skip
+"""What was written before entries had parts."""
+
+
+def test_a_ledger_from_before_entries_had_parts_goes_on(where, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "home"))  # it begins like the other database's
+    ledger = stored(where, [Event(**{k: v for k, v in row.items() if k != "hash"}) for row in LAYOUT_1], "1")
+    assert [e["hash"] for e in ledger.store.read()] == [row["hash"] for row in LAYOUT_1]
+    assert ledger.verify() == []
+    assert version(ledger) == "1", "reading changes nothing"
+    release(PROJECT, table(), ledger=ledger.account("people"))
+    first, second = ledger.population_of("people").entries
+    assert ledger.population_of("people").persons == {"people": None}, "fixed by its first release"
+    assert (first.counted, first.parts) == (0.01, ())
+    assert second.parts[0].rho_before == 0.01
+    assert ledger.verify() == []
+    assert version(ledger) == "3", "an Espalier that knows neither parts nor units must not read it any more"
+
+
+def version(ledger):
+    meta = ledger_store._meta
+    with ledger.store._engine.connect() as connection:
+        return connection.scalar(sa.select(meta.c.value).where(meta.c.key == "version"))
+
+
+@pytest.mark.parametrize(
+    ("where", "text"),
+    [
+        ("none.db", "is not there"),
+        (".", "is not a file"),
+        ("text.db", "another kind of file"),
+        ("empty.db", "holds no ledger"),
+        ("sqlite://", "not in 'sqlite'"),
+        ("mysql://h/d", "not in 'mysql'"),
+        ("postgresql://u:secret@127.0.0.1:1/d", "cannot open the ledger postgresql"),
+        ("://", "URL"),
+    ],
+)
+def test_where_no_ledger_is(tmp_path, monkeypatch, where, text):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.db").write_text("a,b\n1,2\n" * 100)
+    (tmp_path / "empty.db").touch()
+    with pytest.raises(LedgerUnavailable, match=text) as error:
+        Ledger(where)
+    assert "secret" not in str(error.value)
+
+
+OUTSIDE = ["/tmp/x", "../x", "a/b", "a\\b", "C:\\x", "synthetic.csv/../../x", "notes.txt", ".", ""]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_no_name_but_those_of_a_release_comes_out_of_an_archive(tmp_path, name):
+    """Whoever can write to a shared ledger must not choose where a steward's files go."""
+    ledger = opened(tmp_path / "l.db")
+    files = {**release(PROJECT, table()).files, name: b"theirs"}
+    reserve(ledger).spend(0.0, files)
+    (entry,) = ledger.population_of("people").entries
+    assert entry.released == digest_of(files), "hashes and sums are as they should be"
+    with pytest.raises(LedgerError, match="does not hold the files of a release"):
+        ledger.files(entry.released)
+    assert "does not hold the files of a release" in ledger.verify()[0]
+
+
+def test_every_file_of_a_release_is_in_its_archive_once():
+    files = release(PROJECT, table()).files
+    assert unpacked(zipped(files)) == files
+    with pytest.raises(ProjectError, match="model.npz"):
+        unpacked(zipped({n: d for n, d in files.items() if n != "model.npz"}))
+    out = io.BytesIO(zipped(files))
+    with zipfile.ZipFile(out, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("report.html", "another")
+    with pytest.raises(ProjectError, match="twice"):
+        unpacked(out.getvalue())
+    for broken in (b"", b"PK junk", zipped(files)[:-9], zipped(files)[:40] + b"x" * 40 + zipped(files)[80:]):
+        with pytest.raises(ProjectError, match="damaged"):
+            unpacked(broken)
+
+
+def test_a_release_that_was_kept_is_checked_when_taken(where):
+    ledger = opened(where)
+    made = release(PROJECT, table(), ledger=ledger.account("people"))
+    (entry,) = ledger.population_of("people").entries
+    with ledger.store._engine.begin() as connection:
+        connection.execute(ledger_store._kept.update().values(zip=b"PK junk"))
+    with pytest.raises(LedgerError, match="changed since"):
+        ledger.files(entry.released)
+    assert "changed since" in ledger.verify()[0]
+    assert made.files["synthetic.csv"]
+    with pytest.raises(LedgerError, match="not kept"):
+        ledger.files("0" * 64)
+
+
+def test_too_large_a_release_is_not_kept_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("core.ledger.ledger.KEPT_BYTES", 10)
+    ledger = opened(tmp_path / "l.db")
+    made = release(PROJECT, table(), ledger=ledger.account("people"))
+    assert "too large to keep" in made.ledger_trouble
+    (entry,) = ledger.population_of("people").entries
+    assert entry.released == digest_of(made.files)
+    assert ledger.verify() == []
+
+
+def test_the_hash_is_what_sha256sum_says(tmp_path):
+    import hashlib
+
+    made = release(PROJECT, table())
+    made.save(tmp_path / "o")
+    lines = "".join(
+        f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}\n" for p in sorted((tmp_path / "o").iterdir())
+    )
+    assert digest_of(made.files) == hashlib.sha256(lines.encode()).hexdigest()
+    assert load_release(tmp_path / "o").facts == made.to_json()
+
+
+def test_a_ledger_that_is_lost_after_the_draw_costs_nobody_the_release(where, monkeypatch):
+    ledger = opened(where)
+    monkeypatch.setattr("core.ledger.ledger.time.sleep", lambda s: None)
+    append, calls = ledger_store.Store.append, itertools.count()
+
+    def lost(self, make, kept=None):
+        if next(calls):
+            raise LedgerUnavailable("cannot write the ledger: connection lost")
+        append(self, make, kept)
+
+    monkeypatch.setattr(ledger_store.Store, "append", lost)
+    made = release(PROJECT, table(), ledger=ledger.account("people"))
+    assert "connection lost" in made.ledger_trouble
+    assert "counts in full" in made.ledger_trouble
+    assert made.rows == 90
+    assert next(calls) == 4, "tried three times"
+    monkeypatch.undo()
+    (entry,) = Ledger(where).population_of("people").entries
+    assert (entry.status, entry.counted) == ("reserved", entry.reserved)
+
+
+def test_a_ledger_that_cannot_be_told_of_the_end_says_what_counts(tmp_path, monkeypatch):
+    ledger = opened(tmp_path / "l.db")
+    append, calls = ledger_store.Store.append, itertools.count()
+
+    def lost(self, make, kept=None):
+        if next(calls):
+            raise LedgerUnavailable("cannot write the ledger: disk full")
+        append(self, make, kept)
+
+    monkeypatch.setattr(ledger_store.Store, "append", lost)
+    with pytest.raises(Cancelled, match="disk full.*counts as spent"):
+        release(PROJECT, table(), stops(0.5), ledger.account("people"))
+
+
+def test_fingerprints_warn(where):
+    ledger = opened(where, epsilon=5.0)
+    ledger.open_table("copy", epsilon=5.0, delta=DELTA)
+    ledger.open_table("sister", "people")
+    account = ledger.account("people")
+    assert account.warnings(table().digest) == []
+    release(PROJECT, table(), ledger=account)
+    assert account.warnings(table().digest) == []
+    changed = table(CSV + b"x,u\n").digest
+    assert "has changed since 'people'" in account.warnings(changed)[0]
+    (warning,) = ledger.account("copy").warnings(table().digest)
+    assert "released from before, as 'people'" in warning
+    assert "no total covers both" in warning
+    assert "same budget" in ledger.account("sister").warnings(table().digest)[0]
+    before = ledger.head()
+    with pytest.raises(LedgerError, match="refuses: this very table.*'people'.*--again"):
+        release(PROJECT, table(), ledger=ledger.account("copy"))
+    assert ledger.head() == before
+    release(PROJECT, table(), ledger=ledger.account("sister"))
+    release(PROJECT, table(), ledger=ledger.account("copy", again=True))
+    made = release(PROJECT, table(CSV + b"x,u\n"), ledger=account)
+    assert "has changed" in made.reservation.warnings[0]
+    assert "changed" not in json.dumps([made.to_json(), ledger.to_json()]), "for the curator's eyes only"
+
+
+def test_fingerprints_of_another_key_cannot_be_told(tmp_path):
+    ledger = opened(tmp_path / "l.db")
+    reserve(ledger, digest=table().digest)
+    ledger.store.key_file.unlink()
+    ledger = Ledger(tmp_path / "l.db")
+    assert "another key" in ledger.account("people").warnings(table().digest)[0]
+    reserve(ledger, 0.1)
+    ledger.open_table("other", epsilon=1.0, delta=DELTA)
+    with pytest.raises(LedgerError, match="cannot be told.*--again"):
+        reserve(ledger, 0.1, "other")
+
+
+def test_diagnostics_are_recorded_before_what_they_may_steer(where):
+    ledger = opened(where, epsilon=5.0)
+    ledger.open_table("others", epsilon=5.0, delta=DELTA)
+    account = ledger.account("people")
+    first = release(PROJECT, table(), ledger=account)
+    assert first.to_json()["ledger"]["diagnostics_before"] == 0
+    assert "No diagnostics that are not private were recorded before" in first.files["report.html"].decode()
+    assert ledger.diagnosed([table(CSV + b"x,u\n").digest], ["never opened"], "Eve", "evaluate") == []
+    assert ledger.diagnosed([table().digest], (), "Eve", "evaluate") == ["people"], "known by its fingerprint"
+    assert ledger.diagnosed([table().digest], ["people", "others"], "Eve", "evaluate") == ["people", "others"]
+    second = release(PROJECT, table(), ledger=account)
+    assert second.to_json()["ledger"]["diagnostics_before"] == 2
+    assert "had been looked at 2 times before it" in second.files["report.html"].decode()
+    population = ledger.population_of("people")
+    assert [e.diagnostics_before for e in population.entries] == [0, 2]
+    assert [(d.who, d.table, d.what) for d in population.diagnoses] == [("Eve", "people", "evaluate")] * 2
+    assert "looked at twice" in population.caveats[-1]
+    assert "by Eve" in population.caveats[-1]
+    assert ledger.verify() == []
+    exported = ledger.to_json()["populations"][0]
+    assert [e["diagnostics_before"] for e in exported["entries"]] == [0, 2]
+    assert len(exported["diagnoses"]) == 2
+
+
+def test_a_fingerprint_says_nothing_without_its_key():
+    key, other, digest = b"k" * 32, b"o" * 32, table().digest
+    first, second = fingerprint.mark(key, digest), fingerprint.mark(key, digest)
+    assert first.split(":")[1:] != second.split(":")[1:], "equal tables do not show"
+    assert fingerprint.matches(key, digest, first) is True
+    assert fingerprint.matches(key, digest + b"x", first) is False
+    assert fingerprint.matches(other, digest, first) is None
+    assert fingerprint.matches(key, digest, "nonsense") is None
+    assert digest.hex() not in first
+    assert key.hex() not in first
+
+
+def test_a_damaged_key_file_is_named(tmp_path):
+    ledger = opened(tmp_path / "l.db")
+    ledger.store.key_file.write_text("not hex")
+    with pytest.raises(LedgerUnavailable, match="key file.*damaged"):
+        reserve(ledger)
+
+
+def test_the_digest_knows_a_table_whatever_its_order():
+    first = read_table(b"a,b\nx,1\ny,2\nx,2\n")
+    for same in (b"b,a\n1,x\n2,y\n2,x\n", b"a,b\nx,2\nx,1\ny,2\n"):
+        assert read_table(same).digest == first.digest
+    for other in (b"a,b\nx,1\ny,2\n", b"a,b\nx,2\ny,2\nx,1\ny,2\n", b"a,b\nx,2\ny,1\nx,2\n", b"a,c\nx,1\ny,2\nx,2\n"):
+        assert read_table(other).digest != first.digest
+    encoded = table()
+    assert encoded.take(np.arange(5)).digest == encoded.digest, "rows kept back do not make another table"
+    codes = dict(encoded.codes)
+    assert Table(SCHEMA, codes, 90).digest == Table(SCHEMA, codes, 90).digest != encoded.digest
+
+
+def test_exports_hold_everything_and_no_formula(where):
+    ledger = opened(where, "=cmd()", note="@SUM(1)")
+    reserve(ledger, table="=cmd()")
+    rows = list(csv.DictReader(io.StringIO(ledger.csv())))
+    assert [r["kind"] for r in rows] == ["open", "reserve"]
+    assert not [c for r in rows for c in r.values() if c.startswith(("=", "@", "+", "-"))]
+    assert float(rows[1]["epsilon_after"]) == epsilon_of(rho_of(1.0, DELTA), DELTA)
+    facts = ledger.to_json()
+    assert json.loads(json.dumps(facts, allow_nan=False)) == facts
+    (population,) = facts["populations"]
+    (entry,) = population["entries"]
+    assert {"plan", "rho_before", "rho_after", "epsilon_before", "epsilon_after", "status", "note"} <= set(entry)
+    assert facts["events"][0]["previous"] == START
+    assert facts["events"][1]["previous"] == facts["events"][0]["hash"]

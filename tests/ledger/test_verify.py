@@ -1,0 +1,169 @@
+"""What left the ledger is checked: whatever was changed in an export or in a release's folder is found and named."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from core.cli.main import main
+from core.ledger.ledger import Ledger, exported, read_events
+from core.privacy.accounting import Budget
+from core.project.file import Plan, Project
+from core.project.schema import Column, Schema
+from core.release.spend import release
+from core.tables.reading import read_table
+from core.tables.table import Table
+
+SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("b", "categorical", ("u", "v"))))
+PROJECT = Project("t", SCHEMA, Plan("independent", 1.0, 1e-6))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A ledger with a release, its folder and an export of it."""
+    folder = tmp_path_factory.mktemp("ledger")
+    ledger = Ledger(folder / "l.db", create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6, who="Ada")
+    table = Table.encode(read_table(b"a,b\n" + b"x,u\ny,v\n" * 30, "t.csv"), SCHEMA)
+    release(PROJECT, table, ledger=ledger.account("people", "Bob")).save(folder / "out")
+    (folder / "l.json").write_text(json.dumps(ledger.to_json()))
+    return folder
+
+
+def run(*args):
+    try:
+        return main(["ledger", "verify", *map(str, args)])
+    except SystemExit as stop:
+        return stop.code
+
+
+def test_an_export_is_checked_by_itself_and_against_its_ledger(place, capsys, tmp_path):
+    assert run(place / "l.json") == 0
+    said = capsys.readouterr().out
+    assert "every hash, sum and rule holds" in said
+    assert "cut off" in said, "what it cannot show is said"
+    assert run(place / "l.json", "--ledger", place / "l.db") == 0
+    assert "ends there too" in capsys.readouterr().out
+    events = read_events(Ledger(place / "l.db").store.read())
+    (tmp_path / "earlier.json").write_text(json.dumps(exported(events[:-2])))
+    assert run(tmp_path / "earlier.json", "--ledger", place / "l.db") == 0
+    assert "2 more since" in capsys.readouterr().out
+
+    other = Ledger(tmp_path / "other.db", create=True)
+    other.open_table("people", epsilon=3.0, delta=1e-6, who="Eve")
+    assert run(place / "l.json", "--ledger", tmp_path / "other.db") == 3
+    assert "not with" in capsys.readouterr().err
+
+
+def changes():
+    def event(**more):
+        return lambda d: d["events"][1].update(more)
+
+    def population(**more):
+        return lambda d: d["populations"][0].update(more)
+
+    return {
+        "a smaller cost": event(rho=0.0001),
+        "another plan": event(plan="{}"),
+        "a column more": event(more=1),
+        "a word for a number": event(rho="0.02"),
+        "not a number": event(rho=float("nan")),
+        "a list for a name": event(population=["people"]),
+        "a smaller sum": population(spent=0.0),
+        "another total": population(epsilon=9.0),
+        "true for a number": population(rows_per_person=True),
+        "a table more": population(tables=["people", "others"]),
+        "an entry less": population(entries=[]),
+        "an event less": lambda d: d["events"].pop(1),
+        "its end cut off, but not its sums": lambda d: d["events"].pop(),
+        "another order": lambda d: d["events"].reverse(),
+        "an event that is none": lambda d: d["events"].append(3),
+        "a part that cost less": lambda d: d["populations"][0]["entries"][0]["parts"][0].update(rho=0.0),
+    }
+
+
+@pytest.mark.parametrize("how", changes())
+def test_whatever_is_changed_in_an_export_is_seen(place, tmp_path, capsys, how):
+    data = copy.deepcopy(json.loads((place / "l.json").read_text()))
+    changes()[how](data)
+    (tmp_path / "l.json").write_text(json.dumps(data))
+    assert run(tmp_path / "l.json") == 3
+    lines = capsys.readouterr().err.strip().splitlines()
+    assert len(lines) == 1
+    assert "Traceback" not in lines[0]
+
+
+def test_an_export_whose_hashes_were_made_anew_shows_beside_its_ledger(place, tmp_path, capsys):
+    first, *rest = read_events(Ledger(place / "l.db").store.read())
+    forged = [replace(first, who="Eve")]
+    for event in rest:
+        forged.append(replace(event, previous=forged[-1].hash))
+    (tmp_path / "l.json").write_text(json.dumps(exported(forged)))
+    assert run(tmp_path / "l.json") == 0, "by itself it is a ledger like any other"
+    assert run(tmp_path / "l.json", "--ledger", place / "l.db") == 3
+    assert "rewritten" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, '{"format": "espalier-ledger/1"}', "\xff", "1"])
+def test_what_is_no_export_is_bad_input(tmp_path, capsys, text):
+    (tmp_path / "l.json").write_text(text, "latin-1")
+    assert run(tmp_path / "l.json") == 2
+    assert run(tmp_path / "nothing.json") == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 2
+
+
+def copied(place, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    for file in (place / "out").iterdir():
+        (out / file.name).write_bytes(file.read_bytes())
+    return out
+
+
+def test_a_release_is_checked_against_its_ledger(place, tmp_path, capsys):
+    out = copied(place, tmp_path)
+    where = ("--ledger", place / "l.db")
+    assert run(out, *where) == 0
+    entry = json.loads((out / "release.json").read_text())["ledger"]["entry"]
+    assert f"entry {entry} of people" in capsys.readouterr().out
+    (out / "notes.txt").write_text("what somebody put beside it is no matter")
+    assert run(out, *where) == 0
+
+    (out / "synthetic.csv").write_text("a,b\nx,u\n")
+    assert run(out, *where) == 3
+    assert "synthetic.csv was changed" in capsys.readouterr().err
+    (out / "synthetic.csv").unlink()
+    assert run(out, *where) == 2
+    assert "not a whole release" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"chain": "0" * 64}, "rewritten"),
+        ({"entry": "nobody"}, "no entry 'nobody'"),
+        (None, "not recorded"),
+    ],
+)
+def test_a_release_that_the_ledger_does_not_know(place, tmp_path, capsys, change, text):
+    out = copied(place, tmp_path)
+    facts = json.loads((out / "release.json").read_text())
+    facts["ledger"] = {**facts["ledger"], **change} if change else None
+    (out / "release.json").write_text(json.dumps(facts))
+    assert run(out, "--ledger", place / "l.db") == 3
+    assert text in capsys.readouterr().err
+
+
+def test_a_release_whose_end_the_ledger_was_never_told(place, tmp_path, capsys):
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    kept = ledger.account("people").reserve(PROJECT, Budget.of(PROJECT.plan, None), b"d")
+    out = copied(place, tmp_path)
+    facts = json.loads((out / "release.json").read_text())
+    (out / "release.json").write_text(json.dumps({**facts, "ledger": kept.facts()}))
+    assert run(out, "--ledger", Path(tmp_path / "l.db")) == 3
+    assert "cannot be checked" in capsys.readouterr().err

@@ -1,0 +1,106 @@
+"""Sizes from the graph alone, and refusals a person can act on."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+import pytest
+
+from core.errors import SizeError
+from core.models.graphical import check_size, predict_size
+from core.models.graphical.elimination import eliminate
+from core.models.graphical.junction_tree import junction_tree
+
+
+def test_a_star_costs_its_pairs():
+    sizes = {"y": 2, "a": 10, "b": 100, "single": 1}
+    size = predict_size(sizes, [("y", "a"), ("y", "b"), ("single",)])
+    assert size.largest == ("y", "b")
+    assert size.largest_cells == 200
+    assert size.culprit == (("y", "b"),)
+    assert size.measured_cells == 221
+    assert size.seconds > 221 * 24e-6
+    assert size.seconds > predict_size(sizes, [("y", "a"), ("y", "b")], noisy=False).seconds
+    assert size.bytes >= 8 * size.cells
+
+
+def test_a_cycle_names_the_pairs_that_close_it():
+    sizes = dict.fromkeys("abcd", 50)
+    size = predict_size(sizes, [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")])
+    assert size.largest_cells == 50**3
+    assert len(size.largest) == 3
+    assert len(size.culprit) == 2
+
+
+def test_the_refusal_names_clique_columns_and_what_to_coarsen():
+    sizes = {"age": 100, "town": 5000, "income": 50}
+    with pytest.raises(SizeError) as caught:
+        check_size(sizes, [("age", "town", "income")])
+    assert str(caught.value) == (
+        "Fitting these marginals needs one table of 25,000,000 cells over age (100), town (5000), income (50); "
+        "the limit is 10,000,000. Coarsen town from 5000 to at most 2000 categories, or measure fewer pairs."
+    )
+    assert caught.value.clique == ("age", "town", "income")
+    assert (caught.value.cells, caught.value.limit, caught.value.coarsen) == (25_000_000, 10_000_000, "town")
+    assert check_size(sizes, [("age", "town")]).largest_cells == 500_000
+    with pytest.raises(SizeError, match="at most 1 |and others"):
+        check_size(dict.fromkeys("abcdefgh", 100), [tuple("abcdefgh")], max_cells=1000)
+
+
+def test_nothing_measured_and_no_columns():
+    assert predict_size({}, []).largest == ()
+    assert predict_size({"a": 7}, []).largest == ("a",)
+
+
+def test_orders_are_deterministic_and_trees_have_no_fill():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        sizes = {f"c{i}": int(rng.integers(2, 9)) for i in range(30)}
+        names = list(sizes)
+        edges = [(names[int(rng.integers(0, i))], names[i]) for i in range(1, 30)]
+        tree = junction_tree(sizes, edges)
+        assert max(len(node.given) for node in tree.nodes) == 1
+        shuffled = [edges[i] for i in rng.permutation(len(edges))]
+        assert junction_tree(sizes, shuffled) == tree
+
+
+def test_every_clique_has_a_place_and_messages_fit():
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        sizes = {f"c{i}": int(rng.integers(1, 5)) for i in range(9)}
+        names = list(sizes)
+        cliques = [tuple(rng.choice(names, int(rng.integers(1, 4)), replace=False).tolist()) for _ in range(8)]
+        tree = junction_tree(sizes, cliques)
+        for clique in cliques:
+            place = tree.place(clique)
+            values = rng.normal(size=[sizes[name] for name in clique])
+            np.testing.assert_array_equal(place.outward(place.inward(values)), values)
+        for node in tree.nodes:
+            if node.parent >= 0:
+                above = tree.nodes[node.parent]
+                assert set(node.given) <= {*above.given, above.own}
+                assert prod(node.lift) == prod(node.shape[:-1])
+
+
+def test_a_grid_reaches_its_treewidth():
+    for k in range(2, 7):
+        sizes = {f"{i} {j}": 2 for i in range(k) for j in range(2 * k)}
+        right = [(f"{i} {a}", f"{i} {b}") for i in range(k) for a, b in pairwise(range(2 * k))]
+        down = [(f"{a} {j}", f"{b} {j}") for j in range(2 * k) for a, b in pairwise(range(k))]
+        assert max(len(neighbours) for _, neighbours in eliminate(sizes, right + down)) <= k + 1
+
+
+def test_a_star_beside_a_tree_costs_at_most_the_trees_tables_times_the_hub():
+    """Min-fill and min-weight can be thirty times above that bound, which a plan is checked against."""
+    rng = random.Random(1)
+    for _ in range(150):
+        d = rng.randint(2, 14)
+        sizes = {f"c{i}": rng.randint(2, 300) for i in range(d)}
+        sizes["y"] = rng.randint(2, 5)
+        tree = [(f"c{rng.randrange(i)}", f"c{i}") for i in range(1, d)]
+        star = [(f"c{i}", "y") for i in range(d) if rng.random() < 0.6]
+        bound = max(sizes[a] * sizes[b] for a, b in tree) * sizes["y"]
+        assert predict_size(sizes, [*tree, *star]).largest_cells <= bound

@@ -1,0 +1,178 @@
+"""The project file: what it refuses, and that it comes back as it was."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from core.errors import EspalierError
+from core.project.file import Project
+
+GOOD = {
+    "format": "espalier-project/1",
+    "name": "adult",
+    "schema": [
+        {"name": "age", "kind": "numeric", "edges": [17, 25, 35, 50, 65, 91], "integer": True},
+        {"name": "sex", "kind": "categorical", "categories": ["Female", "Male"]},
+        {"name": "grade", "kind": "ordinal", "categories": ["A", "B", "C"], "missing": True},
+    ],
+    "dag": {"edges": [["age", "grade"]], "notes": {"age": "hm"}, "positions": {"age": [1, 2.5]}},
+    "roles": {"outcome": ["grade"], "protected": ["sex"], "admissible": ["age"], "inadmissible": []},
+    "plan": {
+        "method": "prism", "regime": "causal", "fair": True, "target": "grade", "epsilon": 1.0, "delta": 1e-9,
+        "neighbors": "replace-one", "rows_per_person": 1, "allocation": "optimal", "accounting": "zcdp",
+        "features": 8, "rows": None,
+    },
+}  # fmt: skip
+
+
+def changed(*path, to):
+    data = json.loads(json.dumps(GOOD))
+    place = data
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    return data
+
+
+def test_round_trip():
+    project = Project.loads(json.dumps(GOOD))
+    assert project.to_json() == GOOD
+    assert Project.loads(project.dumps()) == project
+    assert Project.loads(b"\xef\xbb\xbf" + project.dumps().encode()) == project
+
+
+def test_a_person_column_and_private_figures_round_trip():
+    data = changed("plan", to={**GOOD["plan"], "person": "patient", "looking": 0.1})
+    project = Project.loads(json.dumps(data))
+    assert (project.plan.person, project.plan.looking) == ("patient", 0.1)
+    assert project.to_json() == data
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (changed("format", to="espalier-project/9"), "not an Espalier project"),
+        (changed("colour", to=1), "unknown key 'colour'"),
+        (changed("plan", "colour", to=1), "plan: unknown key"),
+        (changed("dag", "colour", to=1), "dag: unknown key"),
+        (changed("roles", "victim", to=[]), "unknown role"),
+        (changed("plan", "method", to="magic"), "must be one of prism"),
+        (changed("plan", "regime", to="magic"), "must be one of causal"),
+        (changed("plan", "epsilon", to="1"), r"epsilon \('1'\) must be a number"),
+        (changed("plan", "epsilon", to=True), "must be a number"),
+        (changed("plan", "epsilon", to=0), "must be above 0"),
+        (changed("plan", "epsilon", to=-1), r"epsilon \(-1\) must be above 0"),
+        (changed("plan", "delta", to=0), "between 0 and 1"),
+        (changed("plan", "delta", to=1), "between 0 and 1"),
+        (changed("plan", "neighbors", to="mine"), "neighbors"),
+        (changed("plan", "rows_per_person", to=0), "whole number from 1"),
+        (changed("plan", "rows_per_person", to=1.5), "whole number from 1"),
+        (changed("plan", "features", to=0), "whole number from 1"),
+        (changed("plan", "three_way", to=21), "whole number from 0 to 20"),
+        (changed("plan", "allocation", to={"age": True}), "maps a marginal"),
+        (changed("plan", "rows", to=-3), "whole number from 1"),
+        (changed("plan", "fair", to="yes"), "true or false"),
+        (changed("plan", "target", to="nobody"), "not a column"),
+        (changed("plan", "target", to=3), "column name"),
+        (changed("plan", "person", to="age"), "would be released"),
+        (changed("plan", "person", to=7), "name of a column"),
+        (changed("plan", "looking", to=True), "must be a number"),
+        (changed("plan", "looking", to=0.6), "share from 0 to 0.5"),
+        (changed("plan", "looking", to=-0.1), "share from 0 to 0.5"),
+        (changed("plan", "allocation", to={"task": 1}), "allocation"),
+        (changed("plan", "method", to=["prism"]), "method"),
+        (changed("dag", "edges", to=[["age", "grade"], ["grade", "age"]]), "cycle"),
+        (changed("dag", "edges", to=[["age", "nobody"]]), "'nobody' is not a column"),
+        (changed("dag", "edges", to=[["age"]]), "cause, effect"),
+        (changed("dag", "edges", to="age"), "must be a list"),
+        (changed("dag", "positions", to={"age": [1, "x"]}), "two numbers"),
+        (changed("roles", "outcome", to=["nobody"]), "not a column"),
+        (changed("roles", "outcome", to="grade"), "list of column names"),
+        (changed("roles", "outcome", to=["sex"]), "both outcome and protected"),
+        (changed("schema", to={}), "must be a list"),
+        (changed("schema", to=[]), "no columns"),
+        (changed("schema", 0, "edges", to=[3, 2, 1]), "must increase"),
+        (changed("name", to=7), "name must be a text"),
+        ([], "one JSON object"),
+    ],
+)
+def test_refused(data, words):
+    with pytest.raises(EspalierError, match=words):
+        Project.loads(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("not json", "not JSON: .* line 1"),
+        (b"\xff\xfe\x00", "not UTF-8"),
+        ("", "not JSON"),
+        ('{"a": NaN}', "NaN is not a number"),
+        ('{"a": 1, "a": 2}', "given twice"),
+        ("[" * 100_000, "nested too deeply"),
+        (json.dumps(changed("plan", "epsilon", to=7)).replace("7", "9" * 5000), "too long a number|must be"),
+    ],
+)
+def test_broken_text(text, words):
+    with pytest.raises(EspalierError, match=words):
+        Project.loads(text)
+
+
+def test_errors_name_the_file(tmp_path):
+    path = tmp_path / "p.json"
+    path.write_text("{")
+    with pytest.raises(EspalierError, match="p.json"):
+        Project.load(path)
+    with pytest.raises(EspalierError, match="cannot read"):
+        Project.load(tmp_path / "none.json")
+
+
+def test_fair_defaults_to_what_the_method_implies():
+    for method, fenced in (("prism", False), ("privci", True), ("prefair", True), ("mst", False)):
+        data = changed("plan", "method", to=method)
+        del data["plan"]["fair"]
+        assert Project.loads(json.dumps(data)).plan.fenced == fenced
+
+
+def test_options_of_the_tree_are_written_only_where_they_are_used():
+    plain = Project.from_json(GOOD).plan.to_json()
+    assert not {"width", "explain", "compress"} & set(plain)
+    for key, value in (("width", 2), ("explain", 0.1), ("compress", True)):
+        project = Project.from_json(changed("plan", key, to=value))
+        assert project.to_json()["plan"][key] == value
+        assert Project.from_json(project.to_json()) == project
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("width", 0), ("width", 7), ("width", 1.5), ("width", True), ("explain", -0.1), ("explain", 0.6),
+     ("explain", "much"), ("compress", 1), ("compress", None)],
+)  # fmt: skip
+def test_options_of_the_tree_that_cannot_be(key, value):
+    with pytest.raises(EspalierError, match=key):
+        Project.from_json(changed("plan", key, to=value))
+
+
+FURTHER = {"left": ["grade"], "right": ["sex"], "given": [], "why": "section 4"}
+
+
+def test_further_separations_come_back_and_are_written_only_where_there_are_some():
+    assert "separations" not in Project.from_json(GOOD).to_json()
+    project = Project.from_json(changed("separations", to=[FURTHER, {"left": ["age"], "right": ["sex"]}]))
+    assert [s.why for s in project.separations] == ["section 4", ""]
+    assert Project.from_json(project.to_json()) == project
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [({"left": ["nobody"]}, "nobody"), ({"left": []}, "at least one"), ({"right": ["grade"]}, "twice"),
+     ({"given": "sex"}, "list of column names"), ({"why": 3}, "why must be"), ({"gate": []}, "unknown key 'gate'")],
+)  # fmt: skip
+def test_a_separation_that_cannot_be_is_refused(change, says):
+    with pytest.raises(EspalierError, match=says):
+        Project.from_json(changed("separations", to=[{**FURTHER, **change}]))
+    for data in ({}, [3], "x"):
+        with pytest.raises(EspalierError, match="separation"):
+            Project.from_json(changed("separations", to=data))

@@ -1,0 +1,400 @@
+"""Reading: any delimiter and encoding, Parquet, Excel; what is broken is named with its row."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gzip
+import io
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from openpyxl import Workbook
+from pyarrow import parquet
+
+from core.errors import TableError
+from core.project.file import Project
+from core.project.schema import Column, LeftOut, Schema
+from core.tables.guessing import guess_schema, identifiers
+from core.tables.reading import TextColumn, TextTable, misread, read_table
+from core.tables.table import Table
+
+
+def cells(table):
+    return {n: [c.values[i] for i in c.codes] for n, c in table.columns.items()}
+
+
+@pytest.mark.parametrize("delimiter", list(",;\t|"))
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_csv_of_any_kind(delimiter, encoding, end):
+    rows = [["größe", "b c"], ["1", "Ä"], ["", "x"]]
+    text = end.join(delimiter.join(r) for r in rows) + end
+    assert cells(read_table(text.encode(encoding))) == {"größe": ["1", ""], "b c": ["Ä", "x"]}
+
+
+def test_quotes_and_words_that_other_readers_lose():
+    got = cells(read_table(b'a,"b"\n"x, ""y"" z",NA\nnull,None\n"",""""\n'))
+    assert got == {"a": ['x, "y" z', "null", ""], "b": ["NA", "None", '"']}
+
+
+def test_a_single_column_keeps_its_empty_cells():
+    assert cells(read_table(b'a\nx\n""\ny\n')) == {"a": ["x", "", "y"]}
+
+
+MALFORMED = {
+    "the line of the review": (b'x","0\n', "a quote inside a value"),
+    "a quote inside a value": (b'x"y,0,1\n', "a quote inside a value"),
+    "a quote after a blank": (b'x, "0",1\n', "a quote inside a value"),
+    "text after a closing quote": (b'"x"y,0,1\n', "text after a closing quote"),
+    "a blank after a closing quote": (b'"x" ,0,1\n', "text after a closing quote"),
+    "a quote never closed": (b'x,"0,1\n', "opened and not closed"),
+    "a quote that escapes its end": (b'x,0,"1""\n', "opened and not closed"),
+    "a line break in quotes": (b'x,0,"1\n2"\n', "opened and not closed"),
+    "two rows of one person": (b'x,0,"1\nq,0,1\nq,0,1\n",0,1\n', "opened and not closed"),
+    "a carriage return": (b"x,0\r,1\n", "carriage return"),
+    "two carriage returns": (b"x,0,1\r\r\n", "carriage return"),
+    "a carriage return in quotes": (b'x,"0\ry",1\n', "carriage return"),
+    "a zero byte": (b"x,\x000,1\n", "zero byte"),
+    "no cell at all": (b"\n", "this line is empty"),
+    "a line with a carriage return alone": (b"\r\n", "this line is empty"),
+    "a short row": (b"x,0\n", "2 cells where the header names 3"),
+    "a long row": (b"x,0,1,2\n", "4 cells where the header names 3"),
+}
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+@pytest.mark.parametrize("around", ["plain", "quoted", "last", "without a last line break"])
+def test_a_malformed_row_is_refused_with_its_line_and_no_cell_is_quoted(name, around):
+    """Otherwise one row could swallow others: the number of rows and all that is counted would be its own doing."""
+    row, words = MALFORMED[name]
+    good = b'"Z; ""q""","",1\n' if around == "quoted" else b"Zelda,0,1\n"
+    after = b"" if around in ("last", "without a last line break") else good * 3
+    data = b"a,b,c\n" + good * 4 + row + after
+    if around == "without a last line break":
+        data = data.removesuffix(b"\n") if row.strip() else data
+    with pytest.raises(TableError) as error:
+        read_table(data, "people.csv")
+    assert "people.csv, line 6: " in str(error.value)
+    assert words in str(error.value)
+    assert error.value.row == 6
+    assert not any(cell in str(error.value) for cell in ("Zelda", "Z;", "x,", '"0'))
+
+
+PIECES = ["x", ",", '"', '""', '","', "\r", "\x00", " ", ";", "\t", "\ufeff", "\u2028", "\x85", "\xe9", "0"]
+LINES = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
+
+
+@given(
+    rows=st.lists(st.tuples(LINES, st.sampled_from(["utf-8", "latin-1"])), min_size=1, max_size=5),
+    header=st.sampled_from([b"a,b", b"a", b'"a",b', b"a\tb,c"]),
+)
+@settings(max_examples=600, deadline=None)
+def test_each_row_reads_as_it_would_alone_and_a_file_is_refused_if_one_of_its_rows_is(rows, header):
+    """This is the whole claim: no line, however broken, changes what another one gives."""
+    lines = [text.encode(encoding, errors="replace") for text, encoding in rows]
+    alone = []
+    for number, line in enumerate(lines, start=2):
+        try:
+            alone.append(cells(read_table(header + b"\n" + line + b"\n")))
+        except TableError:
+            with pytest.raises(TableError, match=rf"line {number}:"):
+                read_table(b"".join(x + b"\n" for x in (header, *lines[: number - 1])))
+            return
+    whole = read_table(b"".join(x + b"\n" for x in (header, *lines)))
+    assert whole.rows == len(lines)
+    assert cells(whole) == {name: [row[name][0] for row in alone] for name in whole.columns}
+
+
+def test_a_file_whose_header_ends_in_a_carriage_return_has_no_other_line_break():
+    assert cells(read_table(b"a,b\r1,2\r3,4")) == {"a": ["1", "3"], "b": ["2", "4"]}
+    with pytest.raises(TableError, match="line 3: a line feed"):
+        read_table(b"a,b\r1,2\r3,4\n5,6\r")
+
+
+def test_a_long_quoted_file_is_read_in_time_that_grows_with_it():
+    """A pattern that tries again at every quote would take hours."""
+    row = b'"' + b'""' * 200_000 + b'",x\n'
+    assert read_table(b"a,b\n" + row * 3).rows == 3
+    with pytest.raises(TableError, match="line 5"):
+        read_table(b"a,b\n" + row * 3 + row.replace(b'",x', b",x"))
+
+
+def test_one_rows_bytes_do_not_change_how_others_read():
+    rows = "\n".join(["a,b", *["Zürich,x"] * 3]).encode()
+    assert cells(read_table(rows + b"\nBern,\xe9\n"))["a"] == ["Zürich"] * 3 + ["Bern"]
+    assert cells(read_table(rows + b"\nBern,\xe9\n"))["b"][-1] == "é"
+
+
+def test_names_with_commas_between_tabs():
+    assert list(read_table(b"a,b\tc,d\te\n1\t2\t3\n").columns) == ["a,b", "c,d", "e"]
+
+
+def test_gzip():
+    assert cells(read_table(gzip.compress(b"a,b\n1,2\n"))) == {"a": ["1"], "b": ["2"]}
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "is empty"),
+        (b"  \n \n", "is empty"),
+        (b"a,b\n1,2\n3\n", "line 3: 1 cells where the header names 2"),
+        (b"a,b\n1,2,3\n", "line 2: 3 cells"),
+        (b"a,a\n1,2\n", "names column 'a' twice"),
+        (b",\n1,2\n", "more than one column without a name"),
+        (b"\x89PNG\r\n\x1a\n\x00\x00", "binary"),
+        (bytes(range(1, 256)) * 20, "binary|header|row|CSV"),
+        (b'a,b\n0,"Z\n1,2\n3,4\n', "line 2: a quote is opened and not closed"),
+        (b'a,"b\n0,1\n', "line 1: the quotes of the header"),
+        (b"\na,b\n0,1\n", "line 1: this line is empty"),
+        ("a,b\n0,1\n".encode("utf-16"), "save it as UTF-8"),
+        (b"\x1f\x8bjunk", "damaged gzip"),
+        (b"PAR1junk", "damaged Parquet"),
+        (b"PK\x03\x04junk", "Excel"),
+    ],
+)
+def test_broken_tables(data, words):
+    with pytest.raises(TableError, match=words):
+        read_table(data)
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(TableError, match="No such file"):
+        read_table(tmp_path / "none.csv")
+    with pytest.raises(TableError, match="cannot read"):
+        read_table(tmp_path)
+
+
+def test_an_error_shows_no_cell_of_a_ragged_row():
+    with pytest.raises(TableError) as error:
+        read_table(b"a,b\n1,2\nsecret\n")
+    assert "secret" not in str(error.value)
+
+
+MIXED = {
+    "whole": [1, 2, None],
+    "float": [1.0, 2.5, None],
+    "flag": [True, False, None],
+    "day": [dt.datetime(2024, 5, 1), dt.datetime(2024, 5, 1, 13, 30), None],
+    "text": ["x", "", "NA"],
+}
+EXPECTED = {
+    "whole": ["1", "2", ""],
+    "float": ["1", "2.5", ""],
+    "flag": ["True", "False", ""],
+    "day": ["2024-05-01", "2024-05-01T13:30:00", ""],
+    "text": ["x", "", "NA"],
+}
+
+
+def test_parquet():
+    out = io.BytesIO()
+    parquet.write_table(pa.table(MIXED), out)
+    assert cells(read_table(out.getvalue())) == EXPECTED
+
+
+def test_parquet_with_categories_and_nested_values():
+    out = io.BytesIO()
+    parquet.write_table(pa.table({"c": pa.array(["a", None, "a"]).dictionary_encode()}), out)
+    assert cells(read_table(out.getvalue())) == {"c": ["a", "", "a"]}
+    out = io.BytesIO()
+    parquet.write_table(pa.table({"c": [[1], [2]]}), out)
+    with pytest.raises(TableError, match="one plain value per cell"):
+        read_table(out.getvalue())
+
+
+def test_excel():
+    book = Workbook()
+    book.active.append(list(MIXED))
+    for row in zip(*MIXED.values(), strict=True):
+        book.active.append(list(row))
+    out = io.BytesIO()
+    book.save(out)
+    assert cells(read_table(out.getvalue())) == EXPECTED
+
+
+def workbook(*rows, before=lambda sheet: None):
+    book = Workbook()
+    for row in rows:
+        book.active.append(list(row))
+    before(book.active)
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ((("a", "b"), (1, 2), (3, "=SUM(B2:B2)")), "row 3: a formula"),
+        ((("a", "=A1"), (1, 2)), "row 1: a formula"),
+        ((("a", "b"), (1, 2), (), (5, 6)), "row 3: this row is empty"),
+        ((("a", "b"), (1, 2), (3, 4, "Zelda")), "row 3: more cells"),
+    ],
+)
+def test_a_row_of_a_sheet_that_leans_on_others_is_refused(rows, words):
+    with pytest.raises(TableError, match=words) as error:
+        read_table(workbook(*rows))
+    assert "Zelda" not in str(error.value)
+
+
+def test_a_cell_of_another_type_does_not_change_how_others_of_its_column_read():
+    rows = [("a", "b")] + [(1.0, dt.date(2024, 5, 1))] * 3
+    assert cells(read_table(workbook(*rows, ("unknown", 7)))) == {
+        "a": ["1", "1", "1", "unknown"],
+        "b": ["2024-05-01"] * 3 + ["7"],
+    }
+
+
+def test_merged_and_hidden_cells_of_a_sheet_read_as_they_are_stored():
+    def hide(sheet):
+        sheet.row_dimensions[3].hidden = True
+        sheet.merge_cells("A4:B4")
+
+    got = cells(read_table(workbook(("a", "b"), (1, 2), (3, 4), (5, 6), (7, 8), before=hide)))
+    assert got == {"a": ["1", "3", "5", "7"], "b": ["2", "4", "", "8"]}
+
+
+def test_what_openpyxl_says_of_a_cell_is_not_repeated():
+    data, out = workbook(("a", "b"), (1, 2), (3, 4)), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"<v>3</v>", b"<v>Zelda</v>"))
+    with pytest.raises(TableError, match=r"after row 2") as error:
+        read_table(out.getvalue(), "people.xlsx")
+    assert "Zelda" not in str(error.value)
+
+
+def test_a_value_of_parquet_that_no_text_can_show_is_refused_with_its_row():
+    far = pa.array([0, 1, 2**55, 3], pa.int64()).cast(pa.timestamp("ms"))
+    out = io.BytesIO()
+    parquet.write_table(pa.table({"when": far}), out)
+    with pytest.raises(TableError, match="data row 3: column 'when'"):
+        read_table(out.getvalue())
+
+
+SCHEMA = Schema((
+    Column("kind", "categorical", ("x", "y"), missing=True),
+    Column("n", "numeric", edges=(0, 10, 20), integer=True),
+))  # fmt: skip
+
+
+def test_encode_counts_and_leaves_out():
+    text = read_table(b"n,extra,kind\n3,1,x\n12,2,\n19,3,y\n")
+    table = Table.encode(text, SCHEMA)
+    assert Table.left_out(text, SCHEMA) == ("extra",)
+    assert table.count(("kind", "n")).tolist() == [[1, 0], [0, 1], [0, 1]]
+    assert table.count(("n",)).tolist() == [1, 2]
+    assert all(c.dtype == np.uint8 for c in table.codes.values())
+    assert "x" not in repr(table) or "codes" not in repr(table), "a table does not print its rows"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"kind\nx\n", "no column 'n'"),
+        (b"kind,n\nq,1\n", "column 'kind': the value 'q'"),
+        (b"kind,n\nx,many\n", "'many' is not a number"),
+        (b"kind,n\nx,\n", "column 'n' has empty cells"),
+        (b"kind,n\n", "no rows"),
+    ],
+)
+def test_tables_that_do_not_fit(data, words):
+    with pytest.raises(TableError, match=words):
+        Table.encode(read_table(data), SCHEMA)
+
+
+def test_a_table_is_checked_and_frozen():
+    good = {"kind": np.array([0, 2]), "n": np.array([1, 1])}
+    table = Table(SCHEMA, good, 2)
+    with pytest.raises(ValueError, match="read-only"):
+        table.codes["kind"][0] = 1
+    good["kind"][0] = 2
+    assert table.codes["kind"].tolist() == [0, 2], "the table has its own copy"
+    for bad, rows in (({**good, "n": np.array([1, 2])}, 2), (good, 3), ({**good, "n": np.array([1, 257])}, 2)):
+        with pytest.raises(TableError, match="does not fit"):
+            Table(SCHEMA, bad, rows)
+
+
+def test_count_agrees_with_a_loop():
+    rng = np.random.default_rng(3)
+    schema = Schema(tuple(Column(n, "categorical", tuple("pqr")) for n in "abc"))
+    codes = {n: rng.integers(0, 3, 200).astype(np.uint8) for n in "abc"}
+    table = Table(schema, codes, 200)
+    slow = np.zeros((3, 3), dtype=int)
+    for i in range(200):
+        slow[codes["a"][i], codes["c"][i]] += 1
+    assert table.count(("a", "c")).tolist() == slow.tolist()
+    assert table.take(np.arange(10)).rows == 10
+
+
+def test_a_guess_fits_its_table_and_is_marked(samples):
+    for path in sorted(samples.glob("*.csv")):
+        text = read_table(path)
+        schema = guess_schema(text)
+        assert Table.encode(text, schema).rows == text.rows
+        assert all(set(c.guessed) >= {"kind"} for c in schema.columns)
+        assert all(("categories" in c.guessed) != ("edges" in c.guessed) for c in schema.columns)
+
+
+def test_a_guess_of_odd_columns():
+    text = read_table(b"empty,same,neg\n,1,-3\n,1,-3\n")
+    schema = guess_schema(text)
+    assert schema["empty"].missing
+    assert Table.encode(text, schema).rows == 2
+
+
+def test_bundled_projects_fit_their_tables(samples):
+    for name in ("readmission", "hiring", "services"):
+        project = Project.load(samples / f"{name}.json")
+        Table.encode(read_table(samples / f"{name}.csv"), project.schema)
+
+
+def test_what_hardly_repeats_looks_like_an_identifier():
+    columns = {
+        "number": [str(1000 + i) for i in range(60)],
+        "text": [f"p{i}" for i in range(60)],
+        "visits of 31 people": [str(i % 31) for i in range(60)],
+        "half": [str(i % 30) for i in range(60)],
+        "measured": [str(i + 0.5) for i in range(60)],
+        "mostly empty": [str(i) if i < 25 else "" for i in range(60)],
+        "few": [str(i) if i < 20 else "" for i in range(60)],
+    }
+    text = TextTable({n: TextColumn.of(cells) for n, cells in columns.items()}, 60)
+    assert identifiers(text) == ("number", "text", "visits of 31 people", "mostly empty")
+    guess = guess_schema(text)
+    assert guess.names == ("half", "measured", "few")
+    assert guess.left_out == tuple(map(LeftOut, identifiers(text)))
+    assert guess.unconfirmed == (*guess.names, *identifiers(text))
+
+
+def test_every_field_of_a_guess_that_the_rows_decide_is_marked(samples):
+    """Only the name, the policy for undeclared values and the (empty) groups do not come from the rows."""
+    for path in sorted(samples.glob("*.csv")):
+        for column in guess_schema(read_table(path)).columns:
+            stated = {k for k, v in vars(column).items() if v not in ((), False)} - {"name", "unknown", "guessed"}
+            assert stated | {"missing"} <= set(column.guessed)
+            assert column.unknown == "refuse"
+            assert ("integer" in column.guessed) == (column.kind == "numeric")
+
+
+@pytest.mark.parametrize(
+    ("data", "looks"),
+    [
+        (b"a\n1;2\n3;4\n5\n", True),
+        (b"a\n1;2\n3\n5\n", False),
+        (b'a,b\n"1,2",3\n', False),
+    ],
+)
+def test_several_columns_read_as_one_are_noticed(data, looks):
+    assert misread(read_table(data)) == looks
+
+
+def test_what_a_table_has_is_cut_short_visibly():
+    text = read_table(",".join(f"c{i}" for i in range(14)).encode() + b"\n" + b",".join([b"1"] * 14) + b"\n")
+    with pytest.raises(TableError, match="c11, …$"):
+        Table.encode(text, Schema((Column("gender", "categorical", ("x",)),)))
