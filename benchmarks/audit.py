@@ -55,7 +55,8 @@ from core.privacy import contribution, mechanisms
 from core.privacy import curator as curators
 from core.privacy.accounting import Budget, Unit, epsilon_of
 from core.privacy.curator import PrivateCurator
-from core.privacy.draws import Clique, GradientMeasurement, Measurement, Merged, ScoreMeasurement
+from core.graph.separations import Clique
+from core.privacy.draws import (GradientMeasurement, Measurement, Merged, ScoreMeasurement)
 from core.privacy.gradient import UNITS, Weights
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from core.project.file import Neighbors, Plan, Project

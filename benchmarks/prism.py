@@ -39,7 +39,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from benchmarks import adult
 from benchmarks.common import auc, fit_auc, one_hot
 from core.graph.dag import Dag
-from core.methods.select.allocation import Purse
+from core.methods.select.allocation import BudgetSplit
 from core.models.graphical import SMOOTHING, estimate
 from core.privacy.accounting import Budget, Unit
 from core.privacy.curator import PrivateCurator
@@ -233,10 +233,10 @@ def star(project: Project, table: Table) -> Mapping[str, NDArray[Any]]:
     plan, sizes, target = project.plan, project.schema.sizes, project.plan.target or ""
     budget = Budget.of(plan, table.rows)
     curator = PrivateCurator(table, sizes, Unit(), budget, plan.max_cells)
-    purse = Purse.of(plan, budget, sizes)
-    ones = curator.measure(purse.split(0.1, [(name,) for name in sizes]))
+    budget = BudgetSplit.of(plan, budget, sizes)
+    ones = curator.measure(budget.split(0.1, [(name,) for name in sizes]))
     pairs = [project.schema.clique((name, target)) for name in sizes if name != target and sizes[name] > 1]
-    found = [*ones, *curator.measure(purse.split(0.9, pairs))]
+    found = [*ones, *curator.measure(budget.split(0.9, pairs))]
     return estimate(sizes, found, float(table.rows), smoothing=SMOOTHING).sample(table.rows, np.random.default_rng())
 
 
@@ -275,7 +275,7 @@ def allocation_rows(seeds: int) -> Iterator[Row]:
             plan = Plan("independent", 1.0, 1 / 400**2, allocation=rule, accounting=accounting)  # type: ignore[arg-type]
             budget = Budget.of(plan, 400)
             curator = PrivateCurator(table, sizes, Unit(), budget, 100)
-            made = curator.measure(Purse.of(plan, budget, sizes).split(1.0, cliques, weights))
+            made = curator.measure(BudgetSplit.of(plan, budget, sizes).split(1.0, cliques, weights))
             score = auc(y_test, _log_odds([np.maximum(m.values, FLOOR) for m in made], x_test))
             yield {
                 "benchmark": "allocation",

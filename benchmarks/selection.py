@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from core.methods.select.allocation import Purse
+from core.methods.select.allocation import BudgetSplit
 from core.methods.select.expected import independent
 from core.methods.select.spanning import choose_tree
 from core.privacy.accounting import Budget, Unit
@@ -39,10 +39,10 @@ def run(columns: int, rows: int, categories: int) -> str:
     plan = Plan("mst", 1.0, 1e-9)
     budget = Budget.of(plan, rows)
     curator = PrivateCurator(table, schema.sizes, Unit(), budget, plan.max_cells)
-    purse = Purse.of(plan, budget, schema.sizes)
-    ones = curator.measure(purse.split(1 / 3, [(n,) for n in names]))
+    budget = BudgetSplit.of(plan, budget, schema.sizes)
+    ones = curator.measure(budget.split(1 / 3, [(n,) for n in names]))
     wall, cpu = time.perf_counter(), time.process_time()
-    edges, _ = choose_tree(curator, purse, 1 / 3, [], EdgeScore(independent(ones, float(rows))))
+    edges, _ = choose_tree(curator, budget, 1 / 3, [], EdgeScore(independent(ones, float(rows))))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     right = sum(abs(int(a[1:]) - int(b[1:])) == 1 for a, b in edges)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -20,7 +20,7 @@ from core.evaluation.utility import target_of
 from core.graph.separations import Separation
 from core.methods import Report, silent
 from core.privacy.contribution import check_fits
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 from core.project.file import Project
 from core.release.spend import release
 from core.tables.table import Table

@@ -29,7 +29,7 @@ from core.evaluation.groups import (
 )
 from core.evaluation.utility import Predictions
 from core.graph.separations import Separation, clique_edges
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 from core.project.file import Project
 from core.tables.table import Table
 

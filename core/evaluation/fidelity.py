@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.evaluation.figures import shown
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 from core.tables.table import Table
 
 if TYPE_CHECKING:

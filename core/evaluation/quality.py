@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 from core.tables.table import Table
 
 

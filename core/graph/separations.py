@@ -8,6 +8,9 @@ from typing import Any
 
 from core.errors import GraphError
 
+Clique = tuple[str, ...]
+"""A marginal's columns, in schema order."""
+
 
 @dataclass(frozen=True)
 class Separation:

@@ -1,18 +1,7 @@
-"""The published methods, by name. A new one joins with one file and one line here."""
+"""The published methods: what each asks of a curator, and how its answers become a model."""
 
-from __future__ import annotations
+from core.methods.base import Fitted, Method
+from core.methods.frame import Frame, Task
+from core.methods.registry import METHODS, check_options, frame_of, method_of
 
-from core.methods.base import Measured, Report, silent
-from core.methods.independent import independent
-from core.methods.mst import mst
-from core.methods.prefair import prefair
-from core.methods.prism import prism
-from core.methods.privbayes import privbayes
-from core.methods.privci import privci
-
-METHODS = {
-    "prism": prism, "privci": privci, "mst": mst, "prefair": prefair, "privbayes": privbayes,
-    "independent": independent,
-}  # fmt: skip
-
-__all__ = ["METHODS", "Measured", "Report", "independent", "mst", "prefair", "prism", "privbayes", "privci", "silent"]
+__all__ = ["METHODS", "Fitted", "Frame", "Method", "Task", "check_options", "frame_of", "method_of"]

@@ -1,97 +1,132 @@
-"""What the published methods share: the values they take and give, and the tree-shaped loop."""
+"""A published method as one object, and what its fit ends with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
+from core.graph.separations import Clique, Separation
 from core.methods.frame import Frame
-from core.methods.select.allocation import Purse
-from core.methods.select.cliques import rounds
-from core.methods.select.compression import folded, rare_categories
-from core.methods.select.expected import independent, noisy_total
-from core.methods.select.fence_cost import refused_pairs
-from core.methods.select.spanning import choose_tree
+from core.models.base import Model
+from core.models.graphical import GraphicalModel, Size
 from core.privacy.curator import Curator
-from core.privacy.draws import Clique, Measurement, Merged, ScoreMeasurement
-from core.privacy.scores import EdgeScore
-from core.project.file import Plan
+from core.progress import Report, silent
+from core.project.file import Project
+from core.project.options import read_options
+from core.project.plan import Plan
 
-Report = Callable[[float, str], None]
-"""How long work tells progress: (fraction done, message). Raising from it cancels."""
-
-
-TREE = (1 / 3, 1 / 3, 1 / 3, 0.0)
-"""Shares of the budget as published: one-way counts, tree choice, two-way counts; nothing for further cliques."""
-
-THICK = (0.15, 0.10, 0.35, 0.40)
-"""The same where the model may be thicker than a tree. Moving a tenth from one to another changes TV and AUC on Adult
-and COMPAS at ε = 1 by less than their spread over folds."""
+Fence = Literal["always", "never", "optional"]
+"""Whether a method keeps the roles' fence: whatever the plan says, in no case, or where the plan asks for it."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What a method ends with: all that the fit may use, all of it paid for.
+class Fitted(Protocol):
+    """What a method ends with: all that its model may use, all of it paid for. Nothing after it draws protective noise.
 
-    ``features`` is prism's S (empty for other methods). Where ``merged`` is not empty the measurements are over its
-    groups of categories. ``explained`` are the scores that were bought, those of the tree's edges first, then those
-    of the pairs that the frame refused.
+    ``cliques`` are the sets of columns that were counted together, ``features`` those that were measured with a target
+    (empty for most methods).
     """
-
-    measurements: tuple[Measurement, ...]
-    features: tuple[str, ...] = ()
-    merged: Merged = field(default_factory=dict)
-    explained: ScoreMeasurement | None = None
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """The measured cliques, each once."""
-        return tuple(dict.fromkeys(m.clique for m in self.measurements))
+        """The sets of columns that were counted together, each once."""
+        ...
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The columns that were measured with a target."""
+        ...
+
+    def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
+        """What the model will cost, with ``further`` tables in it; raises :class:`SizeError` above ``max_cells``."""
+        ...
+
+    def model(self, report: Report = silent) -> Model:
+        """The model itself."""
+        ...
+
+    def facts(self, project: Project) -> Mapping[str, Any]:
+        """What release.json says beside the draws."""
+        ...
 
 
-def silent(fraction: float, message: str) -> None:
-    """A report that nobody listens to."""
+class Fit(Protocol):
+    """A method's algorithm: it asks the curator, and ends with what it fits."""
+
+    def __call__(self, curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Fitted:
+        """Spend the budget of ``curator`` on ``project`` inside ``frame``."""
+        ...
 
 
-def one_ways(curator: Curator) -> list[Clique]:
-    """All one-way cliques."""
-    return [(name,) for name in curator.sizes]
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a method that has none of its own."""
 
 
-def measure_tree(curator: Curator, plan: Plan, frame: Frame, report: Report) -> Measured:
-    """PrivCI's Algorithm 1 for the frame given: a third of ρ each for one-way, tree choice and two-way counts.
+Separations = tuple[Separation, ...]
 
-    What a forest, or a choice without alternatives, leaves unspent goes to the two-way counts (or, where there
-    are none, to the one-way counts once more). Beyond the paper, where the plan asks for it: rare categories are
-    merged after the one-way counts (``compress``), the scores of what the frame refused are bought (``explain``), and
-    further cliques are chosen against the model so far (``width``).
+
+def as_given(project: Project, separations: Separations, warnings: list[str]) -> Frame:  # noqa: ARG001
+    """The frame of a method that adds no separation to those that the plan asks for."""
+    return Frame(separations, warnings=tuple(warnings))
+
+
+def nothing(project: Project, frame: Frame) -> tuple[Clique, ...]:  # noqa: ARG001
+    """No table beyond those that the method counts."""
+    return ()
+
+
+def largest_pair(project: Project, frame: Frame) -> tuple[Clique, ...]:
+    """The largest pair of columns that the frame lets a private choice count together."""
+    schema, sizes = project.schema, project.schema.sizes
+    names = sorted(schema.names, key=lambda n: -sizes[n])
+    pairs = ((a, b) for i, a in enumerate(names) for b in names[i + 1 :] if not frame.forbids(a, b))
+    best = max(pairs, key=lambda p: sizes[p[0]] * sizes[p[1]], default=None)
+    return () if best is None else (schema.clique(best),)
+
+
+def any_association(drawn: bool) -> str:  # noqa: ARG001
+    """What a plan without separations says of most methods' tables."""
+    return "No separation: the table may show any association, as far as the budget reaches."
+
+
+@dataclass(frozen=True)
+class Method:
+    """One published method. Pages, plan, release, report and command line render what it says; no other file knows it.
+
+    ``title`` is its name on screen, ``summary`` half a sentence on what it does, ``when`` one sentence on when to
+    choose it. ``frame`` makes the plan's frame, from the separations that the fence and the project ask for (none where
+    the plan has no fence) and a list for warnings. ``options`` is the dataclass of its own plan keys. ``fit`` is the algorithm; a method that is not
+    ``private`` is given the table's source in place of a curator. ``largest`` are the largest tables that its private
+    choices could lead to, refused when planned or never; ``fits`` how often a model is fitted on the way.
+    ``targets``: it spends on predicting the plan's target. ``links``: its model may link columns with one another.
+    ``without_fence`` are the changes of the plan that make it the same method without its fence. ``unseparated`` is
+    what is said of the table where the plan has no separation (given whether arrows are drawn), ``advice`` what the
+    drawing's annotations mean for it. ``load`` reads its model's file.
     """
-    from core.methods.select.adaptive import measure_further
 
-    steps = rounds(sum(size > 1 for size in curator.sizes.values()), plan.width)
-    first, choice, second, further = ((1 - plan.explain) * share for share in (THICK if steps else TREE))
-    purse = Purse.of(plan, curator.budget, curator.sizes)
-    report(0.0, "Counting every column")
-    ones = curator.measure(purse.split(first, one_ways(curator)), "one-way")
-    merged: Merged = {}
-    if plan.compress and (merged := curator.merge(rare_categories(ones))):
-        ones = [folded(m, merged) for m in ones]
-        purse = Purse.of(plan, curator.budget, curator.sizes)
+    name: str
+    title: str
+    summary: str
+    when: str
+    fit: Fit
+    options: type[Any] = NoOptions
+    private: bool = True
+    fence: Fence = "optional"
+    frame: Callable[[Project, Separations, list[str]], Frame] = as_given
+    largest: Callable[[Project, Frame], tuple[Clique, ...]] = nothing
+    fits: Callable[[Project], int] = field(default=lambda project: 0)  # noqa: ARG005
+    targets: bool = False
+    links: bool = True
+    without_fence: Mapping[str, Any] = field(default_factory=lambda: {"fair": False, "strict": False})
+    unseparated: Callable[[bool], str] = any_association
+    advice: Callable[[Project], tuple[str, ...]] = field(default=lambda project: ())  # noqa: ARG005
+    load: Callable[[bytes], Model] = GraphicalModel.loads
 
-    report(0.2, "Choosing the tree")
-    score = EdgeScore(independent(ones, noisy_total(curator, ones)))
-    edges, unspent = choose_tree(curator, purse, choice, frame.separations, score, pool="tree choice")
-    explained = None
-    if plan.explain and (refused := refused_pairs(curator.sizes, frame.separations, edges)):
-        (rho,) = purse.split(plan.explain, one_ways(curator)[:1]).values()
-        explained = curator.measure_scores(score, [*edges, *refused], rho, "explain")
-    elif plan.explain:
-        unspent += plan.explain
+    def fenced(self, plan: Plan) -> bool:
+        """Does the plan carry the roles' separation?"""
+        return plan.fair if plan.fair is not None else self.fence == "always"
 
-    report(0.4 if steps else 0.7, "Counting the tree's pairs")
-    share = second + unspent
-    twos = curator.measure(purse.split(share, edges or one_ways(curator)), "two-way" if edges else "one-way")
-    found = [*ones, *twos]
-    if steps:
-        found += measure_further(curator, purse, further, steps, found, plan, frame.separations, report)
-    return Measured(tuple(found), merged=merged, explained=explained)
+    def read(self, plan: Plan) -> Any:
+        """The plan's options for this method; raises :class:`ProjectError` for a value that cannot be."""
+        return read_options(self.options, plan.options)

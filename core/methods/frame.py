@@ -45,47 +45,8 @@ class Frame:
         return any(s.forbids(a, b) for s in self.separations)
 
 
-def frame_of(project: Project) -> Frame:
-    """The frame of ``project``; raises :class:`ProjectError` where plan, roles and graph conflict."""
-    plan = project.plan
-    _check_method(plan)
-    warnings: list[str] = []
-    fence = (*_fence(project, warnings), *_further(project)) if plan.fenced else ()
-    if plan.method == "prefair":
-        return Frame(separations=(*fence, *_prefair(project)), warnings=tuple(warnings))
-    if plan.method != "prism":
-        return Frame(separations=fence, warnings=tuple(warnings))
-    return _prism(project, fence, warnings)
-
-
-def unfenced(method: str, drawn: bool) -> str:
-    """What a plan without separations says of the associations in its table; ``drawn``: there are arrows."""
-    if method == "independent":
-        return "Every column is counted by itself: the table shows no association at all."
-    if method == "privbayes" and drawn:
-        return (
-            "No separation is promised. The table shows what the drawn arrows link, as far as the budget reaches; "
-            "columns without an arrow between them are related through others only."
-        )
-    return "No separation: the table may show any association, as far as the budget reaches."
-
-
-def _check_method(plan: Plan) -> None:
-    if plan.method == "mst" and plan.fair:
-        raise ProjectError(
-            "the method mst knows no fence: set fair to false, or choose privci, which is mst inside the fence",
-            key="fair",
-        )
-    if plan.method == "privbayes" and plan.fair:
-        raise ProjectError(
-            "the method privbayes knows no fence: set fair to false, or choose privci, whose tree keeps inside one",
-            key="fair",
-        )
-    if plan.method in ("privci", "prefair") and plan.fair is False:
-        raise ProjectError(
-            f"the method {plan.method} always carries the fence: set fair to true, or choose mst, which has none",
-            key="fair",
-        )
+def check_plan(plan: Plan) -> None:
+    """Raise :class:`ProjectError` for a plan whose parts contradict each other, whatever its method."""
     if plan.accounting == "basic" and plan.epsilon > LARGEST_BASIC:
         raise ProjectError(
             f"basic accounting calibrates noise for a small ε, at most {LARGEST_BASIC:g} here: "
@@ -107,17 +68,21 @@ def _check_method(plan: Plan) -> None:
         )
 
 
-def _fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
+def fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
+    """The separations that a plan with a fence carries: the one that the roles imply, and those the project lists."""
+    return (*_of_roles(project, warnings), *_listed(project))
+
+
+def _of_roles(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
     """outcome ⊥ protected | admissible (PrivCI §I), or with inadmissible beside protected under ``strict``."""
     roles, schema = project.roles, project.schema
     if project.separations and not roles.outcome and not roles.protected:
         return ()
-    always = project.plan.method in ("privci", "prefair")
-    instead = "choose the method mst, which has no fence" if always else "plan without the fence"
     for role, names in (("protected", roles.protected), ("outcome", roles.outcome)):
         if not names:
             raise ProjectError(
-                f"a fence needs at least one {role} column: mark one on the Structure page, or {instead}",
+                f"a fence needs at least one {role} column: mark one on the Structure page, plan without the fence, or "
+                "choose a method that has none",
                 key="roles", role=role,
             )  # fmt: skip
     if not roles.admissible:
@@ -135,91 +100,10 @@ def _fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
     )  # fmt: skip
 
 
-def _further(project: Project) -> tuple[Separation, ...]:
+def _listed(project: Project) -> tuple[Separation, ...]:
     """The separations that the project lists; several at once, overlapping as they may."""
-    if project.separations and project.plan.method == "prism":
-        raise ProjectError(
-            "prism keeps the fence of the roles only, and this project lists further separations: choose privci, which "
-            "keeps them all, or take them off the Structure page",
-            key="roles",
-        )
     clique = project.schema.clique
     return tuple(
         Separation(clique(s.left), clique(s.right), clique(s.given), s.why or "a further separation")
         for s in project.separations
     )
-
-
-def _prefair(project: Project) -> tuple[Separation, ...]:
-    """PreFair: each outcome column attaches to admissible columns only."""
-    schema, admissible = project.schema, set(project.roles.admissible)
-    return tuple(
-        Separation(
-            (name,), schema.clique(set(schema.names) - admissible - {name}), schema.clique(admissible),
-            f"prefair: {name} attaches to admissible columns only",
-        )
-        for name in schema.clique(project.roles.outcome)
-        if set(schema.names) - admissible - {name}
-    )  # fmt: skip
-
-
-def _prism(project: Project, fence: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    plan, schema = project.plan, project.schema
-    if plan.target is None:
-        raise ProjectError("prism protects what predicts one column: name the target", key="target", missing="target")
-    if plan.regime != "predictive" and not project.dag.edges:
-        raise ProjectError(
-            f"the {plan.regime} regime needs a graph: draw what causes {plan.target!r} on the Structure page, "
-            "or choose the predictive regime",
-            key="regime",
-        )
-    tasks = tuple(_task(project, name, weight, fence, warnings) for name, weight in plan.weights.items())
-    regime = () if plan.regime == "predictive" else _regime(project, tasks, warnings)
-    refused = schema.clique({name for task in tasks for name in task.refused})
-    first = tasks[0]
-    return Frame((*fence, *regime), first.features, first.candidates, refused, tuple(warnings), tasks)
-
-
-def _task(project: Project, target: str, weight: float, fence: tuple[Separation, ...], warnings: list[str]) -> Task:
-    """What one target's S is, or may be chosen from."""
-    plan, schema = project.plan, project.schema
-    if plan.fenced and target not in project.roles.outcome:
-        raise ProjectError(
-            f"with a fence the target must be an outcome column, and {target!r} is not: "
-            "mark it as outcome on the Structure page, or choose another target",
-            key="target" if target == plan.target else "targets",
-        )
-    refused = tuple(n for n in schema.names if n != target and any(s.forbids(n, target) for s in fence))
-    if plan.regime == "predictive":
-        candidates = tuple(n for n in schema.names if n != target and n not in refused and schema[n].size > 1)
-        if plan.features and plan.features > len(candidates):
-            warnings.append(f"Only {len(candidates)} columns can be features, so all of them are taken.")
-        if not candidates:
-            warnings.append(f"No column may be linked to {target}: it is released on its own.")
-        return Task(target, weight, None, candidates, refused)
-    drawn = project.dag.parents(target) if plan.regime == "causal" else project.dag.blanket(target)
-    if not drawn:
-        warnings.append(f"The graph draws no {_KIND[plan.regime]} of {target}: it is released on its own.")
-    features = schema.clique(set(drawn) - set(refused))
-    return Task(target, weight, features, (), schema.clique(set(drawn) & set(refused)))
-
-
-_KIND = {"causal": "direct causes", "graphical": "Markov blanket"}
-
-
-def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> tuple[Separation, ...]:
-    """Each target is linked to its S only, and to the targets whose S it is in (all that is measured with it)."""
-    schema, regime = project.schema, project.plan.regime
-    out = []
-    for task in tasks:
-        back = {other.target for other in tasks if task.target in (other.features or ())}
-        given = schema.clique({*(task.features or ()), *back})
-        if surprise := back - set(task.features or ()):
-            warnings.append(
-                f"{task.target} is itself counted with {', '.join(sorted(surprise))}, another target: a model that "
-                f"predicts {task.target} from this table should leave {', '.join(sorted(surprise))} out."
-            )
-        if rest := schema.clique(set(schema.names) - set(given) - {task.target}):
-            why = f"{regime} regime: {task.target} is linked to its {_KIND[regime]} only"
-            out.append(Separation((task.target,), rest, given, why))
-    return tuple(out)

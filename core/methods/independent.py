@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from core.methods.base import Measured, Report, one_ways, silent
+from core.methods.base import Method
 from core.methods.frame import Frame
-from core.methods.select.allocation import Purse
+from core.methods.marginals import Marginals, one_ways
+from core.methods.select.allocation import BudgetSplit
 from core.privacy.curator import Curator
+from core.progress import Report, silent
 from core.project.file import Project
 
 
-def independent(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Measured:  # noqa: ARG001
+def independent(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:  # noqa: ARG001
     """The whole budget on one-way counts. Any separation holds, since nothing is linked to anything."""
     report(0.0, "Counting every column")
-    purse = Purse.of(project.plan, curator.budget, curator.sizes)
-    return Measured(tuple(curator.measure(purse.split(1.0, one_ways(curator)), "one-way")))
+    budget = BudgetSplit.of(project.plan, curator.budget, curator.sizes)
+    return Marginals.of(curator, curator.measure(budget.split(1.0, one_ways(curator)), "one-way"))
+
+
+INDEPENDENT = Method(
+    name="independent",
+    title="Independent",
+    summary="every column on its own, nothing is linked",
+    when="Choose it as the floor that every other method must beat.",
+    fit=independent,
+    links=False,
+    unseparated=lambda drawn: "Every column is counted by itself: the table shows no association at all.",  # noqa: ARG005
+)

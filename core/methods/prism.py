@@ -11,7 +11,7 @@ import numpy as np
 from core.graph.separations import clique_edges
 from core.methods.base import Measured, Report, one_ways, silent
 from core.methods.frame import Frame, Task
-from core.methods.select.allocation import Purse
+from core.methods.select.allocation import BudgetSplit
 from core.methods.select.cliques import MAX_CELLS, rounds
 from core.methods.select.expected import by_model, given_target, noisy_total
 from core.methods.select.features import choose_features, fit_features, suggested
@@ -19,7 +19,8 @@ from core.methods.select.pairs import choose_pairs, choose_triples
 from core.methods.select.spanning import Growth, choose_tree
 from core.methods.select.usefulness import expected_noise, how_many, useful_cells
 from core.privacy.curator import Curator
-from core.privacy.draws import Clique, Measurement
+from core.graph.separations import Clique
+from core.privacy.draws import (Measurement)
 from core.privacy.scores import ConditionalScore, EdgeScore
 from core.project.file import Plan, Project
 
@@ -46,14 +47,14 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     bring back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement. Several
     targets divide the selection and task pools by their weights; tables of more than two columns are the first one's.
     """
-    plan, purse = project.plan, Purse.of(project.plan, curator.budget, curator.sizes)
+    plan, budget = project.plan, BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     whole = sum(task.weight for task in frame.tasks)
 
     report(0.0, "Choosing what to protect")
     chosen, shares, spare = [], [], 0.0
     for task in frame.tasks:
         part = task.weight / whole
-        features, left = _features(curator, purse, plan, task, part)
+        features, left = _features(curator, budget, plan, task, part)
         chosen.append(features)
         shares.append(TASK * part + left if features else 0.0)
         spare += 0.0 if features else TASK * part + left
@@ -61,29 +62,29 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     report(0.2, "Choosing what to count with the target")
     target, features, share = frame.tasks[0].target, chosen[0], shares[0]
     star = _star(curator, features, target)
-    joint = _joint(curator, purse, share, plan.max_cells, frame, features, target)
+    joint = _joint(curator, budget, share, plan.max_cells, frame, features, target)
     plain = [name for name in features if name not in plan.weights]
     choice = PAIRS / 2 if plan.three_way and not joint else 0.0
-    triples, weights, unspent = _three_way(curator, purse, share, choice, plan.three_way, frame, plain, target)
+    triples, weights, unspent = _three_way(curator, budget, share, choice, plan.three_way, frame, plain, target)
     importance = [*[1.0] * len(star), *weights, *[float(len(features))] * len(joint)]
-    ones = curator.measure(purse.split(ONE_WAY, one_ways(curator)), "one-way")
-    tables = curator.measure(purse.split(share, [*star, *triples, *joint], importance), "task")
+    ones = curator.measure(budget.split(ONE_WAY, one_ways(curator)), "one-way")
+    tables = curator.measure(budget.split(share, [*star, *triples, *joint], importance), "task")
     for task, features, share in zip(frame.tasks[1:], chosen[1:], shares[1:], strict=True):
-        tables += curator.measure(purse.split(share, _star(curator, features, task.target)), f"task: {task.target}")
+        tables += curator.measure(budget.split(share, _star(curator, features, task.target)), f"task: {task.target}")
 
     report(0.4, "Choosing the background")
     pools = PAIRS - choice + unspent, BACKGROUND - ONE_WAY + spare
-    last = _background(curator, project, purse, frame, pools, ones, tables, report)
+    last = _background(curator, project, budget, frame, pools, ones, tables, report)
     return Measured((*ones, *tables, *last), tuple(n for n in curator.sizes if any(n in s for s in chosen)))
 
 
-def _features(curator: Curator, purse: Purse, plan: Plan, task: Task, part: float) -> tuple[tuple[str, ...], float]:
+def _features(curator: Curator, budget: BudgetSplit, plan: Plan, task: Task, part: float) -> tuple[tuple[str, ...], float]:
     """S of one target, which has ``part`` of the pools, and what it leaves of its selection pool."""
     if task.features is not None:
         return task.features, SELECTION * part
-    k = plan.features or suggested(curator, purse, TASK * part, task.target, task.candidates)
+    k = plan.features or suggested(curator, budget, TASK * part, task.target, task.candidates)
     choose = fit_features if plan.selector == "logistic" else choose_features
-    return choose(curator, purse, SELECTION * part, task.target, task.candidates, k, "selection")
+    return choose(curator, budget, SELECTION * part, task.target, task.candidates, k, "selection")
 
 
 def _star(curator: Curator, features: Sequence[str], target: str) -> list[Clique]:
@@ -91,13 +92,13 @@ def _star(curator: Curator, features: Sequence[str], target: str) -> list[Clique
 
 
 def _joint(
-    curator: Curator, purse: Purse, share: float, most: int, frame: Frame, features: Sequence[str], target: str
+    curator: Curator, budget: BudgetSplit, share: float, most: int, frame: Frame, features: Sequence[str], target: str
 ) -> list[Clique]:
     """(X_S, Y), if with its weight |S| among the pairs' |S| it would be useful: from public quantities only."""
     whole = _clique(curator, *features, target)
     cells = math.prod(curator.sizes[name] for name in whole)
     others = {task.target for task in frame.tasks[1:]}
-    if len(features) < 2 or others & set(features) or cells > min(most, useful_cells(curator, purse, share / 2)):
+    if len(features) < 2 or others & set(features) or cells > min(most, useful_cells(curator, budget, share / 2)):
         return []
     growth = Growth(tuple(curator.sizes), frame.separations)
     try:
@@ -110,7 +111,7 @@ def _joint(
 
 def _three_way(
     curator: Curator,
-    purse: Purse,
+    budget: BudgetSplit,
     share: float,
     choice: float,
     most: int,
@@ -121,13 +122,13 @@ def _three_way(
     """At most ``most`` tables (X, X', Y), their weights (association given Y, scaled to mean 1), what is unspent."""
     if not choice or len(features) < 2:
         return [], [], choice
-    cells = useful_cells(curator, purse, share / (len(features) + most))
+    cells = useful_cells(curator, budget, share / (len(features) + most))
     triples, unspent = choose_triples(
-        curator, purse, 0.8 * choice, frame.separations, target, features, most, cells, "pair choice"
+        curator, budget, 0.8 * choice, frame.separations, target, features, most, cells, "pair choice"
     )
     if not triples:
         return [], [], choice
-    (rho,) = purse.split(0.2 * choice, [(target,)]).values()
+    (rho,) = budget.split(0.2 * choice, [(target,)]).values()
     values = np.maximum(curator.measure_scores(ConditionalScore(target), triples, rho, "pair choice").values, 1.0)
     return triples, (values / values.mean()).tolist(), unspent
 
@@ -135,7 +136,7 @@ def _three_way(
 def _background(
     curator: Curator,
     project: Project,
-    purse: Purse,
+    budget: BudgetSplit,
     frame: Frame,
     pools: tuple[float, float],
     ones: Sequence[Measurement],
@@ -155,18 +156,18 @@ def _background(
     joined, known = _spanning(inner), [*star, *clique_edges(inner)]
     links = len(others) - 1 - len(joined)
     if links < 1:
-        return curator.measure(purse.split(choice + count, [m.clique for m in task] or one_ways(curator)), "background")
+        return curator.measure(budget.split(choice + count, [m.clique for m in task] or one_ways(curator)), "background")
     cells = sorted(sizes[a] * sizes[b] for a, b in itertools.combinations(others, 2))
     room = max(0, rounds(len(others), WIDTH) - len(set(clique_edges(inner))) + len(joined))
-    extra = how_many(curator, purse, count, cells[len(cells) // 2], room, links)
+    extra = how_many(curator, budget, count, cells[len(cells) // 2], room, links)
     total, each = noisy_total(curator, ones), count / (links + extra)
-    noise = expected_noise(curator, purse, each)
+    noise = expected_noise(curator, budget, each)
 
     pairs = [m for m in task if len(m.clique) == 2 and target in m.clique]
     score = EdgeScore(given_target(pairs, target, ones, total), CAUTION * noise)
     tree, unspent = choose_tree(
         curator,
-        purse,
+        budget,
         choice * links / (links + extra),
         frame.separations,
         score,
@@ -177,21 +178,21 @@ def _background(
     )
     left = choice * extra / (links + extra) + unspent + count
     if not extra or not tree:
-        return curator.measure(purse.split(left, tree or star or one_ways(curator)), "background")
+        return curator.measure(budget.split(left, tree or star or one_ways(curator)), "background")
 
     report(0.6, "Counting the background's tree")
-    counted = curator.measure(purse.split(each * len(tree), tree), "background")
+    counted = curator.measure(budget.split(each * len(tree), tree), "background")
     score = EdgeScore(by_model(curator, [*ones, *task, *counted]), noise)
     room_for = min(MAX_CELLS, project.plan.max_cells) // math.prod(sizes[name] for name in targets)
     pool = choice * extra / (links + extra)
     further, unspent = choose_pairs(
-        curator, purse, pool, frame.separations, score, [*inner, *tree], star, others, extra, WIDTH, room_for,
+        curator, budget, pool, frame.separations, score, [*inner, *tree], star, others, extra, WIDTH, room_for,
         "pair choice",
     )  # fmt: skip
     report(0.9, "Counting the background's further pairs")
-    more = curator.measure(purse.split(each * len(further), further), "background")
+    more = curator.measure(budget.split(each * len(further), further), "background")
     left += unspent - pool - each * (len(tree) + len(further))
-    return [*counted, *more, *curator.measure(purse.split(left, star or tree), "task" if star else "background")]
+    return [*counted, *more, *curator.measure(budget.split(left, star or tree), "task" if star else "background")]
 
 
 def _spanning(cliques: Sequence[Clique]) -> list[Clique]:

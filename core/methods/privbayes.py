@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 
 from core.errors import SizeError
-from core.methods.base import Measured, Report, silent
+from core.methods.base import Method, any_association
 from core.methods.frame import Frame
-from core.methods.select.allocation import Purse
+from core.methods.marginals import Marginals
+from core.methods.select.allocation import BudgetSplit
 from core.methods.select.network import choose_network
 from core.methods.select.usefulness import useful_cells
 from core.privacy.curator import Curator
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
+from core.progress import Report, silent
 from core.project.file import Project
 
 NETWORK, COUNTS = 0.3, 0.7
@@ -22,7 +24,7 @@ DEGREE = 2
 """Parents at most."""
 
 
-def privbayes(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Measured:  # noqa: ARG001
+def privbayes(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:  # noqa: ARG001
     """P(X, Pa(X)) for every column X, of the drawn graph where there is one, else of a network chosen privately.
 
     A drawn graph costs nothing: the whole budget goes to its counts. A learned one starts from the column with the
@@ -30,20 +32,20 @@ def privbayes(curator: Curator, project: Project, frame: Frame, report: Report =
     A table that lies inside another is not counted on its own (the paper, too, derives its first k from one joint).
     The model is the one of largest entropy over these tables, fitted to all of them together.
     """
-    plan, purse = project.plan, Purse.of(project.plan, curator.budget, curator.sizes)
+    plan, budget = project.plan, BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     if project.dag.edges:
         cliques = _drawn(project)
         report(0.0, "Counting every column with its causes")
-        return Measured(tuple(curator.measure(purse.split(1.0, cliques), "network")))
+        return Marginals.of(curator, curator.measure(budget.split(1.0, cliques), "network"))
 
     report(0.0, "Choosing the network")
     sizes = curator.sizes
     first = min(sizes, key=lambda name: (sizes[name] < 2, sizes[name]))
-    useful = min(useful_cells(curator, purse, COUNTS / len(sizes)), plan.max_cells)
-    network, unspent = choose_network(curator, purse, NETWORK, first, useful, DEGREE, "network choice")
+    useful = min(useful_cells(curator, budget, COUNTS / len(sizes)), plan.max_cells)
+    network, unspent = choose_network(curator, budget, NETWORK, first, useful, DEGREE, "network choice")
     report(0.6, "Counting every column with its parents")
     largest = [q for q in network if not any(set(q) < set(other) for other in network)] or [(first,)]
-    return Measured(tuple(curator.measure(purse.split(COUNTS + unspent, largest), "network")))
+    return Marginals.of(curator, curator.measure(budget.split(COUNTS + unspent, largest), "network"))
 
 
 def _drawn(project: Project) -> list[Clique]:
@@ -63,3 +65,26 @@ def _drawn(project: Project) -> list[Clique]:
             )  # fmt: skip
         cliques.append(clique)
     return cliques
+
+
+def _unseparated(drawn: bool) -> str:
+    if not drawn:
+        return any_association(drawn)
+    return (
+        "No separation is promised. The table shows what the drawn arrows link, as far as the budget reaches; "
+        "columns without an arrow between them are related through others only."
+    )
+
+
+PRIVBAYES = Method(
+    name="privbayes",
+    title="PrivBayes",
+    summary="a Bayesian network, every column counted together with its parents",
+    when="Choose it where all of the drawing should shape the table.",
+    fit=privbayes,
+    fence="never",
+    unseparated=_unseparated,
+)
+"""PrivBayes (Zhang et al. 2017). Where the graph is drawn its tables are known; where it is learned, tables above
+``max_cells`` are pairs only, and its rehearsal, which takes the largest candidate, meets the largest pair once one of
+the two is placed."""

@@ -27,7 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import ProjectError, TableError
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column
+from core.privacy.unit import Unit
+from core.tables.source import Source
 from core.tables.table import Table
 
 Rows = NDArray[np.int64]
@@ -51,7 +55,7 @@ def check_fits(project: Project, table: Table, what: str = "the table", *, figur
 
     They agree on the schema and on the person column: on its name, since a bound on one person's rows says nothing
     about another's, and on whether there is one. That at most k rows of a person are counted is the curator's to check
-    (:meth:`core.tables.table.Table.known_rows`). With ``figures`` the table is only looked at for figures that never
+    (:func:`known_rows`). With ``figures`` the table is only looked at for figures that never
     leave, and may have been read without its people.
     """
     if table.schema != project.schema:
@@ -73,6 +77,32 @@ def check_fits(project: Project, table: Table, what: str = "the table", *, figur
             "says; read the table again with the plan's person column",
             column=named,
         )
+
+
+def known_rows(source: Source, unit: Unit) -> int | None:
+    """How many rows of ``source`` a curator may take for public under ``unit``: n under replace-one, else None.
+
+    With a person column n is public only once the table was filled or cut to a declared total. Raises
+    :class:`TableError` where a person may have more rows than ``unit`` says, or the total was declared for
+    replace-one and ``unit`` says add-remove: the unit's sensitivities would not hold.
+    """
+    if source.person_column is not None:
+        if source.kept is None or source.kept > unit.rows_per_person:
+            left = "any number" if source.kept is None else str(source.kept)
+            raise TableError(
+                f"the table names people (column {source.person_column!r}) and keeps {left} of each one's rows, but "
+                f"the unit of privacy says at most {unit.rows_per_person}; pass it through "
+                "core.privacy.contribution.bounded first",
+                column=source.person_column,
+            )
+        if source.names_people:
+            return None
+        if unit.neighbors == "add-remove":
+            raise TableError(
+                "the table was filled or cut to a declared total, which protects people under replace-one only",
+                column=source.person_column,
+            )
+    return source.rows if unit.neighbors == "replace-one" else None
 
 
 def held_rows(plan: Plan, total: int | None) -> int:
@@ -117,7 +147,18 @@ def bounded(table: Table, most: int, total: int | None = None) -> Table:
         c.name: np.concatenate([table.codes[c.name][chosen], (_lots(short) % np.uint64(c.size)).astype(np.int64)])
         for c in table.schema.columns
     }
-    return replace(table, codes=codes, rows=total, person=None, kept=most)
+    middles = {name: _middles(table.schema[name]) for name in table.values}
+    values = {
+        name: np.concatenate([numbers[chosen], middles[name][codes[name][len(chosen) :]]])
+        for name, numbers in table.values.items()
+    }
+    return replace(table, codes=codes, values=values, rows=total, person=None, kept=most)
+
+
+def _middles(column: Column) -> NDArray[np.float64]:
+    """The number that a filler row has in each bin of a numeric column: its middle, NaN where it is missing."""
+    edges = np.asarray(column.edges)
+    return np.append((edges[:-1] + edges[1:]) / 2, [np.nan] * column.missing)
 
 
 def first_of_each(person: NDArray[Any], lots: Lots, most: int) -> Rows:

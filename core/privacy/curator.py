@@ -1,8 +1,9 @@
 """The curator: the only door to the rows. What has been paid for is answered; nothing else is.
 
-A synthesizer is given a :class:`Curator` and never a table. The private one debits *before* it draws and refuses
-before it reads. The rehearsing one has no rows at all: a synthesizer run against it spends the same budget on
-made-up answers, which is how a plan shows every measurement and its price without reading data.
+A method is given a :class:`Curator` and never a table. Every verb of it debits *before* it draws and refuses before it
+reads; only what answers differs. :class:`PrivateCurator` asks the table and adds noise. The
+:class:`~core.privacy.rehearsal.Rehearsal` has no rows: a method run against it spends the same budget on made-up
+answers, which is how a plan shows every draw and its price without reading data.
 """
 
 from __future__ import annotations
@@ -10,131 +11,195 @@ from __future__ import annotations
 import itertools
 import math
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import BudgetError, SizeError
-from core.privacy.accounting import Budget, Unit
-from core.privacy.draws import (
-    Act,
-    Choice,
-    Clique,
-    GradientMeasurement,
-    Kind,
-    Measurement,
-    Merged,
-    ScoreMeasurement,
-    fold,
-)
-from core.privacy.gradient import LARGEST_WEIGHT, UNITS, Weights, gradient_sensitivity
+from core.graph.separations import Clique
+from core.privacy.accounting import Budget
+from core.privacy.contribution import known_rows
+from core.privacy.draws import Draw, GradientMeasurement, Measurement, Merged, ScoreMeasurement, fold
+from core.privacy.gradient import gradient_sensitivity
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
-
-
-class Counts(Protocol):
-    """What the curator needs of a table: its size, what of that is public, and the counts of a marginal."""
-
-    @property
-    def rows(self) -> int:
-        """How many rows."""
-        ...
-
-    def known_rows(self, unit: Unit) -> int | None:
-        """How many rows, if that is public under ``unit``; raises :class:`TableError` if the unit does not hold."""
-        ...
-
-    def count(self, clique: Clique) -> NDArray[np.int64]:
-        """Exact counts, one axis per column of ``clique``."""
-        ...
-
-    def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
-        """Exact gradient of a logistic fit, see `core.privacy.gradient`."""
-        ...
-
-
-class Curator(Protocol):
-    """What a synthesizer may ask."""
-
-    sizes: Mapping[str, int]
-    unit: Unit
-    budget: Budget
-    rows: int | None
-
-    def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
-        """Noisy counts of each clique, for the ρ given; raises :class:`BudgetError` before anything is read."""
-        ...
-
-    def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
-        """One of ``candidates``, by the exponential mechanism of cost ``rho``.
-
-        The empty clique, where the score allows it, stands for none of them; its score is 0.
-        """
-        ...
-
-    def measure_scores(self, score: Score, cliques: Sequence[Clique], rho: float, pool: str = "") -> ScoreMeasurement:
-        """Noisy scores of ``cliques``, all together for ``rho``."""
-        ...
-
-    def measure_gradient(
-        self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
-    ) -> GradientMeasurement:
-        """The noisy gradient, in rows, of a logistic fit of ``target`` at ``weights``."""
-        ...
-
-    def merge(self, merged: Merged) -> Merged:
-        """From now on count these categories in groups; returns what is in force, and ``sizes`` follow it."""
-        ...
+from core.privacy.unit import Unit
+from core.tables.gradient import LARGEST_WEIGHT, UNITS, Weights
+from core.tables.source import Source
 
 
 @dataclass
 class Spending:
-    """What has been bought so far. ``rho`` adds up exactly rounded; ``limit`` is never passed."""
+    """What has been bought so far: one :class:`Draw` each, in the order of spending. ``limit`` is never passed."""
 
     limit: float
-    measurements: list[Measurement] = field(default_factory=list)
-    choices: list[Choice] = field(default_factory=list)
-    scores: list[ScoreMeasurement] = field(default_factory=list)
-    gradients: list[GradientMeasurement] = field(default_factory=list)
-    debits: list[float] = field(default_factory=list)
-    _bought: dict[tuple[Kind, str], list[float]] = field(default_factory=dict)
+    draws: list[Draw] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
     def rho(self) -> float:
-        """ρ spent."""
-        return math.fsum(self.debits)
+        """ρ spent, exactly rounded."""
+        return math.fsum(draw.rho for draw in self.draws)
 
     @property
-    def acts(self) -> tuple[Act, ...]:
-        """What ρ was spent on, in the order in which each was first paid for."""
-        return tuple(Act(kind, pool, len(rhos), math.fsum(rhos)) for (kind, pool), rhos in self._bought.items())
+    def delta(self) -> float:
+        """The sum of the draws' δ₀; 0 for nearly all releases."""
+        return math.fsum(draw.delta for draw in self.draws)
 
-    def debit(self, rhos: Sequence[float], kind: Kind = "measure", pool: str = "") -> None:
-        """Take ``rhos`` from what is left, all or nothing; raises :class:`BudgetError`."""
+    def debit(self, draws: Iterable[Draw]) -> None:
+        """Take what ``draws`` cost from what is left, all or nothing; raises :class:`BudgetError`."""
         with self._lock:
-            self._debit(rhos)
-            if rhos:
-                self._bought.setdefault((kind, pool), []).extend(rhos)
+            asked = list(draws)
+            for draw in asked:
+                if not (draw.rho > 0 and math.isfinite(draw.rho)):
+                    raise BudgetError(
+                        f"a draw needs a positive share of the budget, not ρ = {draw.rho}", requested=draw.rho
+                    )
+            rhos = [draw.rho for draw in asked]
+            if math.fsum([*(draw.rho for draw in self.draws), *rhos]) > self.limit:
+                left = self.limit - self.rho
+                raise BudgetError(
+                    f"this needs ρ = {math.fsum(rhos):.6g}, but only {left:.6g} of {self.limit:.6g} is left; "
+                    "nothing was read",
+                    requested=math.fsum(rhos), remaining=left,
+                )  # fmt: skip
+            self.draws += asked
 
-    def _debit(self, rhos: Sequence[float]) -> None:
-        for rho in rhos:
-            if not (rho > 0 and math.isfinite(rho)):
-                raise BudgetError(f"a measurement needs a positive share of the budget, not ρ = {rho}", requested=rho)
-        after = math.fsum([*self.debits, *rhos])
-        if after > self.limit:
-            left = self.limit - self.rho
-            raise BudgetError(
-                f"this needs ρ = {math.fsum(rhos):.6g}, but only {left:.6g} of {self.limit:.6g} is left; "
-                "nothing was read",
-                requested=math.fsum(rhos), remaining=left,
-            )  # fmt: skip
-        self.debits.extend(rhos)
+    def decided(self, columns: Clique) -> None:
+        """The last draw was a choice, and it fell on ``columns``."""
+        with self._lock:
+            self.draws[-1] = replace(self.draws[-1], columns=columns)
 
 
-class PrivateCurator:
+class Curator(ABC):
+    """What a method may ask. Each verb checks, debits and only then answers.
+
+    ``sizes`` are the columns in schema order with their numbers of categories; ``rows`` is the number of rows where it
+    is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the rows are those
+    of people held out to judge a release.
+    """
+
+    def __init__(
+        self, sizes: Mapping[str, int], unit: Unit, budget: Budget, rows: int | None, max_cells: int,
+    ) -> None:  # fmt: skip
+        """A curator of columns of ``sizes``; what it may spend is ``budget.rho``."""
+        self.sizes: Mapping[str, int] = dict(sizes)
+        self.unit, self.budget, self.rows = unit, budget, rows
+        self.spending = Spending(budget.rho)
+        self.held_out = False
+        self._whole, self._max_cells = dict(sizes), max_cells
+        self._order = {name: i for i, name in enumerate(sizes)}
+
+    def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
+        """Noisy counts of each clique, for the ρ given: discrete Gaussian, σ = Δ/√(2ρ), Δ from the unit of privacy.
+
+        Raises :class:`BudgetError` and :class:`SizeError` before anything is read.
+        """
+        for clique in rhos:
+            _check_clique(clique, self._whole, self._order, self._max_cells)
+        delta = self.unit.count_sensitivity
+        scales = {q: self._gaussian_scale(delta, rho) for q, rho in rhos.items()}
+        self._debit(
+            Draw("count", _counts_of(q, self._is_open(q)), None if self._is_open(q) else q, pool,
+                 math.prod(self.sizes[name] for name in q), delta, scales[q], rho)
+            for q, rho in rhos.items()
+        )  # fmt: skip
+        answers = self._counts(list(rhos), scales)
+        return [Measurement(q, a, scales[q], rhos[q], pool) for q, a in zip(rhos, answers, strict=True)]
+
+    def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
+        """One of ``candidates``, by the exponential mechanism of cost ``rho``: noisy max over whole-number scores.
+
+        The empty clique, where the score allows it, stands for none of them; its score is 0.
+        """
+        self._check_score(score, candidates)
+        n = self._score_rows()
+        sensitivity = score.sensitivity(self.unit, n)
+        scale, unit = self._choice_scale(sensitivity, rho), score.per_row(n)
+        self._debit([
+            Draw("choice", what, None, pool, 0, sensitivity / unit, scale / unit, rho, candidates=len(candidates))
+        ])  # fmt: skip
+        return self._pick(score, candidates, scale)
+
+    def measure_scores(
+        self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
+    ) -> ScoreMeasurement:
+        """The scores of ``cliques`` as one vector of whole numbers: discrete Gaussian, Δ from `vector_sensitivity`."""
+        wanted = tuple(dict.fromkeys(cliques))
+        self._check_score(score, wanted)
+        n = self._score_rows()
+        sensitivity = vector_sensitivity(score, len(wanted), self.unit, n)
+        scale, unit = self._gaussian_scale(sensitivity, rho), score.per_row(n)
+        self._debit([
+            Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)
+        ])  # fmt: skip
+        values = self._scores(score, wanted, scale)
+        return ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
+
+    def measure_gradient(
+        self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
+    ) -> GradientMeasurement:
+        """The noisy gradient, in rows, of a logistic fit of ``target`` at ``weights`` (`core.privacy.gradient`)."""
+        wanted = _columns(target, columns, weights, self._whole)
+        sensitivity = gradient_sensitivity(self.unit, len(wanted), self._whole[target])
+        scale = self._gaussian_scale(sensitivity, rho)
+        entries = (self._whole[target] - 1) * sum(self._whole[name] for name in wanted)
+        self._debit([
+            Draw("gradient", f"gradient of a logistic fit of {target}", None, pool, entries, sensitivity / UNITS,
+                 scale / UNITS, rho)
+        ])  # fmt: skip
+        values = self._gradient(target, wanted, weights, scale, entries)
+        return GradientMeasurement(target, wanted, values / UNITS, scale / UNITS, sensitivity / UNITS, rho, pool)
+
+    @abstractmethod
+    def merge(self, merged: Merged) -> Merged:
+        """From now on count these categories in groups; returns what is in force, and ``sizes`` follow it."""
+
+    def _debit(self, draws: Iterable[Draw]) -> None:
+        self.spending.debit(replace(draw, held_out=self.held_out) for draw in draws)
+
+    def _check_score(self, score: Score, cliques: Sequence[Clique]) -> None:
+        """Raise unless ``score`` is one of ours and every clique is one that it may be asked for."""
+        if type(score) not in (EdgeScore, FeatureScore, ConditionalScore):
+            raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
+        if not cliques or not all(score.fits(clique) for clique in cliques):
+            raise ValueError("a choice is among one or more sets of columns, or of a target with others")
+        for clique in cliques:
+            if clique:
+                _check_clique(clique, self._whole, self._order, self._max_cells)
+
+    def _is_open(self, clique: Clique) -> bool:  # noqa: ARG002
+        """Is it still open, while this is planned, whether just these columns will be counted?"""
+        return False
+
+    def _score_rows(self) -> int | None:
+        """The number of rows that a score's sensitivity may use."""
+        return self.rows
+
+    @abstractmethod
+    def _gaussian_scale(self, sensitivity: float, rho: float) -> float: ...
+
+    @abstractmethod
+    def _choice_scale(self, sensitivity: int, rho: float) -> float: ...
+
+    @abstractmethod
+    def _counts(self, cliques: Sequence[Clique], scales: Mapping[Clique, float]) -> list[NDArray[np.float64]]: ...
+
+    @abstractmethod
+    def _pick(self, score: Score, candidates: Sequence[Clique], scale: float) -> Clique: ...
+
+    @abstractmethod
+    def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]: ...
+
+    @abstractmethod
+    def _gradient(
+        self, target: str, columns: Sequence[str], weights: Weights, scale: float, entries: int
+    ) -> NDArray[np.float64]: ...
+
+
+class PrivateCurator(Curator):
     """The curator of a private table.
 
     Guarantee: everything it ever answered is together ``spending.rho``-zCDP for its ``unit``, at most
@@ -146,90 +211,12 @@ class PrivateCurator:
     checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
     """
 
-    def __init__(
-        self, table: Counts, sizes: Mapping[str, int], unit: Unit, budget: Budget, max_cells: int,
-        spending: Spending | None = None,
-    ) -> None:  # fmt: skip
-        """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own."""
-        self.sizes: Mapping[str, int] = dict(sizes)
-        self.unit, self.budget = unit, budget
-        self.rows = table.known_rows(unit)
-        self.spending = spending or Spending(budget.rho)
-        if self.spending.limit > budget.rho:
-            raise ValueError("what is booked elsewhere is held to the budget all the same")
-        self._table, self._max_cells = table, max_cells
-        self._whole, self._merged = dict(sizes), dict[str, NDArray[np.intp]]()
-        self._order = {name: i for i, name in enumerate(sizes)}
-        self._scores: tuple[Score | None, dict[Clique, int]] = (None, {})
-
-    def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
-        """Noisy counts of each clique: discrete Gaussian of scale Δ/√(2ρ), Δ from the unit of privacy."""
-        from core.privacy.mechanisms import add_gaussian, gaussian_scale
-
-        wanted = tuple(rhos.items())
-        for clique, _ in wanted:
-            _check_clique(clique, self._whole, self._order, self._max_cells)
-        scales = [gaussian_scale(self.unit.count_sensitivity, rho) if rho > 0 else 0.0 for _, rho in wanted]
-        self.spending.debit([rho for _, rho in wanted], "measure", pool)
-        made = [
-            Measurement(clique, add_gaussian(self._count(clique), sigma), sigma, rho, pool)
-            for (clique, rho), sigma in zip(wanted, scales, strict=True)
-        ]
-        self.spending.measurements += made
-        return made
-
-    def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
-        """One candidate by the exponential mechanism: noisy max over the whole-number scores."""
-        from core.privacy.mechanisms import gumbel_scale, noisy_max
-
-        known = self._checked(score, candidates)
-        sensitivity = score.sensitivity(self.unit, self.rows)
-        if not rho > 0:
-            raise BudgetError(f"a choice needs a positive share of the budget, not ρ = {rho}", requested=rho)
-        scale = gumbel_scale(sensitivity, rho)
-        self.spending.debit([rho], "select", pool)
-        self._evaluate(score, candidates, known)
-        chosen = candidates[noisy_max([known[c] for c in candidates], scale)]
-        per_row = score.per_row(self.rows)
-        self.spending.choices.append(
-            Choice(what, chosen, len(candidates), rho, scale / per_row, sensitivity / per_row, pool)
-        )
-        return chosen
-
-    def measure_scores(self, score: Score, cliques: Sequence[Clique], rho: float, pool: str = "") -> ScoreMeasurement:
-        """The scores of ``cliques`` as one vector of whole numbers: discrete Gaussian, Δ from `vector_sensitivity`."""
-        from core.privacy.mechanisms import add_gaussian, gaussian_scale
-
-        wanted = tuple(dict.fromkeys(cliques))
-        known = self._checked(score, wanted)
-        if not rho > 0:
-            raise BudgetError(f"a measurement needs a positive share of the budget, not ρ = {rho}", requested=rho)
-        sensitivity = vector_sensitivity(score, len(wanted), self.unit, self.rows)
-        scale = gaussian_scale(sensitivity, rho)
-        self.spending.debit([rho], "select", pool)
-        self._evaluate(score, wanted, known)
-        noisy = add_gaussian(np.array([known[c] for c in wanted], dtype=np.int64), scale)
-        per_row = score.per_row(self.rows)
-        made = ScoreMeasurement(wanted, noisy / per_row, scale / per_row, sensitivity / per_row, rho, pool)
-        self.spending.scores.append(made)
-        return made
-
-    def measure_gradient(
-        self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
-    ) -> GradientMeasurement:
-        """The gradient's whole numbers as one vector: discrete Gaussian, Δ from `gradient_sensitivity`."""
-        from core.privacy.mechanisms import add_gaussian, gaussian_scale
-
-        wanted = _columns(target, columns, weights, self._whole)
-        if not rho > 0:
-            raise BudgetError(f"a measurement needs a positive share of the budget, not ρ = {rho}", requested=rho)
-        sensitivity = gradient_sensitivity(self.unit, len(wanted), self._whole[target])
-        scale = gaussian_scale(sensitivity, rho)
-        self.spending.debit([rho], "select", pool)
-        noisy = add_gaussian(self._table.residual_sums(target, wanted, weights), scale)
-        made = GradientMeasurement(target, wanted, noisy / UNITS, scale / UNITS, sensitivity / UNITS, rho, pool)
-        self.spending.gradients.append(made)
-        return made
+    def __init__(self, source: Source, unit: Unit, budget: Budget, max_cells: int) -> None:
+        """``max_cells`` is the largest marginal it will count."""
+        super().__init__(source.schema.sizes, unit, budget, known_rows(source, unit), max_cells)
+        self._source = source
+        self._merged: Merged = {}
+        self._known: tuple[Score | None, dict[Clique, int]] = (None, {})
 
     def merge(self, merged: Merged) -> Merged:
         """Count in groups of categories from now on.
@@ -241,113 +228,75 @@ class PrivateCurator:
             used = np.unique(groups)
             if groups.shape != (self._whole[name],) or not np.array_equal(used, np.arange(len(used))):
                 raise ValueError(f"the groups of {name} must number all its categories from 0")
-        self._merged, self._scores = dict(merged), (None, {})
+        self._merged, self._known = dict(merged), (None, {})
         self.sizes = {n: int(merged[n].max()) + 1 if n in merged else size for n, size in self._whole.items()}
         return merged
 
-    def _count(self, clique: Clique) -> NDArray[np.int64]:
+    def _gaussian_scale(self, sensitivity: float, rho: float) -> float:
+        from core.privacy.mechanisms import gaussian_scale
+
+        return gaussian_scale(sensitivity, rho) if rho > 0 else 0.0
+
+    def _choice_scale(self, sensitivity: int, rho: float) -> float:
+        from core.privacy.mechanisms import gumbel_scale
+
+        return gumbel_scale(sensitivity, rho) if rho > 0 else 0.0
+
+    def _counts(self, cliques: Sequence[Clique], scales: Mapping[Clique, float]) -> list[NDArray[np.float64]]:
+        from core.privacy.mechanisms import add_gaussian
+
+        return [add_gaussian(c, scales[q]) for q, c in zip(cliques, self._exact(cliques), strict=True)]
+
+    def _pick(self, score: Score, candidates: Sequence[Clique], scale: float) -> Clique:
+        from core.privacy.mechanisms import noisy_max
+
+        known = self._evaluated(score, candidates)
+        chosen = candidates[noisy_max([known[c] for c in candidates], scale)]
+        self.spending.decided(chosen)
+        return chosen
+
+    def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:
+        from core.privacy.mechanisms import add_gaussian
+
+        known = self._evaluated(score, cliques)
+        return add_gaussian(np.array([known[c] for c in cliques], dtype=np.int64), scale)
+
+    def _gradient(
+        self, target: str, columns: Sequence[str], weights: Weights, scale: float, entries: int
+    ) -> NDArray[np.float64]:
+        from core.privacy.mechanisms import add_gaussian
+
+        sums = self._source.residual_sums(target, columns, weights)
+        if sums.shape != (entries,):
+            raise ValueError(f"the table works out another gradient of {target} than was asked for")
+        return add_gaussian(sums, scale)
+
+    def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """The exact counts, checked to be those of this table: a scale is proved for counts that sum to n."""
-        counts = self._table.count(clique)
-        if counts.shape != tuple(self._whole[name] for name in clique) or int(counts.sum()) != self._table.rows:
-            raise ValueError(f"the table miscounts {clique}")
-        return fold(counts, clique, self._merged)
+        out = []
+        for clique, counts in zip(cliques, self._source.count_many(cliques), strict=True):
+            if counts.shape != tuple(self._whole[name] for name in clique) or int(counts.sum()) != self._source.rows:
+                raise ValueError(f"the table miscounts {clique}")
+            out.append(fold(counts, clique, self._merged))
+        return out
 
-    def _checked(self, score: Score, cliques: Sequence[Clique]) -> dict[Clique, int]:
-        """The known values of ``score``, once it is one of ours and every clique is one it may be asked for."""
-        if type(score) not in (EdgeScore, FeatureScore, ConditionalScore):
-            raise TypeError("a score must be one of the recipes whose sensitivity is proved in scores.py")
-        if not cliques or not all(score.fits(clique) for clique in cliques):
-            raise ValueError("a choice is among one or more sets of columns, or of a target with others")
-        known = self._known(score)
-        for clique in cliques:
-            if clique and clique not in known:
-                _check_clique(clique, self._whole, self._order, self._max_cells)
-        return known
-
-    def _evaluate(self, score: Score, cliques: Sequence[Clique], known: dict[Clique, int]) -> None:
+    def _evaluated(self, score: Score, cliques: Sequence[Clique]) -> dict[Clique, int]:
+        """Exact values of the score in use, kept so that each marginal is counted once; they never leave."""
+        if self._known[0] is not score:
+            self._known = (score, {})
+        known = self._known[1]
+        known.setdefault((), 0)
         for clique in cliques:
             if clique not in known:
-                known[clique] = score.value(clique, self._count(clique), self.rows) if clique else 0
-
-    def _known(self, score: Score) -> dict[Clique, int]:
-        """Exact values of the score in use, kept so that each marginal is counted once; they never leave."""
-        if self._scores[0] is not score:
-            self._scores = (score, {})
-        return self._scores[1]
+                known[clique] = score.value(clique, self._exact([clique])[0], self.rows)
+        return known
 
 
-class Rehearsal:
-    """A curator without rows: spends the same budget, answers uniformly, and takes the first candidate.
-
-    Selection offers candidates largest marginal first, so what a rehearsal ends with is a pessimistic picture of
-    the size a release may have. ``open_cliques`` are the cliques that a private choice would decide.
-    """
-
-    def __init__(self, sizes: Mapping[str, int], unit: Unit, budget: Budget, rows: int | None) -> None:
-        """``rows`` is n where the person who plans has given it."""
-        self.sizes: Mapping[str, int] = dict(sizes)
-        self.unit, self.budget = unit, budget
-        self.rows = rows if unit.neighbors == "replace-one" else None
-        self.spending = Spending(budget.rho)
-        self.open_cliques: set[Clique] = set()
-        self._guess = rows or 1
-
-    def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
-        """Uniform counts at the price and scale a release would pay."""
-        self.spending.debit(list(rhos.values()))
-        if self.spending.choices or self.spending.gradients:  # what follows a choice may hang on it
-            self.open_cliques |= {clique for clique in rhos if len(clique) > 1}
-        made = []
-        for clique, rho in rhos.items():
-            shape = tuple(self.sizes[name] for name in clique)
-            uniform = np.broadcast_to(np.float64(self._guess / math.prod(shape)), shape)
-            sigma = self.unit.count_sensitivity / math.sqrt(2 * rho)
-            made.append(Measurement(clique, uniform, sigma, rho, pool))
-        self.spending.measurements += made
-        return made
-
-    def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
-        """The first candidate, at the price a release would pay."""
-        self.spending.debit([rho])
-        n = self._public_rows()
-        per_row = score.per_row(n)
-        sensitivity = score.sensitivity(self.unit, n)
-        scale = sensitivity / math.sqrt(2 * rho)
-        self.spending.choices.append(
-            Choice(what, candidates[0], len(candidates), rho, scale / per_row, sensitivity / per_row, pool)
-        )
-        self.open_cliques.add(candidates[0])
-        return candidates[0]
-
-    def measure_scores(self, score: Score, cliques: Sequence[Clique], rho: float, pool: str = "") -> ScoreMeasurement:
-        """Scores of 0 at the price and scale a release would pay."""
-        self.spending.debit([rho])
-        wanted = tuple(dict.fromkeys(cliques))
-        n = self._public_rows()
-        sensitivity = vector_sensitivity(score, len(wanted), self.unit, n) / score.per_row(n)
-        made = ScoreMeasurement(wanted, np.zeros(len(wanted)), sensitivity / math.sqrt(2 * rho), sensitivity, rho, pool)
-        self.spending.scores.append(made)
-        return made
-
-    def measure_gradient(
-        self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
-    ) -> GradientMeasurement:
-        """A gradient of 0 at the price and scale a release would pay."""
-        self.spending.debit([rho])
-        wanted = _columns(target, columns, weights, self.sizes)
-        sensitivity = gradient_sensitivity(self.unit, len(wanted), self.sizes[target]) / UNITS
-        values = np.zeros((self.sizes[target] - 1) * sum(self.sizes[name] for name in wanted))
-        made = GradientMeasurement(target, wanted, values, sensitivity / math.sqrt(2 * rho), sensitivity, rho, pool)
-        self.spending.gradients.append(made)
-        return made
-
-    def merge(self, merged: Merged) -> Merged:  # noqa: ARG002
-        """Nothing is merged: what is rare is not known before a release, and a plan shows tables at their largest."""
-        return {}
-
-    def _public_rows(self) -> int | None:
-        """n where it is public; where nobody has given it yet, so many that Δ is at its limit."""
-        return self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9
+def _counts_of(clique: Clique, is_open: bool) -> str:
+    if not is_open:
+        return "counts of " + " × ".join(clique)
+    chosen = "a pair" if len(clique) == 2 else f"{len(clique)} columns"
+    return f"counts of {chosen} chosen at release (largest shown)"
 
 
 def _columns(target: str, columns: Sequence[str], weights: Weights, sizes: Mapping[str, int]) -> tuple[str, ...]:

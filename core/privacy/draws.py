@@ -1,30 +1,66 @@
-"""What a measurement and a private choice are: plain values that travel from the curator to the fit."""
+"""What a curator sells: one :class:`Draw` for everything bought, and the noisy answers that travel to the fit."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-Clique = tuple[str, ...]
-"""A marginal: column names, in schema order."""
+from core.graph.separations import Clique
+
+Kind = Literal["count", "choice", "scores", "gradient"]
+"""Counts of a marginal, a private choice, a vector of scores, the gradient of a logistic fit."""
 
 
-Kind = Literal["select", "measure", "look"]
-"""What a draw is for: choosing what to measure, measuring it, or judging the result on rows held out."""
+@dataclass(frozen=True)
+class Draw:
+    """One thing that was bought, and what it cost. The answer is not part of it.
+
+    ``what`` says it in words. ``columns`` are the columns counted or chosen; None where a choice that is still open
+    decides them. ``cells`` is the length of the answer (0 for a choice, whose ``candidates`` say among how many).
+    ``sensitivity`` Δ and ``scale`` are in rows; the scale is σ of a discrete Gaussian, or that of a choice's noise.
+    ``rho`` is its price in zCDP and ``delta`` the δ₀ of an approximate-zCDP draw (0 for nearly all). ``held_out``: it
+    was drawn from the people held out to judge the release.
+    """
+
+    kind: Kind
+    what: str
+    columns: Clique | None
+    pool: str
+    cells: int
+    sensitivity: float
+    scale: float
+    rho: float
+    delta: float = 0.0
+    candidates: int = 0
+    held_out: bool = False
+
+
+PartKind = Literal["select", "measure", "look"]
+"""What a ledger's line says a draw was for: choosing what to measure, measuring it, or judging the result."""
 
 
 @dataclass(frozen=True)
 class Act:
     """All that was drawn of one ``kind`` from one ``pool`` of the budget: how many draws, and their ρ together."""
 
-    kind: Kind
+    kind: PartKind
     pool: str
     draws: int
     rho: float
+
+
+def acts_of(draws: Iterable[Draw]) -> tuple[Act, ...]:
+    """The draws by kind and pool, in the order in which each was first paid for."""
+    bought: dict[tuple[PartKind, str], list[float]] = {}
+    for draw in draws:
+        kind: PartKind = "look" if draw.held_out else "measure" if draw.kind == "count" else "select"
+        bought.setdefault((kind, draw.pool), []).append(draw.rho)
+    return tuple(Act(kind, pool, len(rhos), math.fsum(rhos)) for (kind, pool), rhos in bought.items())
 
 
 @dataclass(frozen=True)
@@ -40,23 +76,6 @@ class Measurement:
     values: NDArray[np.float64]
     sigma: float
     rho: float = 0.0
-    pool: str = ""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One private selection: ``chosen`` out of ``candidates`` cliques.
-
-    ``scale`` is the Gumbel scale Δ/√(2ρ) of the exponential mechanism in rows, ``sensitivity`` the Δ of the
-    score in rows. The scores themselves are not part of it: selection releases the choice and nothing else.
-    """
-
-    what: str
-    chosen: Clique
-    candidates: int
-    rho: float
-    scale: float
-    sensitivity: float
     pool: str = ""
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy.accounting import Unit
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 
 FIXED_POINT = 1024
 """Units per row where a score is not a fraction with a public denominator."""

@@ -3,208 +3,21 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from core.errors import EspalierError, ProjectError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Separation
+from core.project.plan import Plan
 from core.project.schema import Schema
 
 FORMAT = "espalier-project/1"
-Method = Literal["prism", "privci", "mst", "prefair", "privbayes", "independent"]
-Regime = Literal["causal", "graphical", "predictive"]
-Neighbors = Literal["replace-one", "add-remove"]
-AllocationRule = Literal["auto", "optimal", "uniform"]
-Selector = Literal["exponential", "logistic"]
-AccountingRule = Literal["zcdp", "basic"]
-MAX_ROWS = 10_000_000
 DEEPEST = 50
 """Levels of nesting in a project file; a right one has six, and what a drawing tool keeps in the notes."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How to release: method, frame options, budget. Reads no data.
-
-    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. ``neighbors`` and
-    ``rows_per_person`` are the unit of privacy. ``person`` is the column of the table, not of the schema, that says
-    whose a row is: at most ``rows_per_person`` rows of each are kept; without it that number is a promise.
-    ``fair`` None means what the method implies (privci and prefair: True, others: False); ``strict`` also keeps
-    inadmissible columns away from the outcome. ``regime`` is read by prism only, ``features`` (how many are chosen;
-    None: as many as the budget counts usefully) only in its predictive regime, as is ``selector`` (greedy by the
-    exponential mechanism, or the support of a private logistic fit), ``three_way`` (how many tables of two features
-    with the target are chosen, at most 20) by prism only. ``targets`` (prism) are further columns to predict with their
-    weights, the target's own weight being 1 unless given: the budget of the task is divided by weight. ``allocation``
-    may also map marginals ("age × income") to their parts of their pools, the others following ``auto``. ``rows`` None
-    means n, or the noisy total under add-remove; with a person column under replace-one it must be given, and is the
-    declared total to which the private table is filled up or cut. ``max_cells`` is the largest table of the model that
-    the plan allows. ``looking`` is the share of the people (rows) held out for private figures, 0 for none.
-    Read by the tree methods (privci, prefair, mst) only: ``width`` is the largest clique minus one, 1 being the tree;
-    ``explain`` the share of the budget that buys the scores of the refused pairs; ``compress`` merges rare categories
-    while pairs are counted.
-
-    Raises :class:`ProjectError` for values that cannot be.
-    """
-
-    method: Method
-    epsilon: float
-    delta: float | None = None
-    regime: Regime = "predictive"
-    fair: bool | None = None
-    strict: bool = False
-    target: str | None = None
-    neighbors: Neighbors = "replace-one"
-    rows_per_person: int = 1
-    allocation: AllocationRule | Mapping[str, float] = "auto"
-    accounting: AccountingRule = "zcdp"
-    features: int | None = None
-    targets: Mapping[str, float] = field(default_factory=dict)
-    selector: Selector = "exponential"
-    three_way: int = 0
-    rows: int | None = None
-    max_cells: int = 10_000_000
-    width: int = 1
-    explain: float = 0.0
-    compress: bool = False
-    person: str | None = None
-    looking: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, allowed in _WORDS.items():
-            if name == "allocation" and isinstance(self.allocation, Mapping):
-                _shares(self.allocation)
-            elif getattr(self, name) not in get_args(allowed):
-                known = ", ".join(get_args(allowed))
-                raise ProjectError(f"plan: {name} is {getattr(self, name)!r}; it must be one of {known}", key=name)
-        _number("epsilon", self.epsilon)
-        if not 1e-6 <= self.epsilon <= 100:
-            raise ProjectError(
-                f"plan: epsilon ({self.epsilon:g}) must be above 0 (at least 1e-6) and at most 100", key="epsilon"
-            )
-        if self.delta is not None:
-            _number("delta", self.delta)
-            if not 1e-300 <= self.delta < 1:
-                raise ProjectError(f"plan: delta ({self.delta:g}) must lie between 0 and 1, both left out", key="delta")
-        if not isinstance(self.fair, bool | None) or not isinstance(self.strict, bool):
-            raise ProjectError("plan: fair and strict must be true or false", key="fair")
-        for name, top in (
-            ("rows_per_person", 10_000),
-            ("features", 10_000),
-            ("rows", MAX_ROWS),
-            ("max_cells", 10**9),
-            ("width", 6),
-        ):
-            value = getattr(self, name)
-            if value is None and name in ("rows", "features"):
-                continue
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= top:
-                raise ProjectError(f"plan: {name} ({_short(value)}) must be a whole number from 1 to {top:,}", key=name)
-        _weights(self.targets)
-        if not isinstance(self.three_way, int) or isinstance(self.three_way, bool) or not 0 <= self.three_way <= 20:
-            raise ProjectError(
-                f"plan: three_way ({_short(self.three_way)}) must be a whole number from 0 to 20", key="three_way"
-            )
-        if self.target is not None and not isinstance(self.target, str):
-            raise ProjectError("plan: target must be a column name", key="target")
-        _number("explain", self.explain)
-        if not 0 <= self.explain <= 0.5:
-            raise ProjectError(f"plan: explain ({self.explain:g}) must be a share from 0 to 0.5", key="explain")
-        if not isinstance(self.compress, bool):
-            raise ProjectError("plan: compress must be true or false", key="compress")
-        if self.person is not None and (not isinstance(self.person, str) or not self.person):
-            raise ProjectError("plan: person must be the name of a column", key="person")
-        _number("looking", self.looking)
-        if not 0 <= self.looking <= 0.5:
-            raise ProjectError(f"plan: looking ({self.looking:g}) must be a share from 0 to 0.5", key="looking")
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """Every target with its weight, the first one first; empty without a target."""
-        if self.target is None:
-            return {}
-        return {self.target: self.targets.get(self.target, 1.0), **self.targets}
-
-    @property
-    def fenced(self) -> bool:
-        """Does the plan carry the roles' separation?"""
-        return self.fair if self.fair is not None else self.method in ("privci", "prefair")
-
-    def to_json(self) -> dict[str, Any]:
-        """The plan as it stands in the project file."""
-        out = asdict(self)
-        if not self.strict:
-            del out["strict"]
-        out["targets"] = dict(self.targets)
-        if not self.targets:
-            del out["targets"]
-        for key in ("max_cells", "selector", "three_way", "width", "explain", "compress", "person", "looking"):
-            if getattr(self, key) == getattr(Plan, key):
-                del out[key]
-        if self.fair is None:
-            out["fair"] = self.fenced
-        return out
-
-    @classmethod
-    def from_json(cls, data: Any) -> Plan:
-        """A plan from the project file; raises :class:`ProjectError`."""
-        if not isinstance(data, Mapping):
-            raise ProjectError("plan must be an object")
-        known = {f.name for f in fields(cls)}
-        if odd := set(data) - known:
-            raise ProjectError(f"plan: unknown key {sorted(odd)[0]!r}", key=sorted(odd)[0])
-        for key in ("method", "epsilon"):
-            if key not in data:
-                raise ProjectError(f"plan: {key} is missing", key=key)
-        return cls(**data)
-
-
-_WORDS: dict[str, Any] = {
-    "method": Method, "regime": Regime, "neighbors": Neighbors,
-    "allocation": AllocationRule, "selector": Selector, "accounting": AccountingRule,
-}  # fmt: skip
-
-
-def _weights(given: Any) -> None:
-    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        raise ProjectError("plan: targets maps column names to weights", key="targets")
-    for name, weight in given.items():
-        _number("targets", weight)
-        if not 0 < weight <= 1000:
-            raise ProjectError(
-                f"plan: the weight of {name!r} in targets is {weight:g}; it must be above 0 and at most 1000",
-                key="targets",
-            )
-
-
-def _shares(given: Mapping[Any, Any]) -> None:
-    for name, share in given.items():
-        if not isinstance(name, str) or isinstance(share, bool) or not isinstance(share, int | float):
-            raise ProjectError("plan: allocation by hand maps a marginal's name to a number", key="allocation")
-        if not 0 < share < 1:
-            raise ProjectError(
-                f"plan: the share of {name!r} in allocation is {_short(share)}; it must lie between 0 and 1, "
-                "both left out",
-                key="allocation",
-            )
-
-
-def _number(name: str, value: Any) -> None:
-    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
-        raise ProjectError(f"plan: {name} ({_short(value)}) must be a number", key=name)
-
-
-def _short(value: Any) -> str:
-    """A value for a message; digits beyond what Python will write, and text beyond a line, are left out."""
-    try:
-        shown = repr(value)
-    except ValueError:
-        return "a very long number"
-    return shown if len(shown) <= 80 else shown[:79] + "…"
 
 
 @dataclass(frozen=True)
@@ -239,7 +52,7 @@ class Project:
 
     def with_plan(self, **changes: Any) -> Project:
         """The same project under a changed plan."""
-        return replace(self, plan=replace(self.plan, **changes))
+        return replace(self, plan=self.plan.changed(**changes))
 
     def to_json(self) -> dict[str, Any]:
         """The whole project file."""

@@ -166,6 +166,10 @@ class Column:
                 codes[i] = self._unknown_code(text, "is not a number")
         return codes
 
+    def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """The number that each text of a numeric column says, NaN for an empty cell and for what is not a number."""
+        return np.array([float(t) if NUMBER.fullmatch(t) else math.nan for t in texts], dtype=np.float64)
+
     def _missing_code(self) -> int:
         if not self.missing:
             raise TableError(

@@ -22,7 +22,8 @@ from core.models.graphical import Size, check_size
 from core.privacy.accounting import Budget, Unit, epsilon_of, guess_right
 from core.privacy.contribution import held_rows, public_rows
 from core.privacy.curator import Rehearsal, Spending
-from core.privacy.draws import Clique, Measurement
+from core.graph.separations import Clique
+from core.privacy.draws import (Measurement)
 from core.project.file import Plan, Project
 from core.release.error_bounds import Counted, Promise, promise
 

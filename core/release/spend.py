@@ -28,12 +28,13 @@ from core.evaluation.private.held_out import Looking, look
 from core.graph.separations import Separation, clique_edges
 from core.methods import METHODS, Measured, Report, silent
 from core.methods.frame import Frame, frame_of
-from core.methods.select.fence_cost import given_up
+from core.methods.select.fence_cost import fence_cost_of
 from core.models.graphical import SMOOTHING, GraphicalModel, check_size, estimate, refine
 from core.privacy.accounting import Budget, Unit, epsilon_of
 from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
-from core.privacy.draws import Act, Clique
+from core.graph.separations import Clique
+from core.privacy.draws import (Act)
 from core.project.file import MAX_ROWS, Plan, Project
 from core.project.schema import Schema
 from core.release.planning import preview, promised
@@ -149,7 +150,7 @@ class Release:
         out: dict[str, Any] = {}
         if (bought := self.measured.explained) is not None:
             tree = [e for e in bought.cliques if e in self.edges]
-            cost = given_up(bought, tree)
+            cost = fence_cost_of(bought, tree)
             scores = sorted(zip(bought.cliques, bought.values.tolist(), strict=True), key=lambda x: -x[1])
             out["explained"] = {
                 "refused": [{"columns": list(q), "score": v} for q, v in scores if q not in tree],

@@ -6,21 +6,17 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import TableError
-from core.privacy.draws import Clique
-from core.privacy.gradient import Weights, residual_sums
+from core.graph.separations import Clique
+from core.tables.gradient import Weights, residual_sums
 from core.project.schema import MISSING, Schema, smallest_unsigned
 from core.tables.reading import TextColumn, TextTable
-
-if TYPE_CHECKING:
-    from core.privacy.accounting import Unit
-
 
 @dataclass(frozen=True, repr=False)
 class Table:
@@ -29,8 +25,10 @@ class Table:
     ``source`` is the digest of the whole table as it was read, also where these are only some of its rows.
     ``person`` says, by row, whose it is, as whole numbers from 0, and ``person_column`` which column of the table as
     read says so; None where nobody named one. It is no column of this table: it is never counted and never released.
-    ``kept`` is how many rows of a person are left at most, once :func:`core.privacy.contribution.bounded` saw to it; a table
-    that it filled or cut to a declared total has its ``person_column`` still, but no ``person``.
+    ``kept`` is how many rows of a person are left at most, once :func:`core.privacy.contribution.bounded` saw to it; a
+    table that it filled or cut to a declared total has its ``person_column`` still, but no ``person``.
+    ``values`` are the numbers of numeric columns as they were read, one per row, NaN where a cell is missing; binning
+    is the schema's view of them.
     """
 
     schema: Schema
@@ -40,6 +38,7 @@ class Table:
     person: NDArray[Any] | None = None
     person_column: str | None = None
     kept: int | None = None
+    values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""
@@ -56,6 +55,8 @@ class Table:
             raise TableError("there is not exactly one person to each row")
         if self.person is not None and self.person_column is None:
             raise TableError("a table that says whose its rows are must say which column said so")
+        if any(numbers.shape != (self.rows,) for numbers in self.values.values()):
+            raise TableError("there is not exactly one number to each row of a numeric column")
         object.__setattr__(self, "codes", kept)
 
     @classmethod
@@ -64,13 +65,15 @@ class Table:
 
         Raises :class:`TableError` for a column that is not there, an undeclared value, or a row without a person.
         """
-        codes = {}
+        codes, values = {}, {}
         for column in schema.columns:
             read = _column(text, column.name)
             lookup = column.encode(read.values).astype(smallest_unsigned(column.size))
             codes[column.name] = lookup[read.codes]
+            if column.kind == "numeric":
+                values[column.name] = column.numbers(read.values)[read.codes]
         if person is None:
-            return cls(schema, codes, text.rows, text.digest)
+            return cls(schema, codes, text.rows, text.digest, values=values)
         whose = _column(text, person)
         if MISSING in whose.values:
             row = int(np.flatnonzero(whose.codes == whose.values.index(MISSING))[0]) + 1
@@ -79,7 +82,7 @@ class Table:
                 "row it is, or take such rows out of the table",
                 column=person, row=row,
             )  # fmt: skip
-        return cls(schema, codes, text.rows, text.digest, whose.codes, person)
+        return cls(schema, codes, text.rows, text.digest, whose.codes, person, values=values)
 
     @classmethod
     def left_out(cls, text: TextTable, schema: Schema) -> tuple[str, ...]:
@@ -97,40 +100,34 @@ class Table:
             flat += self.codes[name]
         return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
 
+    def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        """The counts of each of ``cliques``."""
+        return [self.count(clique) for clique in cliques]
+
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """The values of a numeric column, one per row, NaN where a cell is missing. Private: for the curator.
+
+        Raises :class:`TableError` where the table holds its codes only.
+        """
+        if column not in self.values:
+            raise TableError(f"the values of {column!r} as numbers are not in this table; read it again", column=column)
+        return self.values[column]
+
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
-        """Exact gradient of a logistic fit of ``target``, see `core.privacy.gradient`. Private: for the curator."""
+        """Exact gradient of a logistic fit of ``target``, see `core.tables.gradient`. Private: for the curator."""
         return residual_sums(self.codes, target, columns, self.schema.sizes, weights)
 
     def take(self, rows: NDArray[Any]) -> Table:
         """The table of some rows only (a hold-out, a fold)."""
         person = None if self.person is None else self.person[rows]
         codes = {n: c[rows] for n, c in self.codes.items()}
-        return replace(self, codes=codes, rows=int(np.arange(self.rows)[rows].size), person=person)
+        values = {n: v[rows] for n, v in self.values.items()}
+        return replace(self, codes=codes, rows=int(np.arange(self.rows)[rows].size), person=person, values=values)
 
-    def known_rows(self, unit: Unit) -> int | None:
-        """How many rows a curator may take for public under ``unit``: n under replace-one, else None.
-
-        With a person column n is public only once the table was filled or cut to a declared total. Raises
-        :class:`TableError` where a person may have more rows than ``unit`` says, or the total was declared for
-        replace-one and ``unit`` says add-remove: the unit's sensitivities would not hold.
-        """
-        if self.person_column is not None:
-            if self.kept is None or self.kept > unit.rows_per_person:
-                left = "any number" if self.kept is None else str(self.kept)
-                raise TableError(
-                    f"the table names people (column {self.person_column!r}) and keeps {left} of each one's rows, but "
-                    f"the unit of privacy says at most {unit.rows_per_person}; pass it through "
-                    "core.privacy.contribution.bounded first",
-                    column=self.person_column,
-                )
-            if self.person is not None:
-                return None
-            if unit.neighbors == "add-remove":
-                raise TableError(
-                    "the table was filled or cut to a declared total, which protects people under replace-one only",
-                    column=self.person_column,
-                )
-        return self.rows if unit.neighbors == "replace-one" else None
+    @property
+    def names_people(self) -> bool:
+        """Does each row still say whose it is?"""
+        return self.person is not None
 
     @property
     def digest(self) -> bytes:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import BudgetError, SizeError
-from core.methods.select.allocation import Purse
+from core.methods.select.allocation import BudgetSplit
 from core.privacy.accounting import Budget, Unit
 from core.privacy.curator import PrivateCurator, Rehearsal, Spending
 from core.privacy.draws import Act
@@ -202,7 +202,7 @@ def test_a_pool_divides_into_exactly_its_share(sizes, share, rule, accounting):
     names = {f"c{i}": s for i, s in enumerate(sizes)}
     plan = Plan("mst", 1.0, 1e-9, allocation=rule, accounting=accounting)
     budget = Budget.of(plan, 1000)
-    rhos = Purse.of(plan, budget, names).split(share, [(n,) for n in names])
+    rhos = BudgetSplit.of(plan, budget, names).split(share, [(n,) for n in names])
     total = math.fsum(rhos.values())
     if accounting == "zcdp":
         assert share * budget.rho * (1 - 1e-9) <= total <= share * budget.rho
@@ -215,8 +215,8 @@ def test_optimal_allocation_is_the_minimum_of_its_objective():
     names = {"a": 2, "b": 30, "c": 400}
     for accounting in ("zcdp", "basic"):
         plan = Plan("mst", 1.0, 1e-9, allocation="optimal", accounting=accounting)
-        purse = Purse.of(plan, Budget.of(plan, None), names)
-        rhos = purse.split(1.0, [(n,) for n in names])
+        budget = BudgetSplit.of(plan, Budget.of(plan, None), names)
+        rhos = budget.split(1.0, [(n,) for n in names])
         currency = np.array(list(rhos.values())) ** (1.0 if accounting == "zcdp" else 0.5)
         power = -0.5 if accounting == "zcdp" else -1.0
         a = np.array(list(names.values()), dtype=float)
@@ -237,7 +237,7 @@ def test_optimal_allocation_is_the_minimum_of_its_objective():
 
 def _purse(allocation, accounting="zcdp"):
     plan = Plan("mst", 1.0, 1e-9, allocation=allocation, accounting=accounting)
-    return Purse.of(plan, Budget.of(plan, None), {"a": 2, "b": 30, "c": 400})
+    return BudgetSplit.of(plan, Budget.of(plan, None), {"a": 2, "b": 30, "c": 400})
 
 
 def test_a_share_given_by_hand_is_taken_and_the_others_give_way():
@@ -268,7 +268,7 @@ def test_basic_accounting_is_prisms():
     names = {f"c{i}": 5 for i in range(40)}
     plan = Plan("independent", 1.0, 1 / 39073**2, accounting="basic")
     budget = Budget.of(plan, None)
-    rho = next(iter(Purse.of(plan, budget, names).split(1.0, [(n,) for n in names]).values()))
+    rho = next(iter(BudgetSplit.of(plan, budget, names).split(1.0, [(n,) for n in names]).values()))
     assert Unit().count_sensitivity / math.sqrt(2 * rho) == pytest.approx(400, abs=2)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from core.methods.select.allocation import Purse
+from core.methods.select.allocation import BudgetSplit
 from core.methods.select.features import fit_features
 from core.privacy.accounting import Budget, Unit
 from core.privacy.curator import PrivateCurator, Rehearsal
@@ -127,11 +127,11 @@ def test_a_private_fit_finds_the_columns_that_matter_and_its_rehearsal_costs_the
     c = curator(t, 0.5)
     r = Rehearsal(t.schema.sizes, Unit(), Budget(1.0, 1e-9, 0.5), 4000)
     for x in (c, r):
-        purse = Purse.of(plan, x.budget, x.sizes)
-        chosen, unspent = fit_features(x, purse, 0.5, "y", names, 2, "selection")
+        budget = BudgetSplit.of(plan, x.budget, x.sizes)
+        chosen, unspent = fit_features(x, budget, 0.5, "y", names, 2, "selection")
         assert len(chosen) == 2
         assert unspent == 0
         assert x.spending.rho == pytest.approx(0.25)
-    chosen, _ = fit_features(c, Purse.of(plan, c.budget, c.sizes), 0.4, "y", names, 2)
+    chosen, _ = fit_features(c, BudgetSplit.of(plan, c.budget, c.sizes), 0.4, "y", names, 2)
     assert chosen == ("x0", "x1")
-    assert fit_features(c, purse, 0.4, "y", names, 8) == (tuple(names), 0.4), "nothing is drawn where all are taken"
+    assert fit_features(c, budget, 0.4, "y", names, 8) == (tuple(names), 0.4), "nothing is drawn where all are taken"

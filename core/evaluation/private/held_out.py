@@ -29,11 +29,12 @@ from core.evaluation.private.intervals import (
 )
 from core.evaluation.utility import target_of
 from core.graph.separations import Separation
-from core.methods.select.allocation import Purse
+from core.methods.select.allocation import BudgetSplit
 from core.privacy.accounting import Budget, Unit
 from core.privacy.contribution import check_fits
 from core.privacy.curator import Curator, PrivateCurator, Rehearsal, Spending
-from core.privacy.draws import Clique, Measurement
+from core.graph.separations import Clique
+from core.privacy.draws import (Measurement)
 from core.project.file import Project
 from core.project.schema import Column, Schema
 from core.tables.table import Table
@@ -259,25 +260,25 @@ def measure(curator: Curator, asked: Questions, rows: int | None) -> list[Measur
     Which figures can be carried is decided from public facts and the noisy total, before they are paid for; what they
     leave over sharpens the first.
     """
-    purse = Purse(curator.budget, curator.sizes, "uniform", "zcdp")
+    budget = BudgetSplit(curator.budget, curator.sizes, "uniform", "zcdp")
     ways = [(name,) for name in asked.columns]
     if asked.target is None:
-        return curator.measure(purse.split(1.0, ways), "one-way")
+        return curator.measure(budget.split(1.0, ways), "one-way")
     first = [(asked.right,)]
-    made = curator.measure(purse.split(FIRST, first), "accuracy")
+    made = curator.measure(budget.split(FIRST, first), "accuracy")
     n = float(made[0].values.sum()) if rows is None else float(rows)
-    shares = _shares(curator, purse, asked, n)
+    shares = _shares(curator, budget, asked, n)
     for figure, share in shares.items():
-        made += curator.measure(purse.split(share, asked.cliques(figure)), _POOLS[figure])
+        made += curator.measure(budget.split(share, asked.cliques(figure)), _POOLS[figure])
     if not shares:
-        made += curator.measure(purse.split(1 - FIRST, first), "accuracy")
+        made += curator.measure(budget.split(1 - FIRST, first), "accuracy")
     return made
 
 
 _POOLS = {"auc": "AUC", "one_way_tv": "one-way", "cmi": "CMI"}
 
 
-def _shares(curator: Curator, purse: Purse, asked: Questions, n: float) -> dict[str, float]:
+def _shares(curator: Curator, budget: BudgetSplit, asked: Questions, n: float) -> dict[str, float]:
     """Shares of the budget for the figures that ``n`` rows can carry."""
     whole = sum(WEIGHTS.values())
     carried = []
@@ -285,7 +286,7 @@ def _shares(curator: Curator, purse: Purse, asked: Questions, n: float) -> dict[
         cliques = asked.cliques(figure)
         if figure in asked.reasons or not cliques:
             continue
-        rho = next(iter(purse.split((1 - FIRST) * weight / whole, cliques).values()))
+        rho = next(iter(budget.split((1 - FIRST) * weight / whole, cliques).values()))
         if not blocked(figure, asked, n, curator.unit.count_sensitivity / math.sqrt(2 * rho)):
             carried.append(figure)
     total = sum(WEIGHTS[f] for f in carried)
@@ -350,9 +351,9 @@ def figures_of(
 
 def _why(figure: str, asked: Questions, made: Sequence[Measurement], n: float, unit: Unit) -> str:
     """Why a figure was not paid for, said with the noise that it would have had."""
-    purse = Purse(Budget(1.0, 0.0, math.fsum(m.rho for m in made)), asked.schema.sizes, "uniform", "zcdp")
+    budget = BudgetSplit(Budget(1.0, 0.0, math.fsum(m.rho for m in made)), asked.schema.sizes, "uniform", "zcdp")
     share = (1 - FIRST) * WEIGHTS[figure] / sum(WEIGHTS.values())
-    rho = next(iter(purse.split(share, asked.cliques(figure)).values()))
+    rho = next(iter(budget.split(share, asked.cliques(figure)).values()))
     return blocked(figure, asked, n, unit.count_sensitivity / math.sqrt(2 * rho))
 
 

@@ -1,19 +1,21 @@
-"""Thicker than a tree: further cliques inside the frame, chosen privately against the error of the model so far."""
+"""Wider than a tree: further cliques inside the frame, chosen privately against the error of the model so far."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from core.graph.separations import Separation
-from core.methods.base import Report, one_ways
-from core.methods.select.allocation import Purse
-from core.methods.select.cliques import MAX_CELLS, further_cliques, rounds
+from core.methods.frame import Frame
+from core.methods.marginals import one_ways
+from core.progress import Report
+from core.methods.select.allocation import BudgetSplit
+from core.methods.select.cliques import MAX_CELLS, further_cliques
 from core.methods.select.expected import by_model
 from core.methods.select.usefulness import expected_noise
 from core.privacy.curator import Curator
-from core.privacy.draws import Clique, Measurement
+from core.graph.separations import Clique
+from core.privacy.draws import (Measurement)
 from core.privacy.scores import EdgeScore
-from core.project.file import Plan
 
 CHOICE = 0.2
 """The part of a clique's share that chooses it; the rest counts it. (AIM: 0.1.)"""
@@ -22,33 +24,31 @@ BATCHES = 10
 """How many times the model is fitted anew while cliques are chosen, at most."""
 
 
-def fits(columns: int, width: int) -> int:
-    """How often a model is fitted while further cliques are chosen beside a tree over ``columns``."""
-    return min(BATCHES, rounds(columns, width))
+@dataclass(frozen=True)
+class Further:
+    """What is asked for: ``steps`` cliques for ``share`` of the budget, up to ``width`` and ``max_cells`` cells."""
+
+    share: float
+    steps: int
+    width: int
+    max_cells: int
 
 
 def measure_further(
-    curator: Curator,
-    purse: Purse,
-    share: float,
-    steps: int,
-    found: Sequence[Measurement],
-    plan: Plan,
-    separations: Sequence[Separation],
-    report: Report,
+    curator: Curator, budget: BudgetSplit, asked: Further, found: Sequence[Measurement], frame: Frame, report: Report
 ) -> list[Measurement]:
-    """``steps`` more measurements for ``share`` of the budget, in the manner of AIM (McKenna et al. 2022, Algorithm 2).
+    """``asked.steps`` more measurements for ``asked.share`` of the budget, in the manner of AIM (McKenna et al. 2022, Algorithm 2).
 
     Each: the exponential mechanism takes, among what `further_cliques` allows, a clique on which the model fitted to
     the counts so far errs most (L1, in rows) beyond the noise that measuring it would bring; then it is counted.
     Unlike AIM the number of rounds and their prices are fixed, so that a plan can show them, and the candidates keep
-    the model decomposable, inside the frame, and no wider than ``plan.width``. Beyond `BATCHES` rounds several
+    the model decomposable, inside the frame, and no wider than ``asked.width``. Beyond `BATCHES` rounds several
     cliques are chosen against one model and counted together.
     """
     made: list[Measurement] = []
-    cells = min(MAX_CELLS, plan.max_cells)
-    each = share / steps
-    noise = expected_noise(curator, purse, (1 - CHOICE) * each)
+    steps, cells = asked.steps, min(MAX_CELLS, asked.max_cells)
+    each = asked.share / steps
+    noise = expected_noise(curator, budget, (1 - CHOICE) * each)
     done, unspent = 0, 0.0
     for batch in range(min(BATCHES, steps), 0, -1):
         size = -(-(steps - done) // batch)
@@ -58,21 +58,21 @@ def measure_further(
         for _ in range(size):
             held = [*(m.clique for m in (*found, *made)), *chosen]
             candidates = [
-                q for q in further_cliques(curator.sizes, held, separations, plan.width, cells) if q not in chosen
+                q for q in further_cliques(curator.sizes, held, frame.separations, asked.width, cells) if q not in chosen
             ]
             if len(candidates) > 1:
                 chosen.append(
-                    curator.choose(score, candidates, purse.choice(CHOICE * each), "further clique", "further cliques")
+                    curator.choose(score, candidates, budget.choice(CHOICE * each), "further clique", "further cliques")
                 )
             else:
                 chosen += candidates
                 unspent += CHOICE * each
         if chosen:
-            made += curator.measure(purse.split((1 - CHOICE) * each * size + unspent, chosen), "further cliques")
+            made += curator.measure(budget.split((1 - CHOICE) * each * size + unspent, chosen), "further cliques")
             unspent = 0.0
         else:
             unspent += (1 - CHOICE) * each * size
         done += size
     if unspent:  # the frame allows no pair at all
-        made += curator.measure(purse.split(unspent, one_ways(curator)), "one-way")
+        made += curator.measure(budget.split(unspent, one_ways(curator)), "one-way")
     return made

@@ -1,6 +1,6 @@
 """How a pool of the budget is divided among its measurements.
 
-A synthesizer deals in *shares* of the whole budget. A :class:`Purse` turns shares into ρ under the accounting the
+A synthesizer deals in *shares* of the whole budget. A :class:`BudgetSplit` turns shares into ρ under the accounting the
 plan asks for:
 
 - ``zcdp``: pools are shares of ρ.
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from core.privacy.accounting import Budget
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 from core.project.file import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
@@ -33,18 +33,18 @@ def label(clique: Clique) -> str:
 
 
 @dataclass(frozen=True)
-class Purse:
+class BudgetSplit:
     """The budget of one release and the rules by which it is divided."""
 
     budget: Budget
     sizes: Mapping[str, int]
     rule: Rule
     accounting: AccountingRule
-    by_hand: Mapping[str, float] = field(default_factory=dict)
+    shares: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, plan: Plan, budget: Budget, sizes: Mapping[str, int]) -> Purse:
-        """The purse that ``plan`` asks for."""
+    def of(cls, plan: Plan, budget: Budget, sizes: Mapping[str, int]) -> BudgetSplit:
+        """The budget that ``plan`` asks for."""
         given = plan.allocation
         if isinstance(given, str):
             return cls(budget, sizes, AUTO[plan.accounting] if given == "auto" else given, plan.accounting)

@@ -10,7 +10,7 @@ import numpy as np
 
 from core.graph.separations import Separation
 from core.methods.select.spanning import Growth
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 
 MAX_CELLS = 250_000
 """Cells of a clique at most: a fit of several such takes seconds, and so few rows a cell are worth no more."""

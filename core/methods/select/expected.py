@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from core.models.graphical import SMOOTHING, GraphicalModel, estimate
 from core.privacy.curator import Curator
-from core.privacy.draws import Clique, Measurement
+from core.graph.separations import Clique
+from core.privacy.draws import (Measurement)
 
 Expected = Callable[[Clique], NDArray[np.float64]]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.methods.select.allocation import Purse
+from core.methods.select.allocation import BudgetSplit
 from core.methods.select.usefulness import how_many
 from core.privacy.curator import Curator
 from core.privacy.scores import FeatureScore
@@ -14,7 +14,7 @@ from core.privacy.scores import FeatureScore
 
 def choose_features(
     curator: Curator,
-    purse: Purse,
+    budget: BudgetSplit,
     share: float,
     target: str,
     candidates: Sequence[str],
@@ -35,7 +35,7 @@ def choose_features(
     score = FeatureScore(target)
     chosen: set[str] = set()
     for _ in range(k):
-        pair = curator.choose(score, left, purse.choice(share / k), f"feature for {target}", pool)
+        pair = curator.choose(score, left, budget.choice(share / k), f"feature for {target}", pool)
         left.remove(pair)
         chosen.add(pairs[pair])
     return tuple(name for name in order if name in chosen), 0.0
@@ -49,7 +49,7 @@ thousand (20 columns, n = 5,000, ε = 1, a tenth of ρ: of 12 columns that matte
 
 def fit_features(
     curator: Curator,
-    purse: Purse,
+    budget: BudgetSplit,
     share: float,
     target: str,
     candidates: Sequence[str],
@@ -69,7 +69,7 @@ def fit_features(
     candidates = [name for name in candidates if sizes[name] > 1]
     if k >= len(candidates) or sizes[target] < 2:
         return tuple(candidates[:k]), share
-    (alone,) = curator.measure(purse.split(share / 10, [(target,)]), pool)
+    (alone,) = curator.measure(budget.split(share / 10, [(target,)]), pool)
     base = np.maximum(alone.values, 1.0)
     others = sizes[target] - 1
     weights = {name: np.zeros((sizes[name], others)) for name in candidates}
@@ -77,7 +77,7 @@ def fit_features(
     ends = np.cumsum([sizes[name] * others for name in candidates])[:-1]
     kept: list[str] = []
     for step in range(1, STEPS + 1):
-        (rho,) = purse.split(0.9 * share / STEPS, [(target,)]).values()
+        (rho,) = budget.split(0.9 * share / STEPS, [(target,)]).values()
         gradient = curator.measure_gradient(target, candidates, weights, rho, pool)
         strength = {}
         for name, part in zip(candidates, np.split(gradient.values, ends), strict=True):
@@ -91,10 +91,10 @@ def fit_features(
     return tuple(name for name in sizes if name in kept), 0.0
 
 
-def suggested(curator: Curator, purse: Purse, share: float, target: str, candidates: Sequence[str]) -> int:
+def suggested(curator: Curator, budget: BudgetSplit, share: float, target: str, candidates: Sequence[str]) -> int:
     """k where the plan leaves it open: as many as ``share`` of the budget counts usefully, at least one.
 
     From the budget, n where it is public, and the sizes of the domains alone.
     """
     cells = sorted(curator.sizes[name] * curator.sizes[target] for name in candidates)
-    return max(1, how_many(curator, purse, share, cells[len(cells) // 2], len(cells))) if cells else 1
+    return max(1, how_many(curator, budget, share, cells[len(cells) // 2], len(cells))) if cells else 1

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from core.graph.separations import Separation
 from core.methods.select.spanning import Growth
-from core.privacy.draws import Clique, ScoreMeasurement
+from core.graph.separations import Clique
+from core.privacy.draws import (ScoreMeasurement)
 
 
 def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], edges: Iterable[Clique]) -> list[Clique]:
@@ -26,7 +27,7 @@ def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], e
 
 
 @dataclass(frozen=True)
-class GivenUp:
+class FenceCost:
     """What the fence cost the tree, by the noisy scores that were bought; q and ``noise`` are in rows.
 
     ``tree`` is q of the released tree; ``free`` that of the best tree when the refused pairs may join it; ``swaps``
@@ -40,7 +41,7 @@ class GivenUp:
     noise: float
 
 
-def given_up(scores: ScoreMeasurement, edges: Sequence[Clique]) -> GivenUp:
+def fence_cost_of(scores: ScoreMeasurement, edges: Sequence[Clique]) -> FenceCost:
     """q (PrivCI §V-B1) of the tree ``edges`` and of the best tree over its edges and the refused pairs.
 
     No other pair can be in the best tree of all pairs when the greedy choice was right: each was passed over
@@ -62,7 +63,7 @@ def given_up(scores: ScoreMeasurement, edges: Sequence[Clique]) -> GivenUp:
             best.append(pair)
     tree = set(edges)
     changed = len(tree ^ set(best))
-    return GivenUp(
+    return FenceCost(
         sum(value[e] for e in edges), sum(value[e] for e in best),
         tuple(e for e in best if e not in tree), scores.sigma * changed**0.5,
     )  # fmt: skip

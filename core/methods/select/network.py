@@ -6,9 +6,9 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from core.methods.select.allocation import Purse
+from core.methods.select.allocation import BudgetSplit
 from core.privacy.curator import Curator
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 from core.privacy.scores import FeatureScore
 
 WIDE = 100
@@ -17,7 +17,7 @@ its square (measured: 100 columns of 50,000 rows, a few seconds)."""
 
 
 def choose_network(
-    curator: Curator, purse: Purse, share: float, first: str, useful: int, degree: int, pool: str = ""
+    curator: Curator, budget: BudgetSplit, share: float, first: str, useful: int, degree: int, pool: str = ""
 ) -> tuple[list[Clique], float]:
     """A clique {X} ∪ Pa(X) for every column X but ``first``, and the share of the budget left unspent.
 
@@ -55,7 +55,7 @@ def choose_network(
         candidates = sorted(offered, key=lambda q: -offered[q])  # largest first: a rehearsal takes the first
         found = candidates[0]
         if len(candidates) > 1:
-            found = curator.choose(score, candidates, purse.choice(share / rounds), "column and its parents", pool)
+            found = curator.choose(score, candidates, budget.choice(share / rounds), "column and its parents", pool)
             paid += 1
         x = child[found]
         chosen.append(found)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from core.graph.separations import Separation, clique_edges
-from core.methods.select.allocation import Purse
+from core.methods.select.allocation import BudgetSplit
 from core.methods.select.cliques import further_cliques
 from core.methods.select.spanning import Growth
 from core.privacy.curator import Curator
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 from core.privacy.scores import ConditionalScore, EdgeScore
 
 
 def choose_pairs(
     curator: Curator,
-    purse: Purse,
+    budget: BudgetSplit,
     share: float,
     separations: Sequence[Separation],
     score: EdgeScore,
@@ -46,7 +46,7 @@ def choose_pairs(
         candidates = [pair for pair, fine in zip(new, growth.may_link(new).tolist(), strict=True) if fine]
         if not candidates:
             return chosen, share * (most - paid) / most
-        pair = curator.choose(score, [*candidates, ()], purse.choice(share / most), "further pair", pool)
+        pair = curator.choose(score, [*candidates, ()], budget.choice(share / most), "further pair", pool)
         if not pair:
             return chosen, share * (most - paid - 1) / most
         growth.link(pair)
@@ -57,7 +57,7 @@ def choose_pairs(
 
 def choose_triples(
     curator: Curator,
-    purse: Purse,
+    budget: BudgetSplit,
     share: float,
     separations: Sequence[Separation],
     target: str,
@@ -85,7 +85,7 @@ def choose_triples(
             break
         triple = next(iter(triples))
         if len(triples) > 1:
-            triple = curator.choose(score, list(triples), purse.choice(share / most), "three-way table", pool)
+            triple = curator.choose(score, list(triples), budget.choice(share / most), "three-way table", pool)
             paid += 1
         growth.add(triples[triple])
         chosen.append(triple)

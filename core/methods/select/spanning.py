@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.graph.separations import Separation
-from core.methods.select.allocation import Purse
+from core.methods.select.allocation import BudgetSplit
 from core.privacy.curator import Curator
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 from core.privacy.scores import EdgeScore
 
 SEARCH_LIMIT = 300
@@ -24,7 +24,7 @@ SEARCH_LIMIT = 300
 
 def choose_tree(
     curator: Curator,
-    purse: Purse,
+    budget: BudgetSplit,
     share: float,
     separations: Sequence[Separation],
     score: EdgeScore,
@@ -57,7 +57,7 @@ def choose_tree(
         if len(candidates) == 1:
             edge = candidates[0]
         else:
-            edge = curator.choose(score, candidates, purse.choice(share / steps), "tree edge", pool)
+            edge = curator.choose(score, candidates, budget.choice(share / steps), "tree edge", pool)
             paid += 1
         growth.add(edge)
         chosen.append(edge)

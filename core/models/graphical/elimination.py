@@ -15,7 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from math import exp, log
 
-Clique = tuple[str, ...]
+from core.graph.separations import Clique
+
 
 Bucket = tuple[str, Clique]
 """A column and the neighbours it had when it was eliminated."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from core.models.graphical.elimination import Clique
+from core.graph.separations import Clique
 from core.models.graphical.junction_tree import FloatArray
 from core.models.graphical.metric import closed_form, links
 from core.models.graphical.model import FitSummary, GraphicalModel

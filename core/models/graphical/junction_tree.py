@@ -28,7 +28,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical.elimination import Clique, eliminate
+from core.graph.separations import Clique
+from core.models.graphical.elimination import (eliminate)
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]

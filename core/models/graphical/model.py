@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import EspalierError
-from core.models.graphical.elimination import Clique
+from core.graph.separations import Clique
 from core.models.graphical.junction_tree import (
     IMPOSSIBLE,
     FloatArray,

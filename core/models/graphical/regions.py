@@ -23,7 +23,7 @@ from math import prod
 
 import numpy as np
 
-from core.models.graphical.elimination import Clique
+from core.graph.separations import Clique
 from core.models.graphical.junction_tree import FloatArray, JunctionTree, Place
 from core.privacy.draws import Measurement
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from core.errors import SizeError
-from core.models.graphical.elimination import Clique
+from core.graph.separations import Clique
 from core.models.graphical.junction_tree import JunctionTree, cells, junction_tree
 
 MAX_CELLS = 10_000_000

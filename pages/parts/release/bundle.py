@@ -127,7 +127,7 @@ def _picture(release: Release) -> None:
         state_word = "holds" if s.holds(edges) else "**does not hold**"
         given = f" given {names(s.given)}" if s.given else ""
         st.markdown(f"- {names(s.left)} and {names(s.right)} are independent{given}: {state_word}.")
-    fence.given_up(release)
+    fence.fence_cost_of(release)
     with st.expander(f"The {len(edges)} measured pairs as text"):
         st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: every column stands alone.")
     fence.ask(release)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.graph.links import link_of, sides
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 from core.release.spend import Release
 from pages.parts import charts
 from pages.parts.release import fence_picture
@@ -61,7 +61,7 @@ def picture(release: Release) -> None:
     )
 
 
-def given_up(release: Release) -> None:
+def fence_cost_of(release: Release) -> None:
     """What the scores that were paid for say."""
     bought = release.to_json().get("explained")
     if not bought:

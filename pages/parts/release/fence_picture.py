@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from core.graph.links import sides
 from core.graph.roles import Roles
 from core.graph.separations import Separation
-from core.privacy.draws import Clique
+from core.graph.separations import Clique
 from pages.parts import charts
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from core.graph.separations import Separation
 from core.methods.select.compression import folded, rare_categories
-from core.methods.select.fence_cost import given_up, refused_pairs
+from core.methods.select.fence_cost import fence_cost_of, refused_pairs
 from core.methods.select.spanning import Growth
 from core.privacy.draws import Measurement, ScoreMeasurement
 
@@ -46,7 +46,7 @@ def test_without_noise_the_estimate_is_what_the_best_tree_of_all_pairs_has_more(
         whole = nx.Graph()
         whole.add_weighted_edges_from((*p, w) for p, w in weight.items())
         best = nx.maximum_spanning_tree(whole).size("weight")
-        cost = given_up(scores, edges)
+        cost = fence_cost_of(scores, edges)
         assert cost.tree == sum(weight[e] for e in edges)
         assert cost.free == best
         assert set(cost.swaps) <= set(bought) - set(edges)

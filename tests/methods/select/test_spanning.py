@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.methods.frame import frame_of
-from core.methods.select.allocation import Purse
+from core.methods.select.allocation import BudgetSplit
 from core.methods.select.expected import given_target, independent
 from core.methods.select.spanning import Growth, choose_tree
 from core.privacy.accounting import Budget, Unit
@@ -170,9 +170,9 @@ def chosen(separations, epsilon=100.0):
     plan = Plan("mst", epsilon, 1e-9)
     budget = Budget.of(plan, None)
     c = PrivateCurator(table, sizes, Unit(), budget, 10**6)
-    purse = Purse.of(plan, budget, sizes)
-    ones = c.measure(purse.split(1 / 3, [(n,) for n in sizes]))
-    return choose_tree(c, purse, 1 / 3, separations, EdgeScore(independent(ones, 3000.0)))[0], c, budget
+    budget = BudgetSplit.of(plan, budget, sizes)
+    ones = c.measure(budget.split(1 / 3, [(n,) for n in sizes]))
+    return choose_tree(c, budget, 1 / 3, separations, EdgeScore(independent(ones, 3000.0)))[0], c, budget
 
 
 def test_with_a_large_budget_the_strong_edges_win():
@@ -192,10 +192,10 @@ def test_each_step_pays_an_equal_share_and_the_rest_is_handed_back():
     plan = Plan("mst", 1.0, 1e-9)
     budget = Budget.of(plan, None)
     c = PrivateCurator(table, sizes, Unit(), budget, 10**6)
-    purse = Purse.of(plan, budget, sizes)
-    ones = c.measure(purse.split(0.1, [(n,) for n in sizes]))
+    budget = BudgetSplit.of(plan, budget, sizes)
+    ones = c.measure(budget.split(0.1, [(n,) for n in sizes]))
     edges, unspent = choose_tree(
-        c, purse, 0.3, [Separation(("a",), ("b", "c", "d"), ())], EdgeScore(independent(ones, 3000.0))
+        c, budget, 0.3, [Separation(("a",), ("b", "c", "d"), ())], EdgeScore(independent(ones, 3000.0))
     )
     assert len(edges) == 2
     prices = [x.rho for x in c.spending.choices]
@@ -228,9 +228,9 @@ def test_a_rehearsal_of_200_columns_offers_the_largest_pairs_first():
     plan = Plan("mst", 1.0, 1e-9)
     budget = Budget.of(plan, None)
     r = Rehearsal(sizes, Unit(), budget, 1000)
-    purse = Purse.of(plan, budget, sizes)
-    ones = r.measure(purse.split(0.3, [(n,) for n in sizes]))
-    edges, _ = choose_tree(r, purse, 0.3, [], EdgeScore(independent(ones, 1000.0)))
+    budget = BudgetSplit.of(plan, budget, sizes)
+    ones = r.measure(budget.split(0.3, [(n,) for n in sizes]))
+    edges, _ = choose_tree(r, budget, 0.3, [], EdgeScore(independent(ones, 1000.0)))
     assert len(edges) == 199
     assert sizes[edges[0][0]] * sizes[edges[0][1]] == 64
 

@@ -1,0 +1,94 @@
+"""What the methods that count marginals share: their answers, and the graphical model fitted to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.graph.separations import Clique, clique_edges
+from core.methods.select.fence_cost import fence_cost_of
+from core.models.graphical import SMOOTHING, GraphicalModel, Size, check_size, estimate, refine
+from core.privacy.curator import Curator
+from core.privacy.draws import Measurement, Merged, ScoreMeasurement
+from core.progress import Report, silent
+from core.project.file import Project
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Noisy counts of cliques, and scores that were bought beside them.
+
+    ``sizes`` are all columns with their numbers of categories, ``counted`` those that the counts are over: where
+    ``merged`` is not empty, groups of categories. ``rows`` is the number of rows where it is public. ``explained`` are
+    the scores that were bought to tell what the fence cost, those of the tree's edges first, then those of the pairs
+    that the frame refused; ``associations`` further scores.
+    """
+
+    sizes: Mapping[str, int]
+    counted: Mapping[str, int]
+    rows: int | None
+    measurements: tuple[Measurement, ...]
+    features: tuple[str, ...] = ()
+    merged: Merged = field(default_factory=dict)
+    explained: ScoreMeasurement | None = None
+    associations: tuple[ScoreMeasurement, ...] = ()
+
+    @classmethod
+    def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
+        """What ``curator`` has answered; ``more`` are the further fields."""
+        return cls(curator.whole, curator.sizes, curator.rows, tuple(measurements), **more)
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques, each once."""
+        return tuple(dict.fromkeys(m.clique for m in self.measurements))
+
+    def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
+        """The cost of the junction tree; raises :class:`SizeError` where a clique has more than ``max_cells``."""
+        return check_size(self.sizes, (*self.cliques, *further), max_cells=max_cells)
+
+    def model(self, report: Report = silent) -> GraphicalModel:
+        """The model whose marginals fit the counts best (`core.models.graphical.estimation.estimate`)."""
+        total = None if self.rows is None else float(self.rows)
+        fitted = estimate(self.counted, self.measurements, total, smoothing=SMOOTHING, report=report)
+        return refine(fitted, self.sizes, self.merged) if self.merged else fitted
+
+    def facts(self, project: Project) -> dict[str, Any]:
+        """What only some plans pay for: scores of refused pairs, weights of three-way tables, merged categories."""
+        out: dict[str, Any] = {}
+        if (bought := self.explained) is not None:
+            edges = clique_edges(self.cliques)
+            tree = [e for e in bought.cliques if e in edges]
+            cost = fence_cost_of(bought, tree)
+            scores = sorted(zip(bought.cliques, bought.values.tolist(), strict=True), key=lambda x: -x[1])
+            out["explained"] = {
+                "refused": [{"columns": list(q), "score": v} for q, v in scores if q not in tree],
+                "tree": [{"columns": list(q), "score": v} for q, v in scores if q in tree],
+                "sigma": bought.sigma, "sensitivity": bought.sensitivity, "rho": bought.rho,
+                "q": {
+                    "tree": cost.tree, "free": cost.free, "given_up": cost.free - cost.tree,
+                    "sigma": cost.noise, "would_join": [list(q) for q in cost.swaps],
+                },
+            }  # fmt: skip
+        if self.associations:
+            out["associations"] = [
+                {"columns": list(q), "score": v, "sigma": x.sigma}
+                for x in self.associations
+                for q, v in zip(x.cliques, x.values.tolist(), strict=True)
+            ]
+        if self.merged:
+            out["merged"] = {
+                name: [
+                    c
+                    for c, g in zip(project.schema[name].labels, groups.tolist(), strict=True)
+                    if g == int(groups.max())
+                ]
+                for name, groups in self.merged.items()
+            }
+        return out
+
+
+def one_ways(curator: Curator) -> list[Clique]:
+    """All one-way cliques."""
+    return [(name,) for name in curator.sizes]

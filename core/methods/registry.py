@@ -1,0 +1,55 @@
+"""The published methods, by name. A new one joins with one file and one line here."""
+
+from __future__ import annotations
+
+from core.errors import ProjectError
+from core.methods.base import Method
+from core.methods.frame import Frame, check_plan, fence
+from core.methods.independent import INDEPENDENT
+from core.methods.prism import PRISM
+from core.methods.privbayes import PRIVBAYES
+from core.methods.trees import MST, PREFAIR, PRIVCI
+from core.project.file import Project
+from core.project.options import check_known
+from core.project.plan import Plan
+
+METHODS: dict[str, Method] = {m.name: m for m in (PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, INDEPENDENT)}
+
+
+def method_of(plan: Plan) -> Method:
+    """The method that ``plan`` names; raises :class:`ProjectError` for one that is not known."""
+    if plan.method not in METHODS:
+        raise ProjectError(f"plan: method is {plan.method!r}; it must be one of {', '.join(METHODS)}", key="method")
+    return METHODS[plan.method]
+
+
+def check_options(plan: Plan) -> None:
+    """Raise :class:`ProjectError` for a method, a key or a value of a key that no method knows.
+
+    A key of another method than the plan's is accepted and unused.
+    """
+    method_of(plan)
+    check_known(plan.options, (m.options for m in METHODS.values()))
+
+
+def frame_of(project: Project) -> Frame:
+    """The frame of ``project``; raises :class:`ProjectError` where plan, roles and graph conflict."""
+    plan, method = project.plan, method_of(project.plan)
+    check_options(plan)
+    check_plan(plan)
+    if method.fence == "never" and plan.fair:
+        others = ", ".join(m.name for m in METHODS.values() if m.fence == "always")
+        raise ProjectError(
+            f"the method {method.name} knows no fence: set fair to false, or choose a method that keeps one ({others})",
+            key="fair",
+        )
+    if method.fence == "always" and plan.fair is False:
+        others = ", ".join(m.name for m in METHODS.values() if m.fence == "never")
+        raise ProjectError(
+            f"the method {method.name} always carries the fence: set fair to true, or choose a method that has none "
+            f"({others})",
+            key="fair",
+        )
+    warnings: list[str] = []
+    separations = fence(project, warnings) if method.fenced(plan) else ()
+    return method.frame(project, separations, warnings)

@@ -1,0 +1,67 @@
+"""What a method fits: the protocol that every model keeps, and what a model over marginals adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.graph.separations import Clique, Separation
+from core.progress import Report
+
+Codes = dict[str, NDArray[Any]]
+"""Rows as codes: one array per column, one code per row."""
+
+Answer = Literal["exact", "by design", "not promised"]
+"""How a model keeps a separation: exactly in its distribution, by how it was built, or not at all."""
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A distribution over rows. ``total`` is the number of rows that it stands for."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it draws, in schema order."""
+        ...
+
+    @property
+    def total(self) -> float:
+        """How many rows it stands for, from public numbers and noisy answers alone."""
+        ...
+
+    def sample(self, rows: int, rng: np.random.Generator, *, report: Report | None = None) -> Codes:
+        """``rows`` rows drawn from it."""
+        ...
+
+    def answers(self, separation: Separation) -> Answer:
+        """How it keeps ``separation``."""
+        ...
+
+    def facts(self) -> Mapping[str, Any]:
+        """What release.json says of how it was fitted."""
+        ...
+
+    def dumps(self) -> bytes | None:
+        """Its file: plain arrays under a tag, no pickle; None for a model that must not be written."""
+        ...
+
+
+@runtime_checkable
+class MarginalModel(Model, Protocol):
+    """A model that answers for any marginal."""
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of columns that it links."""
+        ...
+
+    def marginal(self, clique: Sequence[str]) -> NDArray[np.float64]:
+        """Expected counts of ``clique`` in rows, one axis per column in the order given."""
+        ...
+
+    def cmi(self, left: Clique, right: Clique, given: Clique) -> float:
+        """Conditional mutual information of ``left`` and ``right`` given ``given``, in nats."""
+        ...

@@ -1,0 +1,70 @@
+"""A rehearsal: the curator of a table that nobody reads. It shows what a plan would buy, and at what price."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.graph.separations import Clique
+from core.privacy.accounting import Budget
+from core.privacy.curator import Curator
+from core.privacy.draws import Draw, Merged
+from core.privacy.scores import Score
+from core.privacy.unit import Unit
+from core.tables.gradient import Weights
+
+
+class Rehearsal(Curator):
+    """A curator without rows: spends the same budget, answers uniformly, and takes the first candidate.
+
+    Selection offers candidates largest marginal first, so what a rehearsal ends with is a pessimistic picture of
+    the size a release may have. Where a private choice decides which columns are counted, their draw leaves
+    ``columns`` open.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], unit: Unit, budget: Budget, rows: int | None) -> None:
+        """``rows`` is n where the person who plans has given it. Sizes are checked by whoever plans, not here."""
+        super().__init__(sizes, unit, budget, rows if unit.neighbors == "replace-one" else None, sys.maxsize)
+        self._guess = rows or 1
+        self._chosen = False
+
+    def merge(self, merged: Merged) -> Merged:  # noqa: ARG002
+        """Nothing is merged: what is rare is not known before a release, and a plan shows tables at their largest."""
+        return {}
+
+    def _debit(self, draws: Iterable[Draw]) -> None:
+        bought = list(draws)
+        super()._debit(bought)
+        self._chosen |= any(draw.kind in ("choice", "gradient") for draw in bought)
+
+    def _is_open(self, clique: Clique) -> bool:
+        return self._chosen and len(clique) > 1  # what follows a choice may hang on it
+
+    def _score_rows(self) -> int | None:
+        """n where it is public; where nobody has given it yet, so many that Δ is at its limit."""
+        return self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9
+
+    def _gaussian_scale(self, sensitivity: float, rho: float) -> float:
+        return sensitivity / math.sqrt(2 * rho) if rho > 0 else 0.0
+
+    def _choice_scale(self, sensitivity: int, rho: float) -> float:
+        return self._gaussian_scale(sensitivity, rho)
+
+    def _counts(self, cliques: Sequence[Clique], scales: Mapping[Clique, float]) -> list[NDArray[np.float64]]:  # noqa: ARG002
+        shapes = [tuple(self.sizes[name] for name in clique) for clique in cliques]
+        return [np.broadcast_to(np.float64(self._guess / math.prod(shape)), shape) for shape in shapes]
+
+    def _pick(self, score: Score, candidates: Sequence[Clique], scale: float) -> Clique:  # noqa: ARG002
+        return candidates[0]
+
+    def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:  # noqa: ARG002
+        return np.zeros(len(cliques))
+
+    def _gradient(
+        self, target: str, columns: Sequence[str], weights: Weights, scale: float, entries: int  # noqa: ARG002
+    ) -> NDArray[np.float64]:  # fmt: skip
+        return np.zeros(entries)

@@ -1,0 +1,45 @@
+"""The unit of privacy: what may change between two tables that a release must not tell apart."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from core.errors import ProjectError
+from core.project.plan import Neighbors
+
+
+@dataclass(frozen=True)
+class Unit:
+    """The unit of privacy: what one person can change.
+
+    ``replace-one``: n is public and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private
+    and up to that many rows come or go; that the table has at least one row is taken as public. What
+    ``rows_per_person`` says is a promise by whoever plans, unless a person column enforces it
+    (:func:`core.privacy.contribution.bounded`, which proves that the person's unit becomes this one).
+    """
+
+    neighbors: Neighbors = "replace-one"
+    rows_per_person: int = 1
+
+    def in_words(self, person: str | None = None) -> str:
+        """Half a sentence, the same on every screen and in the report; ``person`` is the person column as shown."""
+        if person is not None:
+            change = "becoming another, or nobody" if self.neighbors == "replace-one" else "being there or not"
+            return f"one person with all their rows ({person}, at most {self.rows_per_person} of them kept) {change}"
+        rows = "one row" if self.rows_per_person == 1 else f"up to {self.rows_per_person} rows"
+        change = "changing in place" if self.neighbors == "replace-one" else "being there or not"
+        return f"{rows} of one person {change}"
+
+    @property
+    def count_sensitivity(self) -> float:
+        """L2 sensitivity Δ, in rows, of one clique's counts.
+
+        Proof. With k rows leaving cells and k rows entering cells (replace-one), the count vector moves by u − v
+        with u, v ≥ 0 and ‖u‖₁ ≤ k, ‖v‖₁ ≤ k, so ‖u − v‖₂² ≤ ‖u‖₂² + ‖v‖₂² ≤ 2k²; with k rows coming or going
+        (add-remove) it moves by u alone, ‖u‖₂ ≤ k. Both are reached when all k rows share a cell.
+        d cliques measured together have √d times as much; each pays its own ρ instead, which is the same.
+        """
+        if self.neighbors == "add-remove":
+            return float(self.rows_per_person)
+        return math.nextafter(math.nextafter(math.sqrt(2), 2) * self.rows_per_person, math.inf)  # never below √2·k

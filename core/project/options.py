@@ -1,0 +1,127 @@
+"""Options: keys of a plan that belong to one method, declared by a dataclass of its own.
+
+A method declares each of its options with :func:`option`; pages draw the field from what it says, and
+:func:`read_options` checks what a plan gives. A plan is flat: its file does not say which keys are a method's own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from core.errors import ProjectError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is said of one option: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their words.
+
+    ``low`` and ``high`` are both allowed. ``whole`` asks for a whole number; ``empty`` says what leaving it out means,
+    where None is allowed. ``weights``: it maps column names to numbers. ``shown`` False: no field of its own is drawn.
+    """
+
+    label: str
+    help: str = ""
+    low: float | None = None
+    high: float | None = None
+    whole: bool = False
+    choices: Mapping[str, str] = field(default_factory=dict)
+    empty: str = ""
+    weights: bool = False
+    shown: bool = True
+
+
+def option(default: Any, label: str, **says: Any) -> Any:
+    """A dataclass field that is an option; ``says`` are the further fields of :class:`Option`."""
+    made = {"option": Option(label, **says)}
+    if isinstance(default, Mapping):
+        return field(default_factory=lambda: dict(default), metadata=made)
+    return field(default=default, metadata=made)
+
+
+def declared(kind: type[Any]) -> dict[str, Option]:
+    """The options that a dataclass declares, by key."""
+    return {f.name: f.metadata["option"] for f in dataclasses.fields(kind)}
+
+
+def read_options(kind: type[T], given: Mapping[str, Any]) -> T:
+    """The options of ``kind`` as ``given``, defaults for the rest; keys of other methods are not looked at.
+
+    Raises :class:`ProjectError` for a value that cannot be, with its ``key``.
+    """
+    said = declared(kind)
+    for key, value in given.items():
+        if key in said:
+            _check(key, value, said[key])
+    return kind(**{key: value for key, value in given.items() if key in said})
+
+
+def check_known(given: Mapping[str, Any], kinds: Iterable[type[Any]]) -> None:
+    """Raise :class:`ProjectError` for a key that none of ``kinds`` declares, and for a value that it cannot have."""
+    known: dict[str, Option] = {}
+    for kind in kinds:
+        known |= declared(kind)
+    for key in sorted(set(given) - set(known)):
+        raise ProjectError(f"plan: unknown key {key!r}", key=key)
+    for key, value in given.items():
+        _check(key, value, known[key])
+
+
+def _check(key: str, value: Any, said: Option) -> None:
+    if value is None and said.empty:
+        return
+    if said.weights:
+        check_weights(key, value, said.high or 1000)
+    elif said.choices:
+        if value not in list(said.choices):
+            known = ", ".join(said.choices)
+            raise ProjectError(f"plan: {key} is {value!r}; it must be one of {known}", key=key)
+    elif said.low is None:
+        if not isinstance(value, bool):
+            raise ProjectError(f"plan: {key} must be true or false", key=key)
+    else:
+        check_number(key, value, said)
+
+
+def check_number(key: str, value: Any, said: Option) -> None:
+    """Raise :class:`ProjectError` unless ``value`` is a number within the bounds that ``said`` names."""
+    low, high = said.low, said.high
+    assert low is not None and high is not None
+    if said.whole:
+        if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+            raise ProjectError(
+                f"plan: {key} ({short(value)}) must be a whole number from {low:,.0f} to {high:,.0f}", key=key
+            )
+        return
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
+        raise ProjectError(f"plan: {key} ({short(value)}) must be a number", key=key)
+    if not low <= value <= high:
+        raise ProjectError(f"plan: {key} ({value:g}) must be a share from {low:g} to {high:g}", key=key)
+
+
+def check_weights(key: str, given: Any, most: float) -> None:
+    """Raise :class:`ProjectError` unless ``given`` maps names to weights above 0 and at most ``most``."""
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        raise ProjectError(f"plan: {key} maps column names to weights", key=key)
+    for name, weight in given.items():
+        if not isinstance(weight, int | float) or isinstance(weight, bool) or not abs(weight) <= sys.float_info.max:
+            raise ProjectError(f"plan: {key} ({short(weight)}) must be a number", key=key)
+        if not 0 < weight <= most:
+            raise ProjectError(
+                f"plan: the weight of {name!r} in {key} is {weight:g}; it must be above 0 and at most {most:g}",
+                key=key,
+            )
+
+
+def short(value: Any) -> str:
+    """A value for a message; digits beyond what Python will write, and text beyond a line, are left out."""
+    try:
+        shown = repr(value)
+    except ValueError:
+        return "a very long number"
+    return shown if len(shown) <= 80 else shown[:79] + "…"

@@ -1,0 +1,155 @@
+"""The plan: which method, for which unit of privacy, at what price. It reads no data."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args
+
+from core.errors import ProjectError
+from core.project.options import Option, check_number, check_weights, short
+
+Neighbors = Literal["replace-one", "add-remove"]
+AllocationRule = Literal["auto", "optimal", "uniform"]
+AccountingRule = Literal["zcdp", "basic"]
+MAX_ROWS = 10_000_000
+_OLD_KEYS = {"looking": "private_evaluation"}
+"""Keys of earlier project files, which still read."""
+_ALWAYS = {"regime": "predictive", "features": None}
+"""Options that project files have always carried, and what they are where nobody gave them."""
+_WORDS: dict[str, Any] = {"neighbors": Neighbors, "allocation": AllocationRule, "accounting": AccountingRule}
+_WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
+_LEFT_OUT = ("max_cells", "person", "private_evaluation", "strict")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to release: method, unit of privacy and budget. Reads no data.
+
+    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. ``neighbors`` and
+    ``rows_per_person`` are the unit of privacy. ``person`` is the column of the table, not of the schema, that says
+    whose a row is: at most ``rows_per_person`` rows of each are kept; without it that number is a promise.
+    ``fair`` None means what the method implies; ``strict`` also keeps inadmissible columns away from the outcome.
+    ``target`` is the column to predict; ``targets`` are further ones with their weights, the target's own weight being
+    1 unless given. ``allocation`` may also map marginals ("age × income") to their parts of their
+    pools, the others following ``auto``. ``rows`` None means n, or the noisy total under add-remove; with a person
+    column under replace-one it must be given, and is the declared total to which the private table is filled up or
+    cut. ``max_cells`` is the largest table of the model that the plan allows. ``private_evaluation`` is the share of
+    the people (rows) held out for private figures, 0 for none.
+
+    ``options`` are the keys that methods declare for themselves (`core.project.options`); whoever knows the methods
+    checks them. The file is flat: they stand beside the others.
+
+    Raises :class:`ProjectError` for values that cannot be.
+    """
+
+    method: str
+    epsilon: float
+    delta: float | None = None
+    fair: bool | None = None
+    strict: bool = False
+    target: str | None = None
+    targets: Mapping[str, float] = field(default_factory=dict)
+    neighbors: Neighbors = "replace-one"
+    rows_per_person: int = 1
+    allocation: AllocationRule | Mapping[str, float] = "auto"
+    accounting: AccountingRule = "zcdp"
+    rows: int | None = None
+    max_cells: int = 10_000_000
+    person: str | None = None
+    private_evaluation: float = 0.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.method, str):
+            raise ProjectError(f"plan: method is {short(self.method)}; it must be a method's name", key="method")
+        for name, allowed in _WORDS.items():
+            if name == "allocation" and isinstance(self.allocation, Mapping):
+                _check_shares(self.allocation)
+            elif getattr(self, name) not in get_args(allowed):
+                known = ", ".join(get_args(allowed))
+                raise ProjectError(f"plan: {name} is {getattr(self, name)!r}; it must be one of {known}", key=name)
+        _check_finite("epsilon", self.epsilon)
+        if not 1e-6 <= self.epsilon <= 100:
+            raise ProjectError(
+                f"plan: epsilon ({self.epsilon:g}) must be above 0 (at least 1e-6) and at most 100", key="epsilon"
+            )
+        if self.delta is not None:
+            _check_finite("delta", self.delta)
+            if not 1e-300 <= self.delta < 1:
+                raise ProjectError(f"plan: delta ({self.delta:g}) must lie between 0 and 1, both left out", key="delta")
+        if not isinstance(self.fair, bool | None) or not isinstance(self.strict, bool):
+            raise ProjectError("plan: fair and strict must be true or false", key="fair")
+        for name, top in _WHOLE.items():
+            if name != "rows" or self.rows is not None:
+                check_number(name, getattr(self, name), Option("", low=1, high=top, whole=True))
+        if self.target is not None and not isinstance(self.target, str):
+            raise ProjectError("plan: target must be a column name", key="target")
+        check_weights("targets", self.targets, 1000)
+        if self.person is not None and (not isinstance(self.person, str) or not self.person):
+            raise ProjectError("plan: person must be the name of a column", key="person")
+        check_number("private_evaluation", self.private_evaluation, Option("", low=0, high=0.5))
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Every target with its weight, the first one first; empty without a target."""
+        if self.target is None:
+            return {}
+        return {self.target: self.targets.get(self.target, 1.0), **self.targets}
+
+    def changed(self, **changes: Any) -> Plan:
+        """This plan with other values of its own keys and of its methods' options alike."""
+        own = {f.name for f in fields(self)}
+        options = {**self.options, **{k: v for k, v in changes.items() if k not in own}}
+        return replace(self, **{"options": options, **{k: v for k, v in changes.items() if k in own}})
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as it stands in the project file."""
+        out = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
+        if isinstance(self.allocation, Mapping):
+            out["allocation"] = dict(self.allocation)
+        out["targets"] = dict(self.targets)
+        if not self.targets:
+            del out["targets"]
+        for key in _LEFT_OUT:
+            if out[key] == getattr(Plan, key):
+                del out[key]
+        if self.fair is None:
+            del out["fair"]
+        return {**out, **_ALWAYS, **self.options}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Plan:
+        """A plan from the project file; raises :class:`ProjectError`."""
+        if not isinstance(data, Mapping):
+            raise ProjectError("plan must be an object")
+        given = dict(data)
+        for old, new in _OLD_KEYS.items():
+            if old in given and new in given:
+                raise ProjectError(f"plan: {old!r} is an old name of {new!r}; give one of them", key=old)
+            if old in given:
+                given[new] = given.pop(old)
+        for key in ("method", "epsilon"):
+            if key not in given:
+                raise ProjectError(f"plan: {key} is missing", key=key)
+        own = {f.name for f in fields(cls)} - {"options"}
+        options = {k: v for k, v in given.items() if k not in own}
+        return cls(**{k: v for k, v in given.items() if k in own}, options=options)
+
+
+def _check_shares(given: Mapping[Any, Any]) -> None:
+    for name, share in given.items():
+        if not isinstance(name, str) or isinstance(share, bool) or not isinstance(share, int | float):
+            raise ProjectError("plan: allocation by hand maps a marginal's name to a number", key="allocation")
+        if not 0 < share < 1:
+            raise ProjectError(
+                f"plan: the share of {name!r} in allocation is {short(share)}; it must lie between 0 and 1, "
+                "both left out",
+                key="allocation",
+            )
+
+
+def _check_finite(name: str, value: Any) -> None:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
+        raise ProjectError(f"plan: {name} ({short(value)}) must be a number", key=name)
