@@ -49,19 +49,20 @@ from benchmarks.distinguish import Verdict, audit
 from core.evaluation.private import held_out
 from core.graph.dag import Dag
 from core.graph.roles import Roles
-from core.methods import METHODS
-from core.methods.frame import frame_of
+from core.graph.separations import Clique
+from core.methods import METHODS, frame_of
 from core.privacy import contribution, mechanisms
 from core.privacy import curator as curators
-from core.privacy.accounting import Budget, Unit, epsilon_of
+from core.privacy.accounting import Budget, epsilon_of
 from core.privacy.curator import PrivateCurator
-from core.graph.separations import Clique
-from core.privacy.draws import (GradientMeasurement, Measurement, Merged, ScoreMeasurement)
-from core.privacy.gradient import UNITS, Weights
+from core.privacy.draws import GradientMeasurement, Measurement, Merged, ScoreMeasurement
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
-from core.project.file import Neighbors, Plan, Project
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Neighbors, Plan
 from core.project.schema import Column, Schema
 from core.release.spend import release
+from core.tables.gradient import UNITS, Weights
 from core.tables.table import Table
 
 EPSILON, DELTA = 8.0, 1e-6
@@ -154,7 +155,7 @@ class Witness(PrivateCurator):
         """``table`` stands for the pair's own on that side, where making it is a part of what is audited."""
         super().__init__(table or pair.counted[side], pair.sizes, pair.unit, budget, 10**6)
         self.evidence = 0.0
-        self.views = [PrivateCurator(view, pair.sizes, pair.unit, budget, 10**6) for view in pair.counted]
+        self.views = [PrivateCurator(view, pair.unit, budget, 10**6) for view in pair.counted]
 
     def _add(self, values: NDArray[Any], exact: Sequence[NDArray[Any]], sigma: float) -> None:
         """Discrete Gaussian noise: the likelihood of ``values`` under either table's ``exact`` ones."""
@@ -349,7 +350,7 @@ def more_rows(pair: Pair) -> tuple[Table, ...]:
 def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
     """Two curators with the whole ρ each, of rows held out by lot and of the rest; the attacker knows the lots too."""
     unit = Unit(relation)
-    given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", looking=0.5))
+    given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", private_evaluation=0.5))
     asked, likely = held_out.Questions.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
     # a classifier of such rows is right about the one and wrong about the other
     pair = pair_of(unit, [(2,) * 5] * (ROWS - 1), (0, 0, 0, 0, 0), (1, 1, 1, 1, 2), SMALL)
@@ -359,7 +360,7 @@ def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]
     def run(side: int) -> float:
         lots = contribution._lots(ROWS)
         with mock.patch.object(contribution, "_lots", lambda count: lots[:count]):
-            parts = [contribution.split(table, given.plan.looking, size) for table in seen]
+            parts = [contribution.split(table, given.plan.private_evaluation, size) for table in seen]
         rest, held = zip(*parts, strict=True)
         curator = Witness(Pair(unit, rest), side, budget)
         curator.measure({("a",): budget.rho})

@@ -27,7 +27,8 @@ import numpy as np
 
 from core.graph.dag import Dag
 from core.graph.roles import Roles
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 
 ROOT = Path(__file__).resolve().parent.parent

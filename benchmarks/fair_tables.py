@@ -10,7 +10,8 @@ from dataclasses import replace
 from benchmarks.adult import DATA as ADULT
 from benchmarks.adult import adult_project
 from core.graph.roles import Roles
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 
 COMPAS = ADULT.with_name("compas.csv.gz")

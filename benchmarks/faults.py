@@ -40,7 +40,8 @@ from core.ledger import store
 from core.ledger.ledger import Account, Ledger, digest_of
 from core.privacy.accounting import epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator, Spending
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.spend import Release, release
 from core.tables.table import Table

@@ -41,9 +41,11 @@ from benchmarks.common import auc, fit_auc, one_hot
 from core.graph.dag import Dag
 from core.methods.select.allocation import BudgetSplit
 from core.models.graphical import SMOOTHING, estimate
-from core.privacy.accounting import Budget, Unit
+from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
-from core.project.file import Plan, Project
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.spend import release
 from core.tables.table import Table
@@ -232,7 +234,7 @@ def star(project: Project, table: Table) -> Mapping[str, NDArray[Any]]:
     """The paper's naive-Bayes backend over all features: one-way counts for a tenth, every (X, Y) for the rest."""
     plan, sizes, target = project.plan, project.schema.sizes, project.plan.target or ""
     budget = Budget.of(plan, table.rows)
-    curator = PrivateCurator(table, sizes, Unit(), budget, plan.max_cells)
+    curator = PrivateCurator(table, Unit(), budget, plan.max_cells)
     budget = BudgetSplit.of(plan, budget, sizes)
     ones = curator.measure(budget.split(0.1, [(name,) for name in sizes]))
     pairs = [project.schema.clique((name, target)) for name in sizes if name != target and sizes[name] > 1]
@@ -274,7 +276,7 @@ def allocation_rows(seeds: int) -> Iterator[Row]:
         for accounting, rule in itertools.product(("basic", "zcdp"), ("optimal", "uniform", "auto")):
             plan = Plan("independent", 1.0, 1 / 400**2, allocation=rule, accounting=accounting)  # type: ignore[arg-type]
             budget = Budget.of(plan, 400)
-            curator = PrivateCurator(table, sizes, Unit(), budget, 100)
+            curator = PrivateCurator(table, Unit(), budget, 100)
             made = curator.measure(BudgetSplit.of(plan, budget, sizes).split(1.0, cliques, weights))
             score = auc(y_test, _log_odds([np.maximum(m.values, FLOOR) for m in made], x_test))
             yield {

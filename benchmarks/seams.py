@@ -32,7 +32,8 @@ from core.errors import EspalierError
 from core.ledger.ledger import Ledger
 from core.privacy import contribution, mechanisms
 from core.privacy.accounting import Budget, round_up
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.shelf import share
 from core.release.spend import release
@@ -390,7 +391,7 @@ def held_out(_: Path) -> str:
     from core.privacy.curator import PrivateCurator
 
     text = read_table(b"who,name,ill\n" + b"".join(b"p%d,Ann,1\n" % i for i in range(53)))
-    plan = Plan("mst", 1.0, 1e-6, person="who", rows=50, rows_per_person=2, looking=0.2, target="ill")
+    plan = Plan("mst", 1.0, 1e-6, person="who", rows=50, rows_per_person=2, private_evaluation=0.2, target="ill")
     seen: list[int | None] = []
     true = PrivateCurator.__init__
 

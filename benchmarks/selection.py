@@ -18,10 +18,11 @@ import numpy as np
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.expected import independent
 from core.methods.select.spanning import choose_tree
-from core.privacy.accounting import Budget, Unit
+from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.privacy.scores import EdgeScore
-from core.project.file import Plan
+from core.privacy.unit import Unit
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.tables.table import Table
 
@@ -38,7 +39,7 @@ def run(columns: int, rows: int, categories: int) -> str:
     table = Table(schema, codes, rows)
     plan = Plan("mst", 1.0, 1e-9)
     budget = Budget.of(plan, rows)
-    curator = PrivateCurator(table, schema.sizes, Unit(), budget, plan.max_cells)
+    curator = PrivateCurator(table, Unit(), budget, plan.max_cells)
     budget = BudgetSplit.of(plan, budget, schema.sizes)
     ones = curator.measure(budget.split(1 / 3, [(n,) for n in names]))
     wall, cpu = time.perf_counter(), time.process_time()

@@ -7,7 +7,7 @@ import streamlit as st
 from numpy.typing import NDArray
 
 from core.errors import EspalierError
-from core.project.file import Plan
+from core.project.plan import Plan
 from pages.parts import doors, shell
 from pages.parts.data import opening, schema_editor
 from pages.parts.session.session import Session

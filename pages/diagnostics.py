@@ -12,8 +12,8 @@ from pages.parts.text import name, plain
 doors.enter("steward")
 state = shell.start("Diagnostics", "What is the synthetic table worth? The answer compares it with the real rows.")
 shell.need_project(state)
-if state.made is not None and state.made.release.looking is not None:
-    private_evaluation.show(state.made.release.looking, shell.filename(state.made.release.project.name))
+if state.made is not None and state.made.release.private_evaluation is not None:
+    private_evaluation.show(state.made.release.private_evaluation, shell.filename(state.made.release.project.name))
 st.warning(
     "**Not private, so not for sharing: for the curator's eyes only.** Every figure below was computed on real "
     "rows, and none was paid for "

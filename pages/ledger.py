@@ -11,7 +11,8 @@ import streamlit as st
 from core.errors import EspalierError
 from core.ledger.ledger import PART_NAMES, Entry, Ledger, Population, default_ledger, zipped
 from core.privacy.accounting import rho_of, round_up
-from core.project.file import Plan, Project
+from core.project.plan import Plan
+from core.project.file import Project
 from pages.parts import charts, doors, shell, text
 from pages.parts.release import bundle, payment
 from pages.parts.session.session import Session

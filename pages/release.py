@@ -86,9 +86,9 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
             f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
             f"for {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}."
         )
-        if plan.looking:
+        if plan.private_evaluation:
             st.caption(
-                f"{100 * plan.looking:g} % of the {'people' if plan.person else 'rows'}, drawn by lot, stay out of it "
+                f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, drawn by lot, stay out of it "
                 "and judge it: figures that may leave the building, at no further cost."
             )
         agreed, note = True, f"note-{state.opened}"

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.errors import EspalierError
-from core.methods.frame import frame_of, unfenced
+from core.methods import frame_of, unfenced
 from pages.parts import doors, shell, text
 from pages.parts.board.board import board
 from pages.parts.structure import arrow_fields, arrow_table, graph_files, implications, merging, separations

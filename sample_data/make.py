@@ -474,7 +474,7 @@ VISITS = project(
     rows_per_person=2,
     rows=5_000,
     person="patient",
-    looking=0.2,
+    private_evaluation=0.2,
 )
 
 

@@ -226,7 +226,7 @@ def _export(opt: argparse.Namespace) -> None:
 
 
 def _take(opt: argparse.Namespace) -> None:
-    from core.release.spend import check_folder, save_files
+    from core.release.files import check_folder, save_files
 
     check_folder(opt.out)
     ledger = _ledger(opt)

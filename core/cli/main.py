@@ -143,9 +143,9 @@ def _plan(opt: argparse.Namespace) -> None:
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
-    if shown.looking:
+    if shown.private_evaluation:
         print("\nprivate figures, on people (rows) held out by lot: the same ρ over again, which adds nothing")
-        _print_lines(grouped(shown.looking))
+        _print_lines(grouped(shown.private_evaluation))
         for figure in shown.expected:
             if figure.value is None:
                 print(f"  {figure.name}: cannot be carried: {figure.reason}")
@@ -172,7 +172,8 @@ def _release(opt: argparse.Namespace) -> None:
 
 
 def _run_release(project: Project, data: Path, out: Path, quiet: bool, account: Account | None = None) -> None:
-    from core.release.spend import check_folder, refuse_guessed, release
+    from core.release.files import check_folder
+    from core.release.spend import refuse_guessed, release
     from core.tables.reading import read_table
     from core.tables.table import Table
 
@@ -229,7 +230,7 @@ def _evaluate(opt: argparse.Namespace) -> None:
     from core.compare.fence_cost import cost_or_reason
     from core.evaluation import evaluate
     from core.graph.separations import clique_edges
-    from core.release.spend import load_release
+    from core.release.artefact import load_release
     from core.tables.reading import read_table
     from core.tables.table import Table
 

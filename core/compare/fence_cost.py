@@ -17,10 +17,10 @@ from core.evaluation.fairness import cmi
 from core.evaluation.fidelity import fidelity_of
 from core.evaluation.quality import best_tree_quality, tree_quality
 from core.evaluation.utility import target_of
-from core.graph.separations import Separation
-from core.methods import Report, silent
+from core.graph.separations import Clique, Separation
+from core.methods import method_of
 from core.privacy.contribution import check_fits
-from core.graph.separations import Clique
+from core.progress import Report, silent
 from core.project.file import Project
 from core.release.spend import release
 from core.tables.table import Table
@@ -64,13 +64,9 @@ class FenceCost:
 
 
 def without_fence(project: Project) -> Project | None:
-    """The same plan without the fence: mst in place of privci and prefair. None where there is no fence."""
-    plan = project.plan
-    if not plan.fenced:
-        return None
-    if plan.method in ("privci", "prefair"):
-        return project.with_plan(method="mst", fair=None, strict=False, explain=0.0)
-    return project.with_plan(fair=False, strict=False)
+    """The same plan without the fence, or the method's counterpart that has none. None where there is no fence."""
+    method = method_of(project.plan)
+    return project.with_plan(**method.without_fence) if method.fenced(project.plan) else None
 
 
 def fence_cost(
@@ -109,7 +105,7 @@ def fence_cost(
         made = release(free, real)
         theirs.append(figures(Table(project.schema, made.codes, made.rows), made.edges))
     report(1.0, "Compared")
-    return FenceCost(free.plan.method, free.plan.width, ours, tuple(theirs), best_tree_quality(real))
+    return FenceCost(free.plan.method, free.plan.options.get("width", 1), ours, tuple(theirs), best_tree_quality(real))
 
 
 def _auc(project: Project, table: Table, tested: Table) -> float | None:

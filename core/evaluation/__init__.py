@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import TableError
-from core.evaluation.fairness import Fairness, Group, Model, fairness_of
+from core.evaluation.fairness import Fairness, Group, fairness_of
 from core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
 from core.evaluation.utility import Utility, predict, target_of, utility_of
+from core.models.base import Model
 from core.privacy.contribution import check_fits
 from core.project.file import Project
 from core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.methods.base import Report
+    from core.progress import Report
 
 __all__ = [
     "ColumnFidelity", "Evaluation", "Fairness", "Fidelity", "Group", "Model", "PairFidelity", "Utility",

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.methods.base import Report
+    from core.progress import Report
 
 FOLDS = 5
 SEED = 20_251_101

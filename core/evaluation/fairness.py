@@ -8,9 +8,9 @@ calibration beside them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,13 @@ from core.evaluation.groups import (
     probability,
 )
 from core.evaluation.utility import Predictions
-from core.graph.separations import Separation, clique_edges
-from core.graph.separations import Clique
+from core.graph.separations import Clique, Separation
+from core.models.base import MarginalModel, Model
 from core.project.file import Project
 from core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.methods.base import Report
+    from core.progress import Report
 
 MAX_GROUPS = 1_000
 """Above this many protected groups no largest difference is sought: chance alone would make it 1."""
@@ -46,17 +46,6 @@ them, the floor, in 5 % of cases exactly (a permutation test), and ties never co
 LEVEL = 0.95
 
 IntArray = NDArray[np.int64]
-
-
-class Model(Protocol):
-    """What is asked of a graphical model here."""
-
-    @property
-    def cliques(self) -> Sequence[Clique]:
-        """The graph: columns in one clique are joined."""
-
-    def cmi(self, left: Clique, right: Clique, given: Clique) -> float:
-        """I(left; right | given) in nats, exactly; raises :class:`SizeError` where the table is too large."""
 
 
 @dataclass(frozen=True)
@@ -308,12 +297,14 @@ def _dense(cells: IntArray) -> IntArray:
 def _cmi_model(model: Model | None, s: Separation) -> Figure:
     if model is None:
         return "no model was given beside the table"
+    if not isinstance(model, MarginalModel):
+        return "this kind of model does not tell the dependence of groups of columns"
     try:
         return model.cmi(s.left, s.right, s.given)
     except SizeError:
         pass
     large = "the conditional table would have more than 10⁷ cells"
-    if path := s.path(clique_edges(model.cliques)):
+    if path := s.path(model.edges):
         return f"{large}, and the model's graph has a path that may carry it: {' – '.join(path)}"
     return (
         f"{large}; the separation itself is the proof that it is 0: in the model's graph every path from the "

@@ -20,7 +20,7 @@ from core.graph.separations import Clique
 from core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.methods.base import Report
+    from core.progress import Report
 
 DENSE_CELLS = 1_000_000
 """A pair's table up to this size is counted whole; of a larger one only the cells that occur."""

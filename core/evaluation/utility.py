@@ -18,7 +18,7 @@ from core.project.file import Project
 from core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.methods.base import Report
+    from core.progress import Report
 
 HOLDOUT = "holdout"
 ITSELF = "the table itself"

@@ -14,8 +14,8 @@ above the total's, hence (ε, δ)-DP as the total says. Proof: each release is �
 (Whitehouse et al. 2023, Theorem 1); a person in several tables of a population meets all of their releases, which is
 the same sum. (ε, δ) is converted to ρ once, rounded down; sums of ρ are exact (rational numbers), shown rounded up, and
 what is left is rounded down. Parts add up likewise, but for looking, which meets other people than the rest of its
-entry: an entry counts the larger of the two sums (`core.evaluation.private.held_out`). The sum is for one person and at most
-that many of their rows in each table, so all releases of a table must mean the same people: one with another person
+entry: an entry counts the larger of the two sums (`core.evaluation.private.held_out`). The sum is for one person and at
+most that many of their rows in each table, so all releases of a table must mean the same people: one with another person
 column is refused. Whoever insists may release it for **another unit**; this is written down and shown, and the sum is
 then of ρ for different units. For tables without a person column the sum holds as far as the promise does.
 
@@ -57,9 +57,9 @@ from core.errors import EspalierError, LedgerError, LedgerUnavailable, ProjectEr
 from core.ledger import fingerprint
 from core.ledger.store import Row, Store
 from core.privacy.accounting import Budget, epsilon_of, rho_of, round_up
-from core.privacy.draws import Act
-from core.privacy.draws import Kind as PartKind
-from core.project.file import Neighbors, Project
+from core.privacy.draws import Act, PartKind
+from core.project.file import Project
+from core.project.plan import Neighbors
 from core.release.shelf import unpacked
 from core.tables.csv_safety import defuse
 

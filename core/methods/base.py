@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -76,10 +76,10 @@ def nothing(project: Project, frame: Frame) -> tuple[Clique, ...]:  # noqa: ARG0
     return ()
 
 
-def largest_pair(project: Project, frame: Frame) -> tuple[Clique, ...]:
-    """The largest pair of columns that the frame lets a private choice count together."""
+def largest_pair(project: Project, frame: Frame, among: Sequence[str] = ()) -> tuple[Clique, ...]:
+    """The largest pair of columns (``among`` some) that the frame lets a private choice count together."""
     schema, sizes = project.schema, project.schema.sizes
-    names = sorted(schema.names, key=lambda n: -sizes[n])
+    names = sorted(among or schema.names, key=lambda n: -sizes[n])
     pairs = ((a, b) for i, a in enumerate(names) for b in names[i + 1 :] if not frame.forbids(a, b))
     best = max(pairs, key=lambda p: sizes[p[0]] * sizes[p[1]], default=None)
     return () if best is None else (schema.clique(best),)
@@ -92,17 +92,17 @@ def any_association(drawn: bool) -> str:  # noqa: ARG001
 
 @dataclass(frozen=True)
 class Method:
-    """One published method. Pages, plan, release, report and command line render what it says; no other file knows it.
+    """One published method. Pages, plan, release, report and command line render what it says; no other file names it.
 
     ``title`` is its name on screen, ``summary`` half a sentence on what it does, ``when`` one sentence on when to
-    choose it. ``frame`` makes the plan's frame, from the separations that the fence and the project ask for (none where
-    the plan has no fence) and a list for warnings. ``options`` is the dataclass of its own plan keys. ``fit`` is the algorithm; a method that is not
-    ``private`` is given the table's source in place of a curator. ``largest`` are the largest tables that its private
-    choices could lead to, refused when planned or never; ``fits`` how often a model is fitted on the way.
-    ``targets``: it spends on predicting the plan's target. ``links``: its model may link columns with one another.
-    ``without_fence`` are the changes of the plan that make it the same method without its fence. ``unseparated`` is
-    what is said of the table where the plan has no separation (given whether arrows are drawn), ``advice`` what the
-    drawing's annotations mean for it. ``load`` reads its model's file.
+    choose it. ``fit`` is the algorithm; a method that is not ``private`` is given the table's source in place of a
+    curator. ``options`` is the dataclass of its own plan keys. ``frame`` makes the plan's frame, from the separations
+    that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
+    ``largest`` are the largest tables that its private choices could lead to, refused when planned or never; ``fits``
+    how often a model is fitted on the way. ``targets``: it spends on predicting the plan's target. ``links``: its
+    model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
+    without its fence. ``unseparated`` is what is said of the table where the plan has no separation (given whether
+    arrows are drawn), ``advice`` what the drawing's annotations mean for it. ``load`` reads its model's file.
     """
 
     name: str

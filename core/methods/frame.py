@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from core.errors import ProjectError
 from core.graph.separations import Separation
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 
 LARGEST_BASIC = 4.0
 """The largest ε of PRISM's experiments; the classical calibration is proved up to 1 a measurement."""

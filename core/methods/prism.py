@@ -8,9 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.graph.separations import clique_edges
-from core.methods.base import Measured, Report, one_ways, silent
+from core.graph.separations import Clique, clique_edges
+from core.methods.base import Method
 from core.methods.frame import Frame, Task
+from core.methods.marginals import Marginals, one_ways
+from core.methods.prism_frame import PrismOptions, advice, frame_of_prism, largest
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.cliques import MAX_CELLS, rounds
 from core.methods.select.expected import by_model, given_target, noisy_total
@@ -19,10 +21,11 @@ from core.methods.select.pairs import choose_pairs, choose_triples
 from core.methods.select.spanning import Growth, choose_tree
 from core.methods.select.usefulness import expected_noise, how_many, useful_cells
 from core.privacy.curator import Curator
-from core.graph.separations import Clique
-from core.privacy.draws import (Measurement)
+from core.privacy.draws import Measurement, ScoreMeasurement
 from core.privacy.scores import ConditionalScore, EdgeScore
-from core.project.file import Plan, Project
+from core.progress import Report, silent
+from core.project.file import Project
+from core.project.options import read_options
 
 SELECTION, PAIRS, TASK, BACKGROUND = 0.10, 0.05, 0.65, 0.20
 """Pools, as shares of the budget (§5.4): choosing S, choosing pairs, counting with the target, the rest."""
@@ -39,7 +42,7 @@ CAUTION = 2.0
 pairs bring more noise than they tell: at ε = 0.2 on Adult 2 instead of 1 is worth 0.004 AUC."""
 
 
-def prism(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Measured:
+def prism(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
     """1. S; 2. (X, Y) for X in S, (X, X', Y) for some, (X_S, Y) if small; 3. one-way, a tree and further pairs.
 
     S is the drawn parents (causal), the drawn blanket (graphical), or chosen privately (predictive); in the first two
@@ -47,14 +50,15 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     bring back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement. Several
     targets divide the selection and task pools by their weights; tables of more than two columns are the first one's.
     """
-    plan, budget = project.plan, BudgetSplit.of(project.plan, curator.budget, curator.sizes)
+    plan, options = project.plan, read_options(PrismOptions, project.plan.options)
+    budget = BudgetSplit.of(plan, curator.budget, curator.sizes)
     whole = sum(task.weight for task in frame.tasks)
 
     report(0.0, "Choosing what to protect")
     chosen, shares, spare = [], [], 0.0
     for task in frame.tasks:
         part = task.weight / whole
-        features, left = _features(curator, budget, plan, task, part)
+        features, left = _features(curator, budget, options, task, part)
         chosen.append(features)
         shares.append(TASK * part + left if features else 0.0)
         spare += 0.0 if features else TASK * part + left
@@ -64,9 +68,9 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     star = _star(curator, features, target)
     joint = _joint(curator, budget, share, plan.max_cells, frame, features, target)
     plain = [name for name in features if name not in plan.weights]
-    choice = PAIRS / 2 if plan.three_way and not joint else 0.0
-    triples, weights, unspent = _three_way(curator, budget, share, choice, plan.three_way, frame, plain, target)
-    importance = [*[1.0] * len(star), *weights, *[float(len(features))] * len(joint)]
+    choice = PAIRS / 2 if options.three_way and not joint else 0.0
+    triples, bought, unspent = _three_way(curator, budget, share, choice, options.three_way, frame, plain, target)
+    importance = [*[1.0] * len(star), *_weights(bought), *[float(len(features))] * len(joint)]
     ones = curator.measure(budget.split(ONE_WAY, one_ways(curator)), "one-way")
     tables = curator.measure(budget.split(share, [*star, *triples, *joint], importance), "task")
     for task, features, share in zip(frame.tasks[1:], chosen[1:], shares[1:], strict=True):
@@ -75,15 +79,20 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     report(0.4, "Choosing the background")
     pools = PAIRS - choice + unspent, BACKGROUND - ONE_WAY + spare
     last = _background(curator, project, budget, frame, pools, ones, tables, report)
-    return Measured((*ones, *tables, *last), tuple(n for n in curator.sizes if any(n in s for s in chosen)))
+    found = tuple(n for n in curator.sizes if any(n in s for s in chosen))
+    return Marginals.of(
+        curator, [*ones, *tables, *last], features=found, associations=() if bought is None else (bought,)
+    )
 
 
-def _features(curator: Curator, budget: BudgetSplit, plan: Plan, task: Task, part: float) -> tuple[tuple[str, ...], float]:
+def _features(
+    curator: Curator, budget: BudgetSplit, options: PrismOptions, task: Task, part: float
+) -> tuple[tuple[str, ...], float]:
     """S of one target, which has ``part`` of the pools, and what it leaves of its selection pool."""
     if task.features is not None:
         return task.features, SELECTION * part
-    k = plan.features or suggested(curator, budget, TASK * part, task.target, task.candidates)
-    choose = fit_features if plan.selector == "logistic" else choose_features
+    k = options.features or suggested(curator, budget, TASK * part, task.target, task.candidates)
+    choose = fit_features if options.selector == "logistic" else choose_features
     return choose(curator, budget, SELECTION * part, task.target, task.candidates, k, "selection")
 
 
@@ -118,19 +127,28 @@ def _three_way(
     frame: Frame,
     features: Sequence[str],
     target: str,
-) -> tuple[list[Clique], list[float], float]:
-    """At most ``most`` tables (X, X', Y), their weights (association given Y, scaled to mean 1), what is unspent."""
+) -> tuple[list[Clique], ScoreMeasurement | None, float]:
+    """At most ``most`` tables (X, X', Y), the noisy association given Y of each, what is unspent."""
     if not choice or len(features) < 2:
-        return [], [], choice
+        return [], None, choice
     cells = useful_cells(curator, budget, share / (len(features) + most))
     triples, unspent = choose_triples(
         curator, budget, 0.8 * choice, frame.separations, target, features, most, cells, "pair choice"
     )
     if not triples:
-        return [], [], choice
+        return [], None, choice
     (rho,) = budget.split(0.2 * choice, [(target,)]).values()
-    values = np.maximum(curator.measure_scores(ConditionalScore(target), triples, rho, "pair choice").values, 1.0)
-    return triples, (values / values.mean()).tolist(), unspent
+    what = f"association given the target of {len(triples)} three-way tables (their weights)"
+    return triples, curator.measure_scores(ConditionalScore(target), triples, rho, what, "pair choice"), unspent
+
+
+def _weights(bought: ScoreMeasurement | None) -> list[float]:
+    """The weights of three-way tables: their association given the target, scaled to mean 1."""
+    if bought is None:
+        return []
+    values = np.maximum(bought.values, 1.0)
+    weights: list[float] = (values / values.mean()).tolist()
+    return weights
 
 
 def _background(
@@ -156,7 +174,9 @@ def _background(
     joined, known = _spanning(inner), [*star, *clique_edges(inner)]
     links = len(others) - 1 - len(joined)
     if links < 1:
-        return curator.measure(budget.split(choice + count, [m.clique for m in task] or one_ways(curator)), "background")
+        return curator.measure(
+            budget.split(choice + count, [m.clique for m in task] or one_ways(curator)), "background"
+        )
     cells = sorted(sizes[a] * sizes[b] for a, b in itertools.combinations(others, 2))
     room = max(0, rounds(len(others), WIDTH) - len(set(clique_edges(inner))) + len(joined))
     extra = how_many(curator, budget, count, cells[len(cells) // 2], room, links)
@@ -202,3 +222,17 @@ def _spanning(cliques: Sequence[Clique]) -> list[Clique]:
 
 def _clique(curator: Curator, *names: str) -> Clique:
     return tuple(name for name in curator.sizes if name in names)
+
+
+PRISM = Method(
+    name="prism",
+    title="PRISM",
+    summary="most of the budget goes to what predicts one column",
+    when="Choose it where one outcome matters most.",
+    fit=prism,
+    options=PrismOptions,
+    frame=frame_of_prism,
+    largest=largest,
+    targets=True,
+    advice=advice,
+)

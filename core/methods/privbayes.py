@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from core.errors import SizeError
+from core.graph.separations import Clique
 from core.methods.base import Method, any_association
 from core.methods.frame import Frame
 from core.methods.marginals import Marginals
@@ -12,7 +13,6 @@ from core.methods.select.allocation import BudgetSplit
 from core.methods.select.network import choose_network
 from core.methods.select.usefulness import useful_cells
 from core.privacy.curator import Curator
-from core.graph.separations import Clique
 from core.progress import Report, silent
 from core.project.file import Project
 

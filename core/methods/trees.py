@@ -97,7 +97,9 @@ def tree(curator: Curator, project: Project, frame: Frame, report: Report = sile
     twos = curator.measure(budget.split(share, edges or one_ways(curator)), "two-way" if edges else "one-way")
     found = [*ones, *twos]
     if steps:
-        found += measure_further(curator, budget, Further(further, steps, options.width, plan.max_cells), found, frame, report)
+        found += measure_further(
+            curator, budget, Further(further, steps, options.width, plan.max_cells), found, frame, report
+        )
     return Marginals.of(curator, found, merged=merged, explained=explained)
 
 

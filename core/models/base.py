@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from core.graph.separations import Clique, Separation
 from core.progress import Report
 
-Codes = dict[str, NDArray[Any]]
+Codes = Mapping[str, NDArray[Any]]
 """Rows as codes: one array per column, one code per row."""
 
 Answer = Literal["exact", "by design", "not promised"]

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from core.errors import ProjectError
-from core.project.file import Neighbors, Plan
+from core.project.plan import Plan
 
 LARGEST_DELTA = 1e-3
 """No plan has a larger δ where the number of rows is private or not given."""

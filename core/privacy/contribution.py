@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import ProjectError, TableError
+from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column
-from core.privacy.unit import Unit
 from core.tables.source import Source
 from core.tables.table import Table
 
@@ -107,11 +107,11 @@ def known_rows(source: Source, unit: Unit) -> int | None:
 
 def held_rows(plan: Plan, total: int | None) -> int:
     """How many of ``total`` rows are held out for private figures; 0 where none are, or ``total`` is None."""
-    if not plan.looking or total is None:
+    if not plan.private_evaluation or total is None:
         return 0
     if total < 2:
         raise ProjectError("holding rows out for private figures needs at least two rows", key="looking")
-    return min(max(round(plan.looking * total), 1), total - 1)
+    return min(max(round(plan.private_evaluation * total), 1), total - 1)
 
 
 def bounded(table: Table, most: int, total: int | None = None) -> Table:

@@ -76,7 +76,8 @@ class Spending:
 class Curator(ABC):
     """What a method may ask. Each verb checks, debits and only then answers.
 
-    ``sizes`` are the columns in schema order with their numbers of categories; ``rows`` is the number of rows where it
+    ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
+    of categories where there are any; ``rows`` is the number of rows where it
     is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the rows are those
     of people held out to judge a release.
     """
@@ -89,7 +90,8 @@ class Curator(ABC):
         self.unit, self.budget, self.rows = unit, budget, rows
         self.spending = Spending(budget.rho)
         self.held_out = False
-        self._whole, self._max_cells = dict(sizes), max_cells
+        self.whole: Mapping[str, int] = dict(sizes)
+        self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
 
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
@@ -98,12 +100,12 @@ class Curator(ABC):
         Raises :class:`BudgetError` and :class:`SizeError` before anything is read.
         """
         for clique in rhos:
-            _check_clique(clique, self._whole, self._order, self._max_cells)
+            _check_clique(clique, self.whole, self._order, self._max_cells)
         delta = self.unit.count_sensitivity
         scales = {q: self._gaussian_scale(delta, rho) for q, rho in rhos.items()}
         self._debit(
-            Draw("count", _counts_of(q, self._is_open(q)), None if self._is_open(q) else q, pool,
-                 math.prod(self.sizes[name] for name in q), delta, scales[q], rho)
+            Draw("count", _counts_of(q, self._is_open(q)), q, pool, math.prod(self.sizes[name] for name in q), delta,
+                 scales[q], rho, is_open=self._is_open(q))
             for q, rho in rhos.items()
         )  # fmt: skip
         answers = self._counts(list(rhos), scales)
@@ -142,10 +144,10 @@ class Curator(ABC):
         self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
     ) -> GradientMeasurement:
         """The noisy gradient, in rows, of a logistic fit of ``target`` at ``weights`` (`core.privacy.gradient`)."""
-        wanted = _columns(target, columns, weights, self._whole)
-        sensitivity = gradient_sensitivity(self.unit, len(wanted), self._whole[target])
+        wanted = _columns(target, columns, weights, self.whole)
+        sensitivity = gradient_sensitivity(self.unit, len(wanted), self.whole[target])
         scale = self._gaussian_scale(sensitivity, rho)
-        entries = (self._whole[target] - 1) * sum(self._whole[name] for name in wanted)
+        entries = (self.whole[target] - 1) * sum(self.whole[name] for name in wanted)
         self._debit([
             Draw("gradient", f"gradient of a logistic fit of {target}", None, pool, entries, sensitivity / UNITS,
                  scale / UNITS, rho)
@@ -168,7 +170,7 @@ class Curator(ABC):
             raise ValueError("a choice is among one or more sets of columns, or of a target with others")
         for clique in cliques:
             if clique:
-                _check_clique(clique, self._whole, self._order, self._max_cells)
+                _check_clique(clique, self.whole, self._order, self._max_cells)
 
     def _is_open(self, clique: Clique) -> bool:  # noqa: ARG002
         """Is it still open, while this is planned, whether just these columns will be counted?"""
@@ -211,9 +213,15 @@ class PrivateCurator(Curator):
     checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
     """
 
-    def __init__(self, source: Source, unit: Unit, budget: Budget, max_cells: int) -> None:
-        """``max_cells`` is the largest marginal it will count."""
+    def __init__(
+        self, source: Source, unit: Unit, budget: Budget, max_cells: int, spending: Spending | None = None
+    ) -> None:
+        """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own."""
         super().__init__(source.schema.sizes, unit, budget, known_rows(source, unit), max_cells)
+        if spending is not None:
+            if spending.limit > budget.rho:
+                raise ValueError("what is booked elsewhere is held to the budget all the same")
+            self.spending = spending
         self._source = source
         self._merged: Merged = {}
         self._known: tuple[Score | None, dict[Clique, int]] = (None, {})
@@ -226,10 +234,10 @@ class PrivateCurator(Curator):
         """
         for name, groups in merged.items():
             used = np.unique(groups)
-            if groups.shape != (self._whole[name],) or not np.array_equal(used, np.arange(len(used))):
+            if groups.shape != (self.whole[name],) or not np.array_equal(used, np.arange(len(used))):
                 raise ValueError(f"the groups of {name} must number all its categories from 0")
         self._merged, self._known = dict(merged), (None, {})
-        self.sizes = {n: int(merged[n].max()) + 1 if n in merged else size for n, size in self._whole.items()}
+        self.sizes = {n: int(merged[n].max()) + 1 if n in merged else size for n, size in self.whole.items()}
         return merged
 
     def _gaussian_scale(self, sensitivity: float, rho: float) -> float:
@@ -275,7 +283,7 @@ class PrivateCurator(Curator):
         """The exact counts, checked to be those of this table: a scale is proved for counts that sum to n."""
         out = []
         for clique, counts in zip(cliques, self._source.count_many(cliques), strict=True):
-            if counts.shape != tuple(self._whole[name] for name in clique) or int(counts.sum()) != self._source.rows:
+            if counts.shape != tuple(self.whole[name] for name in clique) or int(counts.sum()) != self._source.rows:
                 raise ValueError(f"the table miscounts {clique}")
             out.append(fold(counts, clique, self._merged))
         return out

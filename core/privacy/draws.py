@@ -20,9 +20,10 @@ Kind = Literal["count", "choice", "scores", "gradient"]
 class Draw:
     """One thing that was bought, and what it cost. The answer is not part of it.
 
-    ``what`` says it in words. ``columns`` are the columns counted or chosen; None where a choice that is still open
-    decides them. ``cells`` is the length of the answer (0 for a choice, whose ``candidates`` say among how many).
-    ``sensitivity`` Δ and ``scale`` are in rows; the scale is σ of a discrete Gaussian, or that of a choice's noise.
+    ``what`` says it in words. ``columns`` are the columns counted or chosen, None where there are none. ``is_open``:
+    while a plan is rehearsed, a private choice still decides which columns, and these are the largest. ``cells`` is
+    the length of the answer (0 for a choice, whose ``candidates`` say among how many). ``sensitivity`` Δ and ``scale``
+    are in rows; the scale is σ of a discrete Gaussian, or that of a choice's noise.
     ``rho`` is its price in zCDP and ``delta`` the δ₀ of an approximate-zCDP draw (0 for nearly all). ``held_out``: it
     was drawn from the people held out to judge the release.
     """
@@ -38,6 +39,7 @@ class Draw:
     delta: float = 0.0
     candidates: int = 0
     held_out: bool = False
+    is_open: bool = False
 
 
 PartKind = Literal["select", "measure", "look"]

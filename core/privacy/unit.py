@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from core.errors import ProjectError
 from core.project.plan import Neighbors
 
 

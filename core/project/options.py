@@ -22,7 +22,8 @@ class Option:
     """What is said of one option: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their words.
 
     ``low`` and ``high`` are both allowed. ``whole`` asks for a whole number; ``empty`` says what leaving it out means,
-    where None is allowed. ``weights``: it maps column names to numbers. ``shown`` False: no field of its own is drawn.
+    where None is allowed. ``weights``: it maps column names to numbers. Its field is drawn only where the plan has a
+    fence (``fenced``) and where the options in ``only`` have these values.
     """
 
     label: str
@@ -33,7 +34,8 @@ class Option:
     choices: Mapping[str, str] = field(default_factory=dict)
     empty: str = ""
     weights: bool = False
-    shown: bool = True
+    fenced: bool = False
+    only: Mapping[str, Any] = field(default_factory=dict)
 
 
 def option(default: Any, label: str, **says: Any) -> Any:
@@ -91,7 +93,8 @@ def _check(key: str, value: Any, said: Option) -> None:
 def check_number(key: str, value: Any, said: Option) -> None:
     """Raise :class:`ProjectError` unless ``value`` is a number within the bounds that ``said`` names."""
     low, high = said.low, said.high
-    assert low is not None and high is not None
+    assert low is not None
+    assert high is not None
     if said.whole:
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise ProjectError(

@@ -1,5 +1,7 @@
 """From a project and a table to the files that are handed over."""
 
-from core.release.spend import Release, Released, load_release, release
+from core.release.artefact import Release, Released, load_release
+from core.release.planning import Preview, preview
+from core.release.spend import release
 
-__all__ = ["Release", "Released", "load_release", "release"]
+__all__ = ["Preview", "Release", "Released", "load_release", "preview", "release"]

@@ -50,7 +50,7 @@ class MarginalBound:
 
 
 @dataclass(frozen=True)
-class Promise:
+class ErrorBounds:
     """The bounds of one plan. ``tree`` and ``excess_risk`` are None where no pair is counted with the target.
 
     ``inputs`` names what the bound on the risk assumes: a loss between 0 and ``loss``, linear predictors of norm at
@@ -70,7 +70,7 @@ class Promise:
         }  # fmt: skip
 
 
-def promise(
+def error_bounds(
     counted: Iterable[Counted],
     rows: float,
     synthetic_rows: float,
@@ -79,7 +79,7 @@ def promise(
     loss: float = 1.0,
     norm: float = 1.0,
     beta: float = BETA,
-) -> Promise:
+) -> ErrorBounds:
     """The bounds for marginals counted on a table of ``rows`` rows; a marginal counted twice is taken at its best.
 
     They are bounds on the noisy counts, each projected onto the simplex, not on the model that is fitted to all of them
@@ -95,7 +95,7 @@ def promise(
     star = [m.tv for m in marginals if target in m.clique and len(m.clique) == 2]
     tree = tree_bound(len(star), max(star)) if star else None
     risk = excess_risk(tree, len(star), synthetic_rows, loss, norm, beta / 2) if tree is not None else None
-    return Promise(marginals, tree, risk, {"loss": loss, "norm": norm, "rows": synthetic_rows, "beta": beta})
+    return ErrorBounds(marginals, tree, risk, {"loss": loss, "norm": norm, "rows": synthetic_rows, "beta": beta})
 
 
 def marginal_bound(item: Counted, rows: float, beta: float) -> MarginalBound:

@@ -1,6 +1,6 @@
-"""What a plan would do: its frame, every measurement with its price, sizes and warnings. Reads no data.
+"""What a plan would do: its frame, every draw with its price, sizes and warnings. Reads no data.
 
-The synthesizer itself is run against a :class:`~core.privacy.curator.Rehearsal`, so the preview and the release
+The method itself is run against a :class:`~core.privacy.rehearsal.Rehearsal`, so the preview and the release
 cannot disagree about the arithmetic.
 """
 
@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from core.evaluation.private.held_out import PrivateFigure, rehearse
-from core.methods import METHODS
-from core.methods.advice import advice
-from core.methods.frame import Frame, frame_of
-from core.methods.select.adaptive import fits
-from core.methods.select.allocation import MOST_BY_HAND, label
-from core.models.graphical import Size, check_size
-from core.privacy.accounting import Budget, Unit, epsilon_of, guess_right
-from core.privacy.contribution import held_rows, public_rows
-from core.privacy.curator import Rehearsal, Spending
 from core.graph.separations import Clique
-from core.privacy.draws import (Measurement)
-from core.project.file import Plan, Project
-from core.release.error_bounds import Counted, Promise, promise
-
-TREES = ("privci", "prefair", "mst")
-"""The methods that grow one tree, and read ``width``, ``explain`` and ``compress``."""
+from core.methods import METHODS, Frame, frame_of, method_of
+from core.methods.select.allocation import MOST_BY_HAND, label
+from core.models.graphical import Size
+from core.privacy.accounting import Budget, epsilon_of, guess_right
+from core.privacy.contribution import held_rows, public_rows
+from core.privacy.draws import Draw
+from core.privacy.rehearsal import Rehearsal
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.options import declared
+from core.project.plan import Plan
+from core.release.error_bounds import Counted, ErrorBounds, error_bounds
 
 
 @dataclass(frozen=True)
@@ -53,11 +50,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Preview:
-    """A plan, rehearsed. ``features`` is how many columns prism's S holds, ``promise`` what theory says of the error
-    (None where n is not known).
+    """A plan, rehearsed. ``features`` is how many columns are measured with a target, ``bounds`` what theory says of
+    the error (None where n is not known).
 
-    ``looking`` is what is paid for on the held-out part, beside ``lines`` and not added to ``spent``; ``expected`` are
-    private figures with intervals as wide as theirs are likely to be (empty where n is not known).
+    ``private_evaluation`` is what is paid for on the held-out part, beside ``lines`` and not added to ``spent``;
+    ``expected`` are private figures with intervals as wide as theirs are likely to be (empty where n is not known).
     """
 
     project: Project
@@ -69,8 +66,8 @@ class Preview:
     forest: bool
     warnings: tuple[str, ...]
     features: int
-    promise: Promise | None
-    looking: tuple[Line, ...] = ()
+    bounds: ErrorBounds | None
+    private_evaluation: tuple[Line, ...] = ()
     expected: tuple[PrivateFigure, ...] = ()
 
     @property
@@ -94,10 +91,10 @@ class Preview:
             "guess_right": guess_right(b.epsilon, b.delta),
             "pools": self.pools, "pools_alone": self.alone,
             "lines": [vars(line) for line in self.lines],
-            "looking": [vars(line) for line in self.looking],
+            "looking": [vars(line) for line in self.private_evaluation],
             "looking_expected": [f.to_json() for f in self.expected],
             "separations": [s.to_json() for s in self.frame.separations],
-            "bounds": self.promise.to_json() if self.promise else None,
+            "bounds": self.bounds.to_json() if self.bounds else None,
             "features": self.frame.features, "refused": self.frame.refused,
             "cells": self.size.cells, "bytes": self.size.bytes, "seconds": self.size.seconds,
             "forest": self.forest, "warnings": self.warnings,
@@ -109,7 +106,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
 
     Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``.
     """
-    plan, sizes = project.plan, project.schema.sizes
+    plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
     if plan.neighbors == "replace-one":
         rows = public_rows(plan, rows)
@@ -117,73 +114,39 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     held = held_rows(plan, rows)
     rows = None if rows is None else rows - held
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
-    measured = METHODS[plan.method](curator, project, frame)
-    size = check_size(sizes, (*measured.cliques, *_largest(project, frame)), max_cells=plan.max_cells)
-    if plan.method in TREES:  # a thicker one is fitted several times on the way
-        varied = sum(values > 1 for values in sizes.values())
-        size = replace(size, seconds=size.seconds * (1 + fits(varied, plan.width)))
-    forest = _parts([name for name, size in sizes.items() if size > 1], measured.cliques) > 1
-    bounds = promised(curator.spending, rows, plan) if rows else None
-    lines = tuple(_lines(curator.spending, curator.open_cliques, rows, bounds))
-    warnings = (*frame.warnings, *advice(project), *_warnings(project, frame, budget, forest, rows, lines))
-    spent, features = curator.spending.rho, len(measured.features)
+    fitted = method.fit(curator, project, frame)
+    size = fitted.size(plan.max_cells, method.largest(project, frame))
+    size = replace(size, seconds=size.seconds * (1 + method.fits(project)))
+    forest = _parts([name for name, size in sizes.items() if size > 1], fitted.cliques) > 1
+    draws = curator.spending.draws
+    bounds = error_bounds_of(draws, rows, plan) if rows else None
+    lines = tuple(_lines(draws, rows, bounds))
+    warnings = (*frame.warnings, *method.advice(project), *_warnings(project, frame, budget, forest, rows, lines))
+    spent, features = curator.spending.rho, len(fitted.features)
     shown = Preview(project, budget, frame, lines, size, spent, forest, warnings, features, bounds)
-    if not plan.looking:
+    if not plan.private_evaluation:
         return shown
-    made, expected = rehearse(project, replace(budget, rho=spent), held or None)
-    return replace(shown, looking=tuple(_counts(m, m.clique, held or None) for m in made), expected=expected)
+    bought, expected = rehearse(project, replace(budget, rho=spent), held or None)
+    return replace(shown, private_evaluation=tuple(_lines(bought, held or None, None)), expected=expected)
 
 
-def promised(spending: Spending, rows: float, plan: Plan) -> Promise:
-    """What theory says of everything that ``spending`` counted, on a table of ``rows`` rows."""
-    counted = (Counted(m.clique, m.values.size, m.sigma) for m in spending.measurements)
-    return promise(counted, rows, plan.rows or rows, plan.target if plan.method == "prism" else None)
+def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
+    """What theory says of everything that ``draws`` counted, on a table of ``rows`` rows."""
+    counted = (Counted(d.columns, d.cells, d.scale) for d in draws if d.kind == "count" and d.columns)
+    return error_bounds(counted, rows, plan.rows or rows, plan.target if method_of(plan).targets else None)
 
 
-def _counts(m: Measurement, known: Clique | None, rows: int | None, most: float | None = None) -> Line:
-    chosen = "a pair" if len(m.clique) == 2 else f"{len(m.clique)} columns"
-    what = "counts of " + (" × ".join(known) if known else f"{chosen} chosen at release (largest shown)")
-    error = m.sigma * math.sqrt(2 / math.pi) / rows if rows else None
-    return Line(m.pool, what, known, m.values.size, m.rho, m.sigma, error, most)
-
-
-def _lines(spending: Spending, open_cliques: set[Clique], rows: int | None, bounds: Promise | None) -> list[Line]:
+def _lines(draws: Iterable[Draw], rows: int | None, bounds: ErrorBounds | None) -> Iterator[Line]:
     most = {m.clique: m.tv for m in bounds.marginals} if bounds else {}
-    lines = [Line(c.pool, f"private choice of a {c.what}", None, None, c.rho, c.scale, None) for c in spending.choices]
-    lines += [
-        _counts(m, None if m.clique in open_cliques else m.clique, rows, most.get(m.clique))
-        for m in spending.measurements
-    ]
-    for x in spending.scores:
-        what = f"scores of refused pairs and of the tree ({len(x.cliques)} or so, the tree decides)"
-        if x.pool != "explain":
-            what = f"association given the target of {len(x.cliques)} three-way tables (their weights)"
-        lines.append(Line(x.pool, what, None, None, x.rho, x.sigma, None))
-    for g in spending.gradients:
-        what = f"gradient of a logistic fit of {g.target}"
-        lines.append(Line(g.pool, what, None, g.values.size, g.rho, g.sigma, None))
-    return lines
-
-
-def _largest(project: Project, frame: Frame) -> list[Clique]:
-    """The largest table that a private choice could lead to: refused now, or never.
-
-    That is the largest pair the frame allows; with prism's star around the target, its triangle with the target.
-    privbayes knows its tables where the graph is drawn. Where it is learned, tables above ``max_cells`` are pairs only,
-    and its rehearsal, which takes the largest candidate, meets the largest pair once one of the two is placed.
-    """
-    plan, schema, sizes = project.plan, project.schema, project.schema.sizes
-    if plan.method in ("independent", "privbayes"):
-        return []
-    names = sorted(schema.names, key=lambda n: -sizes[n])
-    others = [n for n in names if plan.method != "prism" or n not in plan.weights]
-    pairs = ((a, b) for i, a in enumerate(others) for b in others[i + 1 :] if not frame.forbids(a, b))
-    largest = max(pairs, key=lambda p: sizes[p[0]] * sizes[p[1]], default=())
-    return (
-        [schema.clique((*largest, *plan.weights))]
-        if plan.method == "prism" and plan.target
-        else [largest] * bool(largest)
-    )
+    for d in draws:
+        if d.kind == "count":
+            error = d.scale * math.sqrt(2 / math.pi) / rows if rows else None
+            known = None if d.is_open else d.columns
+            yield Line(d.pool, d.what, known, d.cells, d.rho, d.scale, error, most.get(d.columns or ()))
+        else:
+            what = f"private choice of a {d.what}" if d.kind == "choice" else d.what
+            cells = d.cells if d.kind == "gradient" else None
+            yield Line(d.pool, what, None, cells, d.rho, d.scale, None)
 
 
 def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
@@ -204,23 +167,21 @@ def _parts(names: list[str], cliques: tuple[Clique, ...]) -> int:
 def _warnings(
     project: Project, frame: Frame, budget: Budget, forest: bool, rows: int | None, lines: tuple[Line, ...]
 ) -> list[str]:
-    plan = project.plan
+    plan, method = project.plan, method_of(project.plan)
     out = []
     if guessed := project.schema.unconfirmed:
         names = ", ".join(guessed[:6]) + (" …" if len(guessed) > 6 else "")
         out.append(f"Not confirmed yet on the Data page: {names}. A release will be refused until they are.")
     if frame.refused:
         out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
-    if forest and plan.method != "independent" and not frame.warnings:
+    if forest and method.links and not frame.warnings:
         out.append(
             "Not all columns are linked with one another: the model falls into separate parts (a forest), which the "
             "table shows as unrelated."
         )
-    if plan.method not in TREES and (plan.width > 1 or plan.explain or plan.compress):
-        out.append(
-            "Width, explaining and merging rare categories are for the tree methods (PrivCI, PreFair, MST) only."
-        )
-    elif plan.explain and not any(line.pool == "explain" for line in lines):
+    if others := _unused(plan):
+        out.append(f"The method {method.title} does not read {', '.join(others)}: what they say is not used.")
+    elif plan.options.get("explain") and not any(line.pool == "explain" for line in lines):
         out.append(
             "This plan refuses no pair in a tree, so the share for explaining buys nothing: it goes to the counts."
         )
@@ -242,7 +203,7 @@ def _warnings(
         out.append(
             f"Some counts will be mostly noise ({shown}). Coarsen such columns on the Data page, or leave them out."
         )
-    out += _hand(plan, lines)
+    out += _by_hand(plan, lines)
     if plan.person is None and plan.rows_per_person > 1:
         out.append(
             f"That nobody has more than {plan.rows_per_person} rows is a promise this plan makes; it is not checked."
@@ -253,12 +214,21 @@ def _warnings(
             "counted, and how many is private: declare a number close to what is left when each person keeps "
             f"{plan.rows_per_person}."
         )
-    if plan.looking and rows is None:
+    if plan.private_evaluation and rows is None:
         out.append("Which private figures the rows held out can carry depends on their number; all of them are listed.")
     return out
 
 
-def _hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:
+def _unused(plan: Plan) -> list[str]:
+    """Options that the plan gives and its method does not read, but for those that say what is the default anyway."""
+    read = declared(method_of(plan).options)
+    known: dict[str, Any] = {}
+    for method in METHODS.values():
+        known |= vars(method.options())
+    return [k for k, v in plan.options.items() if k not in read and known.get(k) != v]
+
+
+def _by_hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:
     """What to say of shares given by hand."""
     if isinstance(plan.allocation, str):
         return []

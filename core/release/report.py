@@ -11,8 +11,9 @@ from html import escape
 from typing import Any
 
 from core.graph.annotations import Annotation, annotations_from_json
-from core.methods.frame import unfenced
-from core.privacy.accounting import Unit, guess_right, round_up
+from core.methods import METHODS
+from core.privacy.accounting import guess_right, round_up
+from core.privacy.unit import Unit
 from core.project.schema import FIELDS
 
 _STYLE = """
@@ -30,15 +31,6 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
 .ok { font-weight: 600 }
 """
 
-_METHOD = {
-    "prism": "PRISM: most of the budget goes to what predicts one column",
-    "privci": "PrivCI: a tree of pair counts that respects the fence",
-    "mst": "MST: a tree of pair counts, no fence",
-    "prefair": "PreFair: a tree in which the outcome touches admissible columns only",
-    "privbayes": "PrivBayes: a Bayesian network, every column counted together with its parents",
-    "independent": "Independent columns: nothing is linked to anything",
-}
-
 
 def render(facts: Mapping[str, Any]) -> str:
     """The report's HTML from the facts of ``release.json``. Every name is escaped."""
@@ -47,7 +39,7 @@ def render(facts: Mapping[str, Any]) -> str:
     parts = [
         f"<h1>{name}: synthetic table</h1>",
         f'<p class="soft">{facts["rows"]:,} synthetic rows, {len(project["schema"])} columns. '
-        f"{escape(_METHOD.get(facts['method'], facts['method']))}. "
+        f"{escape(_method(facts))}. "
         f"Released on {escape(facts.get('date') or 'a day unknown')}.</p>",
         "<h2>What is promised</h2>",
         _promise({**spent, **facts["asked"], "counted": spent["rho"]}),
@@ -82,6 +74,11 @@ def render(facts: Mapping[str, Any]) -> str:
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{_STYLE}</style></head>\n'
         f"<body>\n{body}\n</body></html>\n"
     )
+
+
+def _method(facts: Mapping[str, Any]) -> str:
+    method = METHODS[facts["method"]]
+    return f"{method.title}: {method.summary}"
 
 
 def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -209,7 +206,7 @@ def _frame(facts: Mapping[str, Any]) -> str:
     if facts["refused"]:
         out.append(f"<p>Left out because the fence forbids it: {_list(facts['refused'])}.</p>")
     if not facts["separations"]:
-        out.append(f"<p>{unfenced(facts['method'], bool(facts['project']['dag']['edges']))}</p>")
+        out.append(f"<p>{METHODS[facts['method']].unseparated(bool(facts['project']['dag']['edges']))}</p>")
     for s in facts["separations"]:
         given = _list(s["given"]) if s["given"] else "nothing"
         state = "holds" if s["holds"] else "DOES NOT HOLD"

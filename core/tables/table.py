@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from core.errors import TableError
 from core.graph.separations import Clique
-from core.tables.gradient import Weights, residual_sums
 from core.project.schema import MISSING, Schema, smallest_unsigned
+from core.tables.gradient import Weights, residual_sums
 from core.tables.reading import TextColumn, TextTable
+
 
 @dataclass(frozen=True, repr=False)
 class Table:

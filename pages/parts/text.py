@@ -11,8 +11,10 @@ from collections.abc import Iterable
 
 from core.graph.separations import Separation
 from core.methods.frame import Frame
-from core.privacy.accounting import Unit, round_up
-from core.project.file import Neighbors, Project
+from core.privacy.accounting import round_up
+from core.privacy.unit import Unit
+from core.project.plan import Neighbors
+from core.project.file import Project
 
 METHODS = {
     "prism": "**PRISM**: most of the budget goes to what predicts one column. "

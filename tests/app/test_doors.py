@@ -13,7 +13,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from core.ledger.ledger import Ledger
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release import shelf as shared
 from core.release.spend import release

@@ -16,7 +16,8 @@ from core.graph.annotations import Annotation
 from core.graph.dag import Dag
 from core.graph.implied import implied
 from core.graph.roles import Roles
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from pages.parts.board.board import board, boxes, drawing
 from pages.parts.session.session import KEY, Session, restore

@@ -14,7 +14,8 @@ from streamlit.testing.v1 import AppTest
 from test_pages import app, finish, go, press, state, upload  # noqa: F401  app is a fixture
 
 from core.ledger.ledger import Ledger, Population
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.tables.reading import read_table
 from pages.parts.release.payment import NEW

@@ -577,7 +577,7 @@ def test_private_figures_stand_apart_from_those_that_are_not(app: AppTest) -> No
     assert not any("Private figures" in s.value for s in app.subheader)
     next(t for t in app.toggle if t.label.startswith("Private figures")).set_value(True).run()
     assert not app.exception
-    assert state(app).project.plan.looking == 0.1
+    assert state(app).project.plan.private_evaluation == 0.1
     assert any("Private figures" in s.value for s in app.subheader)
     assert "adds nothing to the bill" in words(app)
 

@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import privci as bench
 from benchmarks.fair_tables import adult, compas
-from core.methods.frame import frame_of
+from core.methods import frame_of
 from core.project.file import Project
 from core.tables.reading import read_table
 from core.tables.table import Table

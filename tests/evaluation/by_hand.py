@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from core.graph.roles import Roles
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema, smallest_unsigned
 from core.tables.table import Table
 

@@ -12,10 +12,12 @@ from scipy import stats
 
 from core.errors import ProjectError
 from core.evaluation.classifier import fit
-from core.evaluation.private.held_out import Questions, judged, look, rehearse
+from core.evaluation.private.held_out import Questions, judge, judged, rehearse
 from core.graph.roles import Roles
-from core.privacy.accounting import Budget, Unit
-from core.project.file import Plan, Project
+from core.privacy.accounting import Budget
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.planning import preview
 from core.release.report import render
@@ -29,7 +31,7 @@ SCHEMA = Schema((
     Column("y", "categorical", ("no", "yes")),
 ))  # fmt: skip
 ROLES = Roles(outcome=("y",), protected=("s",), admissible=("a",))
-PROJECT = Project("t", SCHEMA, Plan("mst", 2.0, 1e-6, target="y", looking=0.2), roles=ROLES)
+PROJECT = Project("t", SCHEMA, Plan("mst", 2.0, 1e-6, target="y", private_evaluation=0.2), roles=ROLES)
 FALSE_ALARM = 1e-7
 
 
@@ -66,16 +68,18 @@ def test_looking_spends_no_more_than_the_release_and_adds_nothing(made):
 @pytest.mark.parametrize("accounting", ["zcdp", "basic"])
 def test_where_a_release_spends_less_looking_may_not_spend_more(accounting):
     r = release(PROJECT.with_plan(accounting=accounting), table())
-    assert r.looking.rho <= r.spending.rho <= r.budget.rho
+    assert r.private_evaluation.rho <= r.spending.rho <= r.budget.rho
 
 
 @pytest.mark.parametrize("unit", [Unit(), Unit("replace-one", 3), Unit("add-remove"), Unit("add-remove", 2)], ids=str)
 def test_noise_of_the_held_out_counts_has_the_booked_scale(unit):
     """Two-sided: less noise than booked is refused by the test as well as more."""
     schema = Schema((Column("v", "categorical", tuple(map(str, range(3000)))),))
-    plan = Plan("mst", 1.0, 1e-9, neighbors=unit.neighbors, rows_per_person=unit.rows_per_person, looking=0.1)
+    plan = Plan(
+        "mst", 1.0, 1e-9, neighbors=unit.neighbors, rows_per_person=unit.rows_per_person, private_evaluation=0.1
+    )
     held = Table(schema, {"v": np.arange(3000)}, 3000)
-    (m,) = look(Project("t", schema, plan), held, held, Budget(1.0, 1e-9, 0.01)).measurements
+    (m,) = judge(Project("t", schema, plan), held, held, Budget(1.0, 1e-9, 0.01)).measurements
     assert m.sigma == pytest.approx(unit.count_sensitivity / math.sqrt(2 * m.rho), rel=1e-12)
     low, high = stats.chi2.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], 3000)
     squares = float(np.sum((m.values - 1) ** 2))
@@ -109,7 +113,7 @@ def test_the_figures_are_near_those_of_the_rows_they_speak_of():
 
     project = PROJECT.with_plan(neighbors="add-remove")
     synthetic, held = table(4000, 3), table(5000, 4)
-    found = {f.name: f for f in look(project, synthetic, held, Budget(1.0, 1e-6, 200.0)).figures}
+    found = {f.name: f for f in judge(project, synthetic, held, Budget(1.0, 1e-6, 200.0)).figures}
     model = fit(synthetic, "y")
     scores, truth = model.scores(held), held.codes["y"]
     assert found["accuracy"].value == pytest.approx(np.mean(scores.argmax(axis=1) == truth), abs=0.002)
@@ -137,7 +141,7 @@ def test_intervals_hold_the_figures_of_a_large_table():
     rng, hit = np.random.default_rng(7), 0
     for _ in range(60):
         held = large.take(rng.choice(60_000, 700, replace=False))
-        found = look(PROJECT, synthetic, held, Budget(1.0, 1e-6, 0.02)).figures[0]
+        found = judge(PROJECT, synthetic, held, Budget(1.0, 1e-6, 0.02)).figures[0]
         hit += found.low <= accuracy <= found.high
     assert hit >= 46, "fewer would come twice in ten million; of intervals half as wide, 40 hold"
 
@@ -172,12 +176,12 @@ def test_made_up_columns_take_no_name_that_is_there():
 def test_a_synthetic_table_with_one_value_of_the_target_still_can_be_judged():
     synthetic = table(500, 1)
     lone = Table(SCHEMA, {**synthetic.codes, "y": np.zeros(500, int)}, 500)
-    found = {f.name: f for f in look(PROJECT, lone, table(2000), Budget(1.0, 1e-6, 1.0)).figures}
+    found = {f.name: f for f in judge(PROJECT, lone, table(2000), Budget(1.0, 1e-6, 1.0)).figures}
     auc = found["auc"]
     assert abs(auc.value - 0.5) < 3 * (auc.high - auc.low), "six standard deviations: all rows have one score"
     assert auc.high - auc.low < 0.1
     empty = Table(SCHEMA, {n: np.zeros(0, int) for n in SCHEMA.names}, 0)
-    nothing = look(PROJECT.with_plan(neighbors="add-remove"), synthetic, empty, Budget(1.0, 1e-6, 0.01))
+    nothing = judge(PROJECT.with_plan(neighbors="add-remove"), synthetic, empty, Budget(1.0, 1e-6, 0.01))
     assert nothing.figures[1].value is None
 
 
@@ -199,16 +203,16 @@ def test_people_are_held_out_whole_and_their_number_stays_private(neighbors):
 def test_the_preview_shows_what_looking_will_pay(made):
     shown = preview(PROJECT, 6000)
     paid = {m["columns"][0]: m for m in made.to_json()["looking"]["measurements"]}
-    assert len(shown.looking) == len(paid)
-    for line in shown.looking:
+    assert len(shown.private_evaluation) == len(paid)
+    for line in shown.private_evaluation:
         assert line.rho == pytest.approx(paid[line.columns[0]]["rho"], rel=1e-6)
         assert line.sigma == pytest.approx(paid[line.columns[0]]["sigma"], rel=1e-6)
         assert line.error == pytest.approx(line.sigma * math.sqrt(2 / math.pi) / 1200)
     assert shown.spent == pytest.approx(math.fsum(line.rho for line in shown.lines))
-    assert preview(PROJECT.with_plan(looking=0.0), 6000).looking == ()
+    assert preview(PROJECT.with_plan(private_evaluation=0.0), 6000).private_evaluation == ()
     json.dumps(shown.to_json())
     widths = {f.name: f.high - f.low for f in shown.expected if f.value is not None}
-    real = {f.name: f.high - f.low for f in made.looking.figures if f.value is not None}
+    real = {f.name: f.high - f.low for f in made.private_evaluation.figures if f.value is not None}
     assert {"accuracy", "auc", "one_way_tv"} <= set(real) <= set(widths)
     assert 0.95 < widths["accuracy"] / real["accuracy"] < 2.2, "guessing is the worst case"
     assert 0 < widths["one_way_tv"] < 0.1
@@ -216,7 +220,7 @@ def test_the_preview_shows_what_looking_will_pay(made):
 
 def test_a_plan_without_n_lists_every_figure_and_says_so():
     shown = preview(PROJECT.with_plan(neighbors="add-remove"), None)
-    assert {line.pool for line in shown.looking} == {"accuracy", "AUC", "one-way", "CMI"}
+    assert {line.pool for line in shown.private_evaluation} == {"accuracy", "AUC", "one-way", "CMI"}
     assert shown.expected == ()
     assert any("depends on their number" in w for w in shown.warnings)
 
@@ -225,15 +229,15 @@ def test_the_report_shows_private_figures_and_says_that_they_are(made):
     html = render(made.to_json())
     assert "may be shared" in html
     assert "AUC of that model" in html
-    assert f"{made.looking.figures[0].value:.3f}" in html
-    counts = next(m.values for m in made.looking.measurements if m.clique == ("y",))
+    assert f"{made.private_evaluation.figures[0].value:.3f}" in html
+    counts = next(m.values for m in made.private_evaluation.measurements if m.clique == ("y",))
     guess = counts.max() / counts.sum()
     assert made.to_json()["looking"]["accuracy_baseline"] == pytest.approx(guess)
     assert f"commonest value would be right for about {guess:.3f}" in html
-    uncounted = replace(made.looking, measurements=made.looking.measurements[:1])
+    uncounted = replace(made.private_evaluation, measurements=made.private_evaluation.measurements[:1])
     assert uncounted.accuracy_baseline is None
     assert "do not say how often" in render({**made.to_json(), "looking": uncounted.to_json()})
-    without = release(PROJECT.with_plan(looking=0.0), table()).to_json()
+    without = release(PROJECT.with_plan(private_evaluation=0.0), table()).to_json()
     assert without["looking"] is None
     assert "private figures" not in render(without)
 
@@ -241,11 +245,11 @@ def test_the_report_shows_private_figures_and_says_that_they_are(made):
 def test_too_few_rows_to_hold_any_out():
     with pytest.raises(ProjectError, match="at least two rows"):
         release(PROJECT, table(1))
-    assert release(PROJECT, table(2)).looking.rows == 1
+    assert release(PROJECT, table(2)).private_evaluation.rows == 1
 
 
 def test_rehearsing_reads_nothing_and_costs_what_a_release_costs():
     budget = Budget(1.0, 1e-6, 0.05)
     rehearsed, _ = rehearse(PROJECT, budget, 1200)
-    paid = look(PROJECT, table(500, 1), table(1200, 2), budget).measurements
+    paid = judge(PROJECT, table(500, 1), table(1200, 2), budget).measurements
     assert [(m.clique, m.rho) for m in rehearsed] == [(m.clique, m.rho) for m in paid]

@@ -10,8 +10,9 @@ from core.errors import GraphError
 from core.graph.annotations import Annotation
 from core.graph.dag import Dag
 from core.graph.merge import differences, inside, merge
-from core.methods.advice import advice
-from core.project.file import Plan, Project
+from core.methods.prism_frame import advice
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.planning import preview
 

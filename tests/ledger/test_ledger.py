@@ -34,10 +34,11 @@ from core.ledger.ledger import START, Event, Ledger, _down, _up, digest_of, read
 from core.privacy.accounting import Budget, epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Act
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
+from core.release import load_release, release
 from core.release.shelf import unpacked
-from core.release.spend import load_release, release
 from core.tables.reading import read_table
 from core.tables.table import Table
 
@@ -101,7 +102,7 @@ def test_a_release_is_an_entry(where):
 
 
 WIDER = Schema((*SCHEMA.columns, Column("c", "categorical", ("r", "s"))))
-LOOKING = Project("t", WIDER, Plan("mst", 1.0, DELTA, target="b", looking=0.2))
+LOOKING = Project("t", WIDER, Plan("mst", 1.0, DELTA, target="b", private_evaluation=0.2))
 
 
 def wider():
@@ -122,7 +123,7 @@ def test_each_selection_measurement_and_looking_is_a_line_of_its_own(where):
     ]
     looked = [x for x in entry.parts if x.kind == "look"]
     assert {x.what.split(",")[0] for x in looked} >= {"accuracy"}
-    assert sum(x.rho for x in looked) == pytest.approx(made.looking.rho)
+    assert sum(x.rho for x in looked) == pytest.approx(made.private_evaluation.rho)
     assert sum(x.rho for x in entry.parts if x.kind != "look") == pytest.approx(entry.counted)
     assert sum(x.rho for x in entry.parts if x.kind == "select") == pytest.approx(
         sum(c.rho for c in made.spending.choices)

@@ -12,7 +12,8 @@ import pytest
 from core.cli.main import main
 from core.ledger.ledger import Ledger, exported, read_events
 from core.privacy.accounting import Budget
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.spend import release
 from core.tables.reading import read_table

@@ -18,7 +18,8 @@ from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.methods import METHODS
 from core.privacy.accounting import epsilon_of
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.planning import preview
 from core.release.spend import release
@@ -246,10 +247,7 @@ def test_prism_never_leaves_its_frame(roles, regime, target, more, epsilon, thre
     """Whatever the roles, the regime, the joint table, three-way tables and several targets: all separations hold."""
     by_role = {role: tuple(n for n, r in zip(SCHEMA.names, roles, strict=True) if r == role) for role in set(roles)}
     roles_of = Roles(**{role: by_role.get(role, ()) for role in ("outcome", "protected", "admissible", "inadmissible")})
-    plan = Plan(
-        "prism", epsilon, 1e-6, regime=regime, target=target, targets={k: v for k, v in more.items() if k != target},
-        three_way=three_way, fair=fair,
-    )  # fmt: skip
+    plan = Plan("prism", epsilon, 1e-6, target=target, targets={k: v for k, v in more.items() if k != target}, fair=fair, options={"regime": regime, "three_way": three_way})  # fmt: skip
     try:
         made = release(Project("t", SCHEMA, plan, DAG, roles_of), table(600))
     except EspalierError:

@@ -13,8 +13,9 @@ from core.errors import GraphError, ProjectError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Separation, clique_edges
-from core.methods.frame import frame_of
-from core.project.file import Plan, Project
+from core.methods import frame_of
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 
 NAMES = ("y", "a", "b", "s", "c", "z")

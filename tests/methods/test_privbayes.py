@@ -15,9 +15,12 @@ from core.graph.separations import clique_edges
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.network import WIDE, choose_network
 from core.models.graphical import predict_size
-from core.privacy.accounting import Budget, Unit
-from core.privacy.curator import PrivateCurator, Rehearsal
-from core.project.file import Plan, Project
+from core.privacy.accounting import Budget
+from core.privacy.curator import PrivateCurator
+from core.privacy.rehearsal import Rehearsal
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.planning import preview
 from core.release.spend import release
@@ -70,7 +73,7 @@ def test_a_choice_has_one_new_column_and_parents_that_were_counted_together():
     rng = np.random.default_rng(1)
     rows = Table(schema, {c.name: rng.integers(0, c.size, 500) for c in schema.columns}, 500)
     budget = Budget.of(plan(), 500)
-    curator = PrivateCurator(rows, schema.sizes, Unit(), budget, 10**6)
+    curator = PrivateCurator(rows, Unit(), budget, 10**6)
     budget = BudgetSplit.of(plan(), budget, schema.sizes)
     for useful in (1, 40, 10**6):
         cliques, unspent = choose_network(curator, budget, 0.1, "c0", useful, 2)

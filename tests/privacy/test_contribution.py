@@ -14,14 +14,16 @@ from scipy import stats
 from core.compare.fence_cost import fence_cost
 from core.errors import ProjectError, TableError
 from core.evaluation.private import held_out
-from core.evaluation.private.held_out import look
+from core.evaluation.private.held_out import judge
 from core.graph.roles import Roles
 from core.privacy import contribution
-from core.privacy.accounting import Budget, Unit
+from core.privacy.accounting import Budget
 from core.privacy.contribution import bounded, first_of_each, public_rows, split
 from core.privacy.curator import PrivateCurator
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore
-from core.project.file import Plan, Project
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.spend import release
 from core.tables.reading import read_table
@@ -353,13 +355,15 @@ def read_by(column, schema=SCHEMA):
                                                ("visit", None)])  # fmt: skip
 def test_a_table_read_with_another_person_column_than_the_plan_names_is_refused(neighbors, read, planned):
     """A bound of one row a visit keeps all rows of a patient."""
-    plan = replace(PROJECT.plan, neighbors=neighbors, person=planned, rows_per_person=1, rows=40, looking=0.2)
+    plan = replace(
+        PROJECT.plan, neighbors=neighbors, person=planned, rows_per_person=1, rows=40, private_evaluation=0.2
+    )
     project, table = replace(PROJECT, plan=plan), read_by(read)
     with pytest.raises(TableError, match="person column") as error:
         release(project, table)
     assert error.value.column == planned
     with pytest.raises(TableError, match="held-out part was read"):
-        look(project, table, table, Budget(1.0, 1e-6, 0.1))
+        judge(project, table, table, Budget(1.0, 1e-6, 0.1))
     fenced = replace(project, plan=replace(plan, method="privci", target="a"), roles=Roles(("a",), ("b",)))
     with pytest.raises(TableError, match="real table was read"):
         fence_cost(fenced, table, table, [])
@@ -368,7 +372,7 @@ def test_a_table_read_with_another_person_column_than_the_plan_names_is_refused(
 
 def test_a_curator_built_directly_refuses_people_that_are_not_bounded_to_its_unit():
     def built(table, unit):
-        return PrivateCurator(table, SCHEMA.sizes, unit, Budget(1.0, 1e-6, 0.1), 100)
+        return PrivateCurator(table, unit, Budget(1.0, 1e-6, 0.1), 100)
 
     patients = read_by("patient")
     for neighbors in ("replace-one", "add-remove"):
@@ -410,7 +414,7 @@ def test_the_held_out_curator_knows_how_many_rows_it_has_only_where_that_is_publ
             seen.append(self.rows)
 
     monkeypatch.setattr(held_out, "PrivateCurator", Watched)
-    plan = replace(PROJECT.plan, neighbors=neighbors, person=person, rows=300, looking=0.2)
+    plan = replace(PROJECT.plan, neighbors=neighbors, person=person, rows=300, private_evaluation=0.2)
     release(replace(PROJECT, plan=plan), read_by(person))
     assert seen == [80 if neighbors == "replace-one" and person is None else None]
 

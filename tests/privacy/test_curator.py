@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from core.errors import BudgetError, SizeError
 from core.methods.select.allocation import BudgetSplit
-from core.privacy.accounting import Budget, Unit
-from core.privacy.curator import PrivateCurator, Rehearsal, Spending
+from core.privacy.accounting import Budget
+from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Act
+from core.privacy.rehearsal import Rehearsal
 from core.privacy.scores import EdgeScore, FeatureScore
-from core.project.file import Plan
+from core.privacy.unit import Unit
+from core.project.plan import Plan
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 ONE = Unit()
@@ -42,7 +44,7 @@ class Counted:
 
 def curator(rho=0.1, unit=ONE, cells=10**6):
     table = Counted()
-    return PrivateCurator(table, SIZES, unit, Budget(1.0, 1e-9, rho), cells), table
+    return PrivateCurator(table, unit, Budget(1.0, 1e-9, rho), cells), table
 
 
 def test_overspending_raises_before_anything_is_read():
@@ -75,11 +77,11 @@ def test_what_was_bought_is_listed_by_kind_and_pool_as_it_was_first_paid_for():
 
 def test_booking_elsewhere_is_held_to_the_budget():
     elsewhere = Spending(0.1)
-    c = PrivateCurator(Counted(), SIZES, ONE, Budget(1.0, 1e-9, 0.1), 10**6, elsewhere)
+    c = PrivateCurator(Counted(), ONE, Budget(1.0, 1e-9, 0.1), 10**6, elsewhere)
     c.measure({("a",): 0.06})
     assert elsewhere.rho == 0.06
     with pytest.raises(ValueError, match="held to the budget"):
-        PrivateCurator(Counted(), SIZES, ONE, Budget(1.0, 1e-9, 0.1), 10**6, Spending(0.2))
+        PrivateCurator(Counted(), ONE, Budget(1.0, 1e-9, 0.1), 10**6, Spending(0.2))
 
 
 def test_not_even_a_billionth_more_is_spent():

@@ -11,11 +11,14 @@ from scipy.stats import chi2
 
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.features import fit_features
-from core.privacy.accounting import Budget, Unit
-from core.privacy.curator import PrivateCurator, Rehearsal
-from core.privacy.gradient import UNITS, gradient_sensitivity, residual_sums
-from core.project.file import Plan
+from core.privacy.accounting import Budget
+from core.privacy.curator import PrivateCurator
+from core.privacy.gradient import gradient_sensitivity
+from core.privacy.rehearsal import Rehearsal
+from core.privacy.unit import Unit
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
+from core.tables.gradient import UNITS, residual_sums
 from core.tables.table import Table
 
 SIZES = {"a": 2, "b": 3, "y": 2}
@@ -85,7 +88,7 @@ def table(n, seed=0, columns=8):
 
 
 def curator(t, rho):
-    return PrivateCurator(t, t.schema.sizes, Unit(), Budget(1.0, 1e-9, rho), 1000)
+    return PrivateCurator(t, Unit(), Budget(1.0, 1e-9, rho), 1000)
 
 
 def test_the_noise_is_what_the_price_buys_not_less_and_not_more():

@@ -15,9 +15,10 @@ from scipy import stats
 
 from core.errors import BudgetError
 from core.privacy import mechanisms
-from core.privacy.accounting import Budget, Unit, delta_of, epsilon_of, guess_right, rho_of, round_up
+from core.privacy.accounting import Budget, delta_of, epsilon_of, guess_right, rho_of, round_up
 from core.privacy.curator import PrivateCurator
 from core.privacy.scores import EdgeScore
+from core.privacy.unit import Unit
 
 FALSE_ALARM = 1e-7
 """Each of the checks below fails by chance at most so often."""
@@ -47,7 +48,7 @@ def scale_interval(draws: np.ndarray, sigma: float) -> bool:
 
 def curator(unit, rho, counts):
     sizes = {"a": len(counts)}
-    return PrivateCurator(Fixed(counts), sizes, unit, Budget(1.0, 1e-9, rho), 10**6)
+    return PrivateCurator(Fixed(counts), unit, Budget(1.0, 1e-9, rho), 10**6)
 
 
 @pytest.mark.parametrize("unit", [Unit(), Unit("replace-one", 3), Unit("add-remove"), Unit("add-remove", 2)], ids=str)

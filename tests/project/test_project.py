@@ -46,7 +46,7 @@ def test_round_trip():
 def test_a_person_column_and_private_figures_round_trip():
     data = changed("plan", to={**GOOD["plan"], "person": "patient", "looking": 0.1})
     project = Project.loads(json.dumps(data))
-    assert (project.plan.person, project.plan.looking) == ("patient", 0.1)
+    assert (project.plan.person, project.plan.private_evaluation) == ("patient", 0.1)
     assert project.to_json() == data
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from core.errors import SchemaError, TableError
 from core.project.coarsening import even_bins, group, growing_bins
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, LeftOut, Schema, smallest_unsigned
 from core.release.spend import refuse_guessed
 

@@ -13,11 +13,12 @@ import pytest
 from core.errors import Cancelled, ProjectError, SchemaError, SizeError, TableError
 from core.graph.roles import Roles
 from core.privacy.curator import PrivateCurator
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
+from core.release import load_release, release
 from core.release.planning import preview
 from core.release.report import render
-from core.release.spend import load_release, release
 from core.tables.table import Table
 
 NASTY = 'a, "b" <script>alert(1)</script> 年齢'
@@ -114,7 +115,9 @@ def test_no_figure_depends_on_private_rows_outside_the_budget():
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_what_the_plan_was_warned_of_stands_in_release_json_and_report(neighbors):
-    project = replace(PROJECT, plan=Plan("mst", 9.0, 2e-5, neighbors=neighbors, rows_per_person=2, explain=0.1))
+    project = replace(
+        PROJECT, plan=Plan("mst", 9.0, 2e-5, neighbors=neighbors, rows_per_person=2, options={"explain": 0.1})
+    )
     facts = release(project, table()).to_json()
     assert facts["warnings"] == list(preview(project, 300 if neighbors == "replace-one" else None).warnings)
     html = render(facts)
@@ -178,7 +181,7 @@ def test_whatever_could_be_chosen_is_checked_before_the_first_draw():
     sizes = {"y": 2, "P": 4000, "X": 4000, "a": 2, "c": 2}
     schema = Schema(tuple(Column(n, "categorical", tuple(map(str, range(k)))) for n, k in sizes.items()))
     roles = Roles(outcome=("y",), protected=("P",), admissible=("a",))
-    plan = Plan("prism", 1.0, 1e-6, fair=True, target="y", features=1)
+    plan = Plan("prism", 1.0, 1e-6, fair=True, target="y", options={"features": 1})
     with pytest.raises(SizeError, match="P"):
         preview(Project("t", schema, plan, roles=roles), 1000)
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from core.errors import ProjectError
-from core.project.file import Plan, Project
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release import shelf
 from core.release.spend import release

@@ -28,13 +28,14 @@ from core.evaluation.private.intervals import (
     share_interval,
 )
 from core.evaluation.utility import target_of
-from core.graph.separations import Separation
+from core.graph.separations import Clique, Separation
 from core.methods.select.allocation import BudgetSplit
-from core.privacy.accounting import Budget, Unit
+from core.privacy.accounting import Budget
 from core.privacy.contribution import check_fits
-from core.privacy.curator import Curator, PrivateCurator, Rehearsal, Spending
-from core.graph.separations import Clique
-from core.privacy.draws import (Measurement)
+from core.privacy.curator import Curator, PrivateCurator, Spending
+from core.privacy.draws import Draw, Measurement
+from core.privacy.rehearsal import Rehearsal
+from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.schema import Column, Schema
 from core.tables.table import Table
@@ -85,7 +86,7 @@ class PrivateFigure:
 
 
 @dataclass(frozen=True)
-class Looking:
+class PrivateEvaluation:
     """What was paid for on the held-out part, and what it tells; ``rows`` is n where public, else a noisy estimate."""
 
     share: float
@@ -192,7 +193,9 @@ class Questions:
         return [(name,) for name in self.columns]
 
 
-def look(project: Project, synthetic: Table, held: Table, budget: Budget, spending: Spending | None = None) -> Looking:
+def judge(
+    project: Project, synthetic: Table, held: Table, budget: Budget, spending: Spending | None = None
+) -> PrivateEvaluation:
     """Judge ``synthetic`` on the rows of ``held``, which must have been set aside by lot before the release.
 
     Guarantee: what comes back is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any
@@ -206,25 +209,26 @@ def look(project: Project, synthetic: Table, held: Table, budget: Budget, spendi
     asked, plan = Questions.of(project), project.plan
     seen = judged(asked, synthetic, held)
     unit = Unit(plan.neighbors, plan.rows_per_person)
-    curator = PrivateCurator(seen, asked.schema.sizes, unit, budget, plan.max_cells, spending)
+    curator = PrivateCurator(seen, unit, budget, plan.max_cells, spending)
+    curator.held_out = True
     made = measure(curator, asked, curator.rows)
     figures, n = figures_of(asked, made, curator.rows, unit, synthetic)
     by = "person" if plan.person else "row"
-    return Looking(plan.looking, by, asked.target, n, curator.spending.rho, tuple(made), figures)
+    return PrivateEvaluation(plan.private_evaluation, by, asked.target, n, curator.spending.rho, tuple(made), figures)
 
 
-def rehearse(
-    project: Project, budget: Budget, rows: int | None
-) -> tuple[tuple[Measurement, ...], tuple[PrivateFigure, ...]]:
-    """What looking would pay for, and figures with intervals as wide as is to be expected. Reads no data.
+def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[Draw, ...], tuple[PrivateFigure, ...]]:
+    """What judging would pay for, and figures with intervals as wide as is to be expected. Reads no data.
 
     ``rows`` is how many rows will be held where that is known; else it is taken that they can carry every figure, and
     none is shown. The figures are those of uniform answers: a classifier that guesses, an even target.
     """
     asked, plan = Questions.of(project), project.plan
     unit = Unit(plan.neighbors, plan.rows_per_person)
-    made = measure(Rehearsal(asked.schema.sizes, unit, budget, rows), asked, UNKNOWN if rows is None else rows)
-    return tuple(made), figures_of(asked, made, rows, unit, None)[0] if rows is not None else ()
+    curator = Rehearsal(asked.schema.sizes, unit, budget, rows)
+    curator.held_out = True
+    made = measure(curator, asked, UNKNOWN if rows is None else rows)
+    return tuple(curator.spending.draws), figures_of(asked, made, rows, unit, None)[0] if rows is not None else ()
 
 
 def judged(asked: Questions, synthetic: Table, held: Table) -> Table:

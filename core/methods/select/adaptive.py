@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from core.graph.separations import Clique
 from core.methods.frame import Frame
 from core.methods.marginals import one_ways
-from core.progress import Report
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.cliques import MAX_CELLS, further_cliques
 from core.methods.select.expected import by_model
 from core.methods.select.usefulness import expected_noise
 from core.privacy.curator import Curator
-from core.graph.separations import Clique
-from core.privacy.draws import (Measurement)
+from core.privacy.draws import Measurement
 from core.privacy.scores import EdgeScore
+from core.progress import Report
 
 CHOICE = 0.2
 """The part of a clique's share that chooses it; the rest counts it. (AIM: 0.1.)"""
@@ -37,7 +37,7 @@ class Further:
 def measure_further(
     curator: Curator, budget: BudgetSplit, asked: Further, found: Sequence[Measurement], frame: Frame, report: Report
 ) -> list[Measurement]:
-    """``asked.steps`` more measurements for ``asked.share`` of the budget, in the manner of AIM (McKenna et al. 2022, Algorithm 2).
+    """``asked.steps`` more measurements for ``asked.share`` of the budget, as AIM does (McKenna et al. 2022, Alg. 2).
 
     Each: the exponential mechanism takes, among what `further_cliques` allows, a clique on which the model fitted to
     the counts so far errs most (L1, in rows) beyond the noise that measuring it would bring; then it is counted.
@@ -58,7 +58,9 @@ def measure_further(
         for _ in range(size):
             held = [*(m.clique for m in (*found, *made)), *chosen]
             candidates = [
-                q for q in further_cliques(curator.sizes, held, frame.separations, asked.width, cells) if q not in chosen
+                q
+                for q in further_cliques(curator.sizes, held, frame.separations, asked.width, cells)
+                if q not in chosen
             ]
             if len(candidates) > 1:
                 chosen.append(

@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from core.privacy.accounting import Budget
 from core.graph.separations import Clique
-from core.project.file import AccountingRule, Plan
+from core.privacy.accounting import Budget
+from core.project.plan import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
 AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal"}
@@ -85,7 +85,7 @@ class BudgetSplit:
 
     def _with_hand(self, cliques: Sequence[Clique], parts: Sequence[float]) -> list[float]:
         """``parts`` scaled to sum to one, those given by hand as given (together at most `MOST_BY_HAND`)."""
-        hand = {i: self.by_hand[label(q)] for i, q in enumerate(cliques) if label(q) in self.by_hand}
+        hand = {i: self.shares[label(q)] for i, q in enumerate(cliques) if label(q) in self.shares}
         rest = math.fsum(part for i, part in enumerate(parts) if i not in hand)
         taken = math.fsum(hand.values())
         scale = min(1.0, MOST_BY_HAND / taken) if rest and taken else 1 / taken if taken else 0.0

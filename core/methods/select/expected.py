@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from core.graph.separations import Clique
 from core.models.graphical import SMOOTHING, GraphicalModel, estimate
 from core.privacy.curator import Curator
-from core.graph.separations import Clique
-from core.privacy.draws import (Measurement)
+from core.privacy.draws import Measurement
 
 Expected = Callable[[Clique], NDArray[np.float64]]
 

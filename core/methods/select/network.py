@@ -6,9 +6,9 @@ import itertools
 import math
 from collections.abc import Sequence
 
+from core.graph.separations import Clique
 from core.methods.select.allocation import BudgetSplit
 from core.privacy.curator import Curator
-from core.graph.separations import Clique
 from core.privacy.scores import FeatureScore
 
 WIDE = 100

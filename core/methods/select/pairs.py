@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from core.graph.separations import Separation, clique_edges
+from core.graph.separations import Clique, Separation, clique_edges
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.cliques import further_cliques
 from core.methods.select.spanning import Growth
 from core.privacy.curator import Curator
-from core.graph.separations import Clique
 from core.privacy.scores import ConditionalScore, EdgeScore
 
 

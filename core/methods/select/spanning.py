@@ -12,10 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Separation
+from core.graph.separations import Clique, Separation
 from core.methods.select.allocation import BudgetSplit
 from core.privacy.curator import Curator
-from core.graph.separations import Clique
 from core.privacy.scores import EdgeScore
 
 SEARCH_LIMIT = 300

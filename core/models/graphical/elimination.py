@@ -17,7 +17,6 @@ from math import exp, log
 
 from core.graph.separations import Clique
 
-
 Bucket = tuple[str, Clique]
 """A column and the neighbours it had when it was eliminated."""
 

@@ -11,9 +11,9 @@ from core.models.graphical.junction_tree import FloatArray
 from core.models.graphical.metric import closed_form, links
 from core.models.graphical.model import FitSummary, GraphicalModel
 from core.models.graphical.problem import Problem, Zeros, pose
-from core.models.graphical.sampling import Report
 from core.models.graphical.solver import Solver
 from core.privacy.draws import Measurement
+from core.progress import Report
 
 SMOOTHING = 0.3
 """How much a release prefers smooth distributions to following the noise (see `estimate`). With 0 the model repeats

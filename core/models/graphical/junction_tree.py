@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.graph.separations import Clique
-from core.models.graphical.elimination import (eliminate)
+from core.models.graphical.elimination import eliminate
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]

@@ -10,12 +10,15 @@ from functools import cached_property
 from math import prod
 from os import PathLike
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import EspalierError
-from core.graph.separations import Clique
+from core.graph.separations import Clique, Separation, clique_edges
+from core.models.base import Answer
 from core.models.graphical.junction_tree import (
     IMPOSSIBLE,
     FloatArray,
@@ -28,8 +31,9 @@ from core.models.graphical.junction_tree import (
     sum_product,
 )
 from core.models.graphical.queries import joint
-from core.models.graphical.sampling import Codes, Report, draw_rows
+from core.models.graphical.sampling import Codes, draw_rows
 from core.models.graphical.size import MAX_CELLS
+from core.progress import Report
 
 FORMAT = "espalier-model/1"
 
@@ -95,6 +99,27 @@ class GraphicalModel:
             else:
                 constant += float(values)
         return tree, tables, constant
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns it draws, in schema order."""
+        return tuple(self.sizes)
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """Pairs inside measured cliques, no fill-in: the graph that it is Markov with respect to."""
+        return clique_edges(self.cliques)
+
+    def answers(self, separation: Separation) -> Answer:
+        """``exact`` where the graph of its cliques respects ``separation``."""
+        return "exact" if separation.holds(self.edges) else "not promised"
+
+    def facts(self) -> dict[str, Any]:
+        """How the fit ended, for release.json."""
+        fit = self.fit
+        return {
+            "iterations": fit.iterations, "gap": fit.gap, "converged": fit.converged, "criterion": fit.criterion,
+        }  # fmt: skip
 
     @property
     def log_partition(self) -> float:
@@ -195,18 +220,18 @@ class GraphicalModel:
         return max(0.0, float(np.sum(table * np.log(ratio, out=np.zeros_like(table), where=possible))))
 
     def sample(
-        self, n: int, rng: np.random.Generator, *, rounded: bool = False, report: Report | None = None
+        self, rows: int, rng: np.random.Generator, *, rounded: bool = False, report: Report | None = None
     ) -> dict[str, Codes]:
-        """``n`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
+        """``rows`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
 
         Exact ancestral sampling. With ``rounded`` the rows are spread over the cells as evenly as whole numbers
         allow (`core.models.graphical.sampling`): every cell keeps its expected count, measured marginals come out
         closer than independent rows can, and conditional independence is kept.
         """
-        if n < 0:
-            raise ValueError(f"n ({n}) must not be negative")
+        if rows < 0:
+            raise ValueError(f"rows ({rows}) must not be negative")
         fitted = self._calibrated
-        return draw_rows(fitted.tree, fitted.conditionals, n, rng, rounded=rounded, report=report)
+        return draw_rows(fitted.tree, fitted.conditionals, rows, rng, rounded=rounded, report=report)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one ``.npz`` file of plain arrays and text (no pickle)."""
@@ -228,11 +253,19 @@ class GraphicalModel:
         np.savez_compressed(out, allow_pickle=False, head=text, **arrays)
         return out.getvalue()
 
-    @staticmethod
-    def load(path: str | PathLike[str]) -> GraphicalModel:
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> GraphicalModel:
         """Read what `save` wrote. Raises `EspalierError` if the file is something else."""
         try:
-            with np.load(path, allow_pickle=False) as file:
+            return cls.loads(Path(path).read_bytes())
+        except EspalierError as error:
+            raise EspalierError(f"{path} is not a model saved by this program.", path=str(path)) from error
+
+    @staticmethod
+    def loads(data: bytes) -> GraphicalModel:
+        """Read what `dumps` gave. Raises `EspalierError` for anything else."""
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 head = json.loads(file["head"].tobytes())
                 if head["format"] != FORMAT:
                     raise ValueError(head["format"])
@@ -245,5 +278,5 @@ class GraphicalModel:
                     total=float(head["total"]),
                     fit=FitSummary(**head["fit"]),
                 )
-        except (KeyError, ValueError, TypeError, EOFError) as error:
-            raise EspalierError(f"{path} is not a model saved by this program.", path=str(path)) from error
+        except (KeyError, ValueError, TypeError, EOFError, BadZipFile) as error:
+            raise EspalierError("This is not a model saved by this program.") from error

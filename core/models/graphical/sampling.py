@@ -13,14 +13,14 @@ of 0.6 where the model had 0.001.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.models.graphical.junction_tree import FloatArray, JunctionTree, Node
+from core.progress import Report
 
-Report = Callable[[float, str], None]
 Codes = NDArray[np.unsignedinteger]
 
 

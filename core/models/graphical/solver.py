@@ -37,7 +37,7 @@ import numpy as np
 from core.models.graphical.junction_tree import FloatArray
 from core.models.graphical.metric import TreeMetric, levels, links
 from core.models.graphical.problem import Problem, Sweep, inner
-from core.models.graphical.sampling import Report
+from core.progress import Report
 
 DAMPING, LOWER = 0.3, 0.6
 """The first λ times the median noise scale, and its factor from one proximal point to the next."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.project.file import Plan
+from core.project.plan import Plan
 from core.release.error_bounds import excess_risk
 from core.release.planning import Preview
 from pages.parts import text

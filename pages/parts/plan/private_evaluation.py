@@ -29,10 +29,10 @@ MEANING = (
 
 def planned(seen: Preview) -> None:
     """On the Plan page: what will be paid for, and how sharp the figures will be."""
-    if not seen.looking:
+    if not seen.private_evaluation:
         return
     st.subheader("Private figures", anchor=False)
-    share, by = seen.project.plan.looking, "people" if seen.project.plan.person else "rows"
+    share, by = seen.project.plan.private_evaluation, "people" if seen.project.plan.person else "rows"
     st.markdown(
         f"{100 * share:.3g} % of the {by} are held out by lot and used to judge the release, for the same "
         f"ρ = {round_up(seen.spent)} once more. **That adds nothing to the bill**: nobody is in both parts."
@@ -44,8 +44,8 @@ def planned(seen: Preview) -> None:
             "Expected before any row is read, for a model that guesses and a target with even shares; the real "
             "intervals are narrower or wider by a half or so."
         )
-    with st.expander(f"All {len(seen.looking)} measurements of the {by} held out"):
-        measured.table(seen.looking, "those")
+    with st.expander(f"All {len(seen.private_evaluation)} measurements of the {by} held out"):
+        measured.table(seen.private_evaluation, "those")
 
 
 def _expected(figure: PrivateFigure) -> dict[str, str]:

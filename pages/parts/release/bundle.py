@@ -91,7 +91,7 @@ def show(state: Session, made: Made) -> None:
         bought = lines(release)
         charts.show(charts.budget(bought, spent["rho"]), "spent-budget", "Share of the budget by pool, as spent")
         measured.table(bought)
-        if release.looking is not None:
+        if release.private_evaluation is not None:
             st.markdown(
                 "**Private figures**, paid with the same ρ once more on people (rows) that were held out, which adds "
                 "nothing. They stand on the Diagnostics page, in the report and in release.json."
@@ -99,7 +99,7 @@ def show(state: Session, made: Made) -> None:
             measured.table(
                 [
                     Line(m.pool, "counts of " + " × ".join(m.clique), m.clique, m.values.size, m.rho, m.sigma, None)
-                    for m in release.looking.measurements
+                    for m in release.private_evaluation.measurements
                 ]
             )
         seconds = ", ".join(f"{step} {value:.1f} s" for step, value in release.seconds.items())

@@ -12,7 +12,7 @@ from core.errors import EspalierError, LedgerUnavailable
 from core.ledger.ledger import Ledger, Population, default_ledger, whoami
 from core.privacy.accounting import round_up
 from core.privacy.contribution import public_rows
-from core.project.file import Neighbors
+from core.project.plan import Neighbors
 from core.release.planning import Preview
 from core.tables.table import Table
 from pages.parts import doors, fields, shell, text

@@ -11,7 +11,7 @@ from core.graph.dag import Dag
 from core.graph.implied import Change, Implied, change, implied
 from core.graph.paths import Path, is_causal
 from core.graph.roles import Roles
-from core.methods.advice import advice
+from core.methods.prism_frame import advice
 from core.project.file import Project
 from pages.parts.fields import field, taken
 from pages.parts.session.session import Session

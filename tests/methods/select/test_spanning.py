@@ -13,15 +13,18 @@ from hypothesis import strategies as st
 
 from core.graph.roles import Roles
 from core.graph.separations import Separation
-from core.methods.frame import frame_of
+from core.methods import frame_of
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.expected import given_target, independent
 from core.methods.select.spanning import Growth, choose_tree
-from core.privacy.accounting import Budget, Unit
-from core.privacy.curator import PrivateCurator, Rehearsal
+from core.privacy.accounting import Budget
+from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Measurement
+from core.privacy.rehearsal import Rehearsal
 from core.privacy.scores import EdgeScore
-from core.project.file import Plan, Project
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.planning import preview
 
@@ -169,7 +172,7 @@ def chosen(separations, epsilon=100.0):
     sizes = dict.fromkeys("abcd", 3)
     plan = Plan("mst", epsilon, 1e-9)
     budget = Budget.of(plan, None)
-    c = PrivateCurator(table, sizes, Unit(), budget, 10**6)
+    c = PrivateCurator(table, Unit(), budget, 10**6)
     budget = BudgetSplit.of(plan, budget, sizes)
     ones = c.measure(budget.split(1 / 3, [(n,) for n in sizes]))
     return choose_tree(c, budget, 1 / 3, separations, EdgeScore(independent(ones, 3000.0)))[0], c, budget
@@ -191,7 +194,7 @@ def test_each_step_pays_an_equal_share_and_the_rest_is_handed_back():
     sizes = dict.fromkeys("abcd", 3)
     plan = Plan("mst", 1.0, 1e-9)
     budget = Budget.of(plan, None)
-    c = PrivateCurator(table, sizes, Unit(), budget, 10**6)
+    c = PrivateCurator(table, Unit(), budget, 10**6)
     budget = BudgetSplit.of(plan, budget, sizes)
     ones = c.measure(budget.split(0.1, [(n,) for n in sizes]))
     edges, unspent = choose_tree(

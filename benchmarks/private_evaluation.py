@@ -1,6 +1,6 @@
 """Private figures: how often their 95 % intervals hold the truth.
 
-    python -m benchmarks.looking [--runs 200] [--rows 60000] [--epsilon 2]
+    python -m benchmarks.private_evaluation [--runs 200] [--rows 60000] [--epsilon 2]
 
 A population of 200,000 invented applicants (the sample *hiring*) stands for the truth. Each run draws a table from it
 at random and releases it for real, a tenth of the rows held out. What the intervals are meant to hold is then worked
@@ -62,7 +62,9 @@ def truths(project: Project, everybody: Table, dependence: float, synthetic: Tab
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.looking", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.private_evaluation", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--rows", type=int, default=60_000, help="of each table that is released")
     parser.add_argument("--epsilon", type=float, default=2.0)
@@ -70,7 +72,7 @@ def main() -> int:
     opt = parser.parse_args()
     rng = np.random.default_rng(opt.seed)
     project = replace(Project.from_json(HIRING), roles=ROLES).with_plan(
-        method="mst", fair=False, epsilon=opt.epsilon, delta=1e-6, looking=0.1
+        method="mst", fair=False, epsilon=opt.epsilon, delta=1e-6, private_evaluation=0.1
     )
     everybody, separation = population(project, rng), Questions.of(project).separation
     assert separation is not None
@@ -79,9 +81,9 @@ def main() -> int:
     for run in range(opt.runs):
         print(f"\r{run} of {opt.runs}", end="", file=sys.stderr, flush=True)
         made = release(project, everybody.take(rng.choice(POPULATION, opt.rows, replace=False)))
-        assert made.looking is not None
+        assert made.private_evaluation is not None
         true = truths(project, everybody, dependence, Table(project.schema, made.codes, made.rows))
-        for figure in made.looking.figures:
+        for figure in made.private_evaluation.figures:
             if figure.low is not None and figure.high is not None and "strata" not in figure.method:
                 holds = figure.low <= true[figure.name] <= figure.high
                 held.setdefault(figure.name, []).append((holds, (figure.high - figure.low) / 2, true[figure.name]))

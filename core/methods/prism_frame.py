@@ -1,0 +1,191 @@
+"""What a PRISM plan reads, and the frame that its regime implies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from core.errors import ProjectError
+from core.graph.separations import Clique, Separation
+from core.methods.base import largest_pair
+from core.methods.frame import Frame, Task
+from core.project.file import Project
+from core.project.options import option, read_options
+
+Regime = Literal["causal", "graphical", "predictive"]
+
+
+@dataclass(frozen=True)
+class PrismOptions:
+    """PRISM's own keys of a plan."""
+
+    regime: Regime = option(
+        "predictive",
+        "Regime",
+        choices={
+            "causal": "Only the drawn direct causes of the target. Holds where the rest of the world changes.",
+            "graphical": "The drawn Markov blanket: causes, effects, and other causes of the effects. Sharper, but "
+            "only where the world stays as it is.",
+            "predictive": "Features are chosen privately by association. Reads no graph.",
+        },
+    )
+    features: int | None = option(
+        None,
+        "Features to choose (blank: as many as the budget counts usefully)",
+        low=1,
+        high=10_000,
+        whole=True,
+        empty="decided from the budget and the numbers of categories",
+        help="How many columns are measured together with the target.",
+        only={"regime": "predictive"},
+    )
+    selector: Literal["exponential", "logistic"] = option(
+        "exponential",
+        "How features are chosen",
+        choices={
+            "exponential": "by association, one after the other",
+            "logistic": "by a private logistic fit",
+        },
+        help="By association: each round draws the column most associated with the target. By a fit: the columns that "
+        "a logistic model keeps, so that a column that only repeats others counts less; it needs more rows. Neither "
+        "finds causes.",
+        only={"regime": "predictive"},
+    )
+    three_way: int = option(
+        0,
+        "Tables of two features with the target, at most",
+        low=0,
+        high=20,
+        whole=True,
+        help="Three-way tables show how two features act together on the target. They cost more noise; a private "
+        "choice finds the pairs that depend on each other most, given the target.",
+    )
+
+
+def _options(project: Project) -> PrismOptions:
+    return read_options(PrismOptions, project.plan.options)
+
+
+def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
+    """The largest table that a private choice could lead to: the triangle of the star with the background's pair."""
+    schema, weights = project.schema, project.plan.weights
+    pair = largest_pair(project, frame, [n for n in schema.names if n not in weights])
+    return (schema.clique((*(pair[0] if pair else ()), *weights)),) if weights else pair
+
+
+def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
+    """The targets with their S, where the drawing decides it, and the separations that a regime implies."""
+    plan, schema = project.plan, project.schema
+    regime, fence = _options(project).regime, separations
+    if project.separations and separations:
+        raise ProjectError(
+            "this method keeps the fence of the roles only, and this project lists further separations: choose a "
+            "method that keeps them all, or take them off the Structure page",
+            key="roles",
+        )
+    if plan.target is None:
+        raise ProjectError("PRISM protects what predicts one column: name the target", key="target", missing="target")
+    if regime != "predictive" and not project.dag.edges:
+        raise ProjectError(
+            f"the {regime} regime needs a graph: draw what causes {plan.target!r} on the Structure page, "
+            "or choose the predictive regime",
+            key="regime",
+        )
+    tasks = tuple(_task(project, name, weight, fence, warnings) for name, weight in plan.weights.items())
+    apart = () if regime == "predictive" else _regime(project, tasks, warnings)
+    refused = schema.clique({name for task in tasks for name in task.refused})
+    first = tasks[0]
+    return Frame((*fence, *apart), first.features, first.candidates, refused, tuple(warnings), tasks)
+
+
+def _task(project: Project, target: str, weight: float, fence: tuple[Separation, ...], warnings: list[str]) -> Task:
+    """What one target's S is, or may be chosen from."""
+    plan, schema, options = project.plan, project.schema, _options(project)
+    if fence and target not in project.roles.outcome:
+        raise ProjectError(
+            f"with a fence the target must be an outcome column, and {target!r} is not: "
+            "mark it as outcome on the Structure page, or choose another target",
+            key="target" if target == plan.target else "targets",
+        )
+    refused = tuple(n for n in schema.names if n != target and any(s.forbids(n, target) for s in fence))
+    if options.regime == "predictive":
+        candidates = tuple(n for n in schema.names if n != target and n not in refused and schema[n].size > 1)
+        if options.features and options.features > len(candidates):
+            warnings.append(f"Only {len(candidates)} columns can be features, so all of them are taken.")
+        if not candidates:
+            warnings.append(f"No column may be linked to {target}: it is released on its own.")
+        return Task(target, weight, None, candidates, refused)
+    drawn = project.dag.parents(target) if options.regime == "causal" else project.dag.blanket(target)
+    if not drawn:
+        warnings.append(f"The graph draws no {_KIND[options.regime]} of {target}: it is released on its own.")
+    features = schema.clique(set(drawn) - set(refused))
+    return Task(target, weight, features, (), schema.clique(set(drawn) & set(refused)))
+
+
+_KIND = {"causal": "direct causes", "graphical": "Markov blanket"}
+
+
+def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> tuple[Separation, ...]:
+    """Each target is linked to its S only, and to the targets whose S it is in (all that is measured with it)."""
+    schema, regime = project.schema, _options(project).regime
+    out = []
+    for task in tasks:
+        back = {other.target for other in tasks if task.target in (other.features or ())}
+        given = schema.clique({*(task.features or ()), *back})
+        if surprise := back - set(task.features or ()):
+            warnings.append(
+                f"{task.target} is itself counted with {', '.join(sorted(surprise))}, another target: a model that "
+                f"predicts {task.target} from this table should leave {', '.join(sorted(surprise))} out."
+            )
+        if rest := schema.clique(set(schema.names) - set(given) - {task.target}):
+            why = f"{regime} regime: {task.target} is linked to its {_KIND[regime]} only"
+            out.append(Separation((task.target,), rest, given, why))
+    return tuple(out)
+
+
+def advice(project: Project) -> tuple[str, ...]:
+    """What the regime should know about arrows that may break elsewhere, or are contested.
+
+    A direct cause is stable elsewhere as long as its own arrow is (PRISM §3.2): the causal regime leans on the arrows
+    into the target, the graphical one on those of its Markov blanket, the predictive one on no drawing at all.
+    """
+    regime, dag, target = _options(project).regime, project.dag, project.plan.target
+    if target is None:
+        return ()
+    blanket = {target, *dag.blanket(target)}
+    children = {target, *dag.children(target)}
+    leans = {
+        "causal": [e for e in dag.edges if e[1] == target],
+        "graphical": [e for e in dag.edges if e[1] in children and blanket.issuperset(e)],
+        "predictive": [e for e in dag.edges if target in e],
+    }[regime]
+    out: list[str] = []
+    if fragile := [e for e in leans if e in dag.may_break]:
+        shown = _arrows(fragile)
+        if regime == "causal":
+            out.append(
+                f"Marked as may break elsewhere: {shown}. The causal regime leans on it all the same: where it does "
+                f"not hold, do not use this table, or take the arrow out of the drawing."
+            )
+        elif regime == "graphical":
+            out.append(
+                f"Marked as may break elsewhere: {shown}. The graphical regime leans on it. For use elsewhere choose "
+                f"the causal regime, which keeps to the direct causes of {target}."
+            )
+        else:
+            out.append(
+                f"Marked as may break elsewhere: {shown}. The predictive regime does not read the drawing and may "
+                f"choose such a column. For use elsewhere choose the causal regime."
+            )
+    if regime != "predictive" and (open_ := [e for e in leans if e in dag.contested]):
+        less = dag.without(dag.contested)
+        drawn = dag.parents(target) if regime == "causal" else dag.blanket(target)
+        left = less.parents(target) if regime == "causal" else less.blanket(target)
+        gone = [n for n in drawn if n not in left]
+        what = f"without it, {', '.join(gone)} would not be measured with {target}" if gone else "the columns stay"
+        out.append(f"The {regime} regime rests on contested knowledge, {_arrows(open_)}: {what}.")
+    return tuple(out)
+
+
+def _arrows(edges: list[tuple[str, str]]) -> str:
+    return ", ".join(f"{a} → {b}" for a, b in edges[:6]) + (" …" if len(edges) > 6 else "")

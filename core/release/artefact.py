@@ -1,0 +1,203 @@
+"""What is handed over: the synthetic table, the model, the accounting, the report; and how a folder of it is read.
+
+``release.json`` and ``report.html`` hold no figure computed on real rows outside the budget.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.errors import EspalierError, ProjectError, TableError
+from core.evaluation.private.held_out import PrivateEvaluation
+from core.graph.separations import Clique, Separation, clique_edges
+from core.methods import METHODS, Fitted, Frame, method_of
+from core.models.base import Codes, Model
+from core.privacy.accounting import Budget, epsilon_of
+from core.privacy.curator import Spending
+from core.privacy.draws import Draw
+from core.project.file import Project
+from core.project.plan import Plan
+from core.release.files import csv_text, save_files
+from core.release.planning import error_bounds_of
+from core.tables.csv_safety import defuse, restore
+from core.tables.reading import TextColumn, TextTable, read_released
+from core.tables.table import Table
+
+if TYPE_CHECKING:
+    from core.ledger.ledger import Reservation
+
+PROMISES = (
+    "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
+    "Whoever made this release declares the schema (column names, categories, bin edges) to be public.",
+    "That the table has at least one row is public.",
+)
+PROMISED = "What the plan says about rows per person is a promise; no person column enforces it."
+ENFORCED = (
+    "The protected unit is one person, with all their rows, however many: of each person in the column {person!r} at "
+    "most {k} were kept, chosen by lot before anything was counted. Two spellings of a person count as two people."
+)
+FILLED = (
+    "The table that was counted was filled with invented rows or cut by lot to the declared {rows:,} rows; how many "
+    "rows there really were is private."
+)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A finished release. Everything in it is differentially private or public.
+
+    ``codes`` are the synthetic rows as codes, ``table`` the same rows as text, one list per column. ``seconds`` are
+    running times of what came after the noise: the fit and the sampling. What reads the rows is not timed.
+    ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
+    aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
+    told that it was made. ``date`` is the day it was made, in UTC.
+    """
+
+    project: Project
+    budget: Budget
+    frame: Frame
+    fitted: Fitted
+    model: Model
+    codes: Codes
+    table: dict[str, list[str]]
+    rows: int
+    spending: Spending
+    seconds: dict[str, float]
+    warnings: tuple[str, ...] = ()
+    private_evaluation: PrivateEvaluation | None = None
+    reservation: Reservation | None = None
+    ledger_trouble: str = ""
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of columns that were counted together: the graph that the frame was kept in."""
+        return clique_edges(self.fitted.cliques)
+
+    def to_json(self) -> dict[str, Any]:
+        """``release.json``."""
+        s, plan = self.spending, self.project.plan
+        method = method_of(plan)
+        project = self.project.to_json()
+        project["plan"] = {**project["plan"], "fair": method.fenced(plan)}
+        return {
+            "format": "espalier-release/1",
+            "project": project,
+            "method": plan.method,
+            "method_title": method.title,
+            "private": method.private,
+            "spent": {
+                "epsilon": epsilon_of(s.rho, self.budget.delta), "delta": self.budget.delta, "rho": s.rho,
+                "neighbors": plan.neighbors, "rows_per_person": plan.rows_per_person, "person": plan.person,
+            },
+            "asked": {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "rho": self.budget.rho},
+            "selected": list(self.fitted.features),
+            "refused": list(self.frame.refused),
+            "edges": [list(e) for e in self.edges],
+            "cliques": [list(c) for c in self.fitted.cliques],
+            "separations": [
+                {**x.to_json(), "holds": (kept := self.model.answers(x)) != "not promised", "how": kept}
+                for x in self.frame.separations
+            ],
+            "measurements": [_measurement(d) for d in s.draws if d.kind != "choice"],
+            "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
+            **self.fitted.facts(self.project),
+            "choices": [_choice(d) for d in s.draws if d.kind == "choice"],
+            "looking": None if self.private_evaluation is None else self.private_evaluation.to_json(),
+            "rows": self.rows,
+            "date": self.date,
+            "fit": dict(self.model.facts()),
+            "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
+            "warnings": list(self.warnings),
+            "promises": promises(plan),
+            "ledger": self.reservation.facts() if self.reservation else None,
+        }  # fmt: skip
+
+    def csv(self) -> str:
+        """``synthetic.csv``'s text."""
+        return csv_text(self.project.schema, self.table)
+
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """What is handed over, by file name: the table, the accounting, the project file, the report, the model."""
+        from core.release.report import render
+
+        facts, model = self.to_json(), self.model.dumps()
+        return {
+            "synthetic.csv": self.csv().encode(),
+            "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
+            "project.json": self.project.dumps().encode(),
+            "report.html": render(facts).encode(),
+            **({} if model is None else {"model.npz": model}),
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write the :attr:`files` into a new or empty folder; all of them or nothing."""
+        save_files(self.files, folder)
+
+
+def _measurement(d: Draw) -> dict[str, Any]:
+    return {
+        "columns": list(d.columns or ()), "pool": d.pool, "cells": d.cells, "rho": d.rho, "sigma": d.scale,
+        "kind": d.kind,
+    }  # fmt: skip
+
+
+def _choice(d: Draw) -> dict[str, Any]:
+    return {
+        "what": d.what, "chosen": list(d.columns or ()), "candidates": d.candidates, "pool": d.pool, "rho": d.rho,
+        "scale": d.scale, "sensitivity": d.sensitivity,
+    }  # fmt: skip
+
+
+def promises(plan: Plan) -> list[str]:
+    """What is promised beside (ε, δ), and what only by whoever made the release."""
+    if plan.person is None:
+        return [*PROMISES, PROMISED]
+    filled = [FILLED.format(rows=plan.rows)] if plan.neighbors == "replace-one" else []
+    return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled]
+
+
+@dataclass(frozen=True)
+class Released:
+    """A release read back from its folder; ``model`` is None where its files hold none."""
+
+    facts: dict[str, Any]
+    project: Project
+    model: Model | None
+    table: Table
+
+    @property
+    def separations(self) -> tuple[Separation, ...]:
+        """The frame's separations."""
+        return tuple(Separation.from_json(s) for s in self.facts["separations"])
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques."""
+        return tuple(tuple(c) for c in self.facts["cliques"])
+
+
+def load_release(folder: str | Path) -> Released:
+    """Read a release folder back; raises :class:`ProjectError` if it is not one."""
+    folder = Path(folder)
+    try:
+        facts = json.loads((folder / "release.json").read_text("utf-8"))
+        project = Project.from_json(facts["project"])
+        saved = folder / "model.npz"
+        needed = saved.exists() or METHODS[facts["method"]].private
+        model = METHODS[facts["method"]].load(saved.read_bytes()) if needed else None
+    except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
+        raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
+    try:
+        read = read_released(folder / "synthetic.csv", [defuse(name) for name in project.schema.names])
+        columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
+        table = Table.encode(TextTable(columns, read.rows, read.source), project.schema)
+    except TableError as error:
+        raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
+    return Released(facts, project, model, table)

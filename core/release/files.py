@@ -1,0 +1,64 @@
+"""The files of a release: the text of its table, and how they are written to a folder, all of them or nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from core.errors import ProjectError
+from core.project.schema import Schema
+from core.tables.csv_lines import DELIMITERS
+from core.tables.csv_safety import defuse
+
+
+def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
+    """``synthetic.csv``'s text; names and categories that look like formulas are defused (`core.tables.csv_safety`).
+
+    :func:`core.release.artefact.load_release` takes the apostrophes off again.
+    """
+    out = io.StringIO()
+    plain, quoted = (csv.writer(out, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
+    names = [defuse(name) for name in table]
+    # where a name holds another delimiter, only quotes tell a reader which one the file is written with
+    odd = any(mark in name for name in names for mark in DELIMITERS if mark != ",")
+    (quoted if odd else plain).writerow(names)
+    cells = []
+    for column in schema.columns:
+        changed = {c: defuse(c) for c in column.categories if defuse(c) != c}
+        texts = table[column.name]
+        cells.append([changed.get(t, t) for t in texts] if changed else texts)
+    # a lone empty cell must not become a blank line
+    (quoted if len(cells) == 1 else plain).writerows(zip(*cells, strict=True))
+    return out.getvalue()
+
+
+def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:
+    """Write a release's files into a new or empty folder; all of them or nothing."""
+    folder = Path(folder)
+    check_folder(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as work:
+            part = Path(work) / "part"
+            part.mkdir()
+            for name, data in files.items():
+                (part / name).write_bytes(data)
+            if folder.exists():
+                folder.rmdir()
+            shutil.move(part, folder)
+    except OSError as error:
+        raise ProjectError(f"cannot write to {folder}: {error.strerror or error}", path=str(folder)) from None
+
+
+def check_folder(folder: Path) -> None:
+    """Raise :class:`ProjectError` unless ``folder`` can be made, or is empty: nothing is ever overwritten."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ProjectError(f"{folder} is not empty; name a new folder, nothing is overwritten", path=str(folder))
+    parent = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
+    if not parent.is_dir() or not os.access(parent, os.W_OK):
+        raise ProjectError(f"cannot write to {folder}: {parent} does not allow it", path=str(folder))
