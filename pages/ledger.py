@@ -11,8 +11,8 @@ import streamlit as st
 from core.errors import EspalierError
 from core.ledger.ledger import PART_NAMES, Entry, Ledger, Population, default_ledger, zipped
 from core.privacy.accounting import rho_of, round_up
-from core.project.plan import Plan
 from core.project.file import Project
+from core.project.plan import Plan
 from pages.parts import charts, doors, shell, text
 from pages.parts.release import bundle, payment
 from pages.parts.session.session import Session
@@ -124,7 +124,7 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
 
     made = line(
         "release", e.project, e.counted, e.rho_before, e.rho_now, when=e.at.replace("T", " ").rstrip("Z"),
-        method=text.METHOD_NAMES.get(e.plan.get("method", ""), ""), plan=f"ε = {e.epsilon:g}", table=e.table,
+        method=text.method(e.plan.get("method", "")), plan=f"ε = {e.epsilon:g}", table=e.table,
         unit=e.unit, looked=e.diagnostics_before, who=e.who, note=e.note, entry=e.id, hash=e.released,
     )  # fmt: skip
     out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", x.what, x.rho, x.rho_before, x.rho_after) for x in e.parts)]
@@ -157,7 +157,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     facts = json.loads(files["release.json"])
     st.markdown(
         f"{name(project.name)}: {facts['rows']:,} synthetic rows, {len(project.schema.columns)} columns, by "
-        f"{text.METHOD_NAMES.get(facts['method'], plain(facts['method']))}; ε = {round_up(facts['spent']['epsilon'])} "
+        f"{text.method(facts['method'])}; ε = {round_up(facts['spent']['epsilon'])} "
         f"at δ = {round_up(facts['spent']['delta'])}. The files are those that were handed over: their hash is the "
         "entry's."
     )

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.errors import EspalierError
-from core.methods.frame import unfenced
+from core.methods import method_of
 from core.privacy.accounting import guess_right, round_up
 from pages.parts import charts, doors, shell, text
 from pages.parts.plan import allocation_editor, error_bounds, measured, plan_fields, private_evaluation
@@ -68,7 +68,7 @@ else:
     st.caption("This plan is not paid from a budget of the ledger: nothing keeps count of it together with others.")
 
 st.subheader("The frame", anchor=False)
-if plan.method == "prism":
+if seen.frame.tasks:
     for task in seen.frame.tasks:
         best = min(seen.features, len(task.candidates))
         if task.features is not None:
@@ -77,7 +77,9 @@ if plan.method == "prism":
             which = f"the **{best} best** of {len(task.candidates)} columns, by a private choice at release"
         else:
             which = f"all {best} columns; the budget counts all of them usefully" + (
-                ", so the logistic fit has nothing to choose and is not paid for" if plan.selector == "logistic" else ""
+                ", so the logistic fit has nothing to choose and is not paid for"
+                if plan.options.get("selector") == "logistic"
+                else ""
             )
         st.markdown(f"Measured together with {text.name(task.target)}: {which}.")
     if seen.frame.refused:
@@ -87,8 +89,8 @@ if seen.frame.separations:
     for s in seen.frame.separations:
         st.markdown(f"- {text.separation(s)}  \n  :small[{plain(s.why)}]")
 else:
-    st.markdown(unfenced(plan.method, bool(project.dag.edges)))
-if plan.fenced and project.roles.inadmissible:
+    st.markdown(method_of(plan).unseparated(bool(project.dag.edges)))
+if method_of(plan).fenced(plan) and project.roles.inadmissible:
     st.markdown(
         "**Where the inadmissible columns may fall.** The fence stands between the outcome and the protected columns."
     )

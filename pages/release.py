@@ -82,7 +82,7 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
                 + (", and δ = 1/n² is that of the rows left." if plan.delta is None and population is None else ".")
             )
         line.markdown(
-            f"**{text.METHOD_NAMES[plan.method]}** on {name(state.text.source if state.text else '')} will spend "
+            f"**{text.method(plan.method)}** on {name(state.text.source if state.text else '')} will spend "
             f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
             f"for {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}."
         )

@@ -28,7 +28,7 @@ for release in found:
     with st.container(border=True):
         st.markdown(f"**{name(project['name'])}**: {facts['rows']:,} rows, {len(project['schema'])} columns")
         st.caption(
-            f"{text.METHOD_NAMES.get(facts['method'], plain(facts['method']))}; ε = {round_up(spent['epsilon'])} at "
+            f"{text.method(facts['method'])}; ε = {round_up(spent['epsilon'])} at "
             f"δ = {round_up(spent['delta'])} for {unit}."
         )
         with st.container(horizontal=True):

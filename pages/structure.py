@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.errors import EspalierError
-from core.methods import frame_of, unfenced
+from core.methods import frame_of, method_of
 from pages.parts import doors, shell, text
 from pages.parts.board.board import board
 from pages.parts.structure import arrow_fields, arrow_table, graph_files, implications, merging, separations
@@ -57,14 +57,14 @@ if parked := state.parked[0].edges:
 separations.show(state)
 try:
     frame = frame_of(state.project or project)
-    chosen = text.METHOD_NAMES[project.plan.method]
+    chosen = text.method(project.plan.method)
     if frame.separations:
         st.markdown(f"With the plan as it stands ({chosen}), the released table will keep these **separations**:")
         for s in frame.separations:
             st.markdown(f"- {text.separation(s)}")
     else:
         st.markdown(
-            f"With the plan as it stands ({chosen}): {unfenced(project.plan.method, bool(project.dag.edges))} The "
+            f"With the plan as it stands ({chosen}): {method_of(project.plan).unseparated(bool(project.dag.edges))} The "
             "method is chosen on the Plan page."
         )
     for warning in frame.warnings:

@@ -120,14 +120,14 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.cliques) > 1
     draws = curator.spending.draws
     bounds = error_bounds_of(draws, rows, plan) if rows else None
-    lines = tuple(_lines(draws, rows, bounds))
+    lines = tuple(lines_of(draws, rows, bounds))
     warnings = (*frame.warnings, *method.advice(project), *_warnings(project, frame, budget, forest, rows, lines))
     spent, features = curator.spending.rho, len(fitted.features)
     shown = Preview(project, budget, frame, lines, size, spent, forest, warnings, features, bounds)
     if not plan.private_evaluation:
         return shown
     bought, expected = rehearse(project, replace(budget, rho=spent), held or None)
-    return replace(shown, private_evaluation=tuple(_lines(bought, held or None, None)), expected=expected)
+    return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected)
 
 
 def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
@@ -136,7 +136,8 @@ def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBoun
     return error_bounds(counted, rows, plan.rows or rows, plan.target if method_of(plan).targets else None)
 
 
-def _lines(draws: Iterable[Draw], rows: int | None, bounds: ErrorBounds | None) -> Iterator[Line]:
+def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds | None = None) -> Iterator[Line]:
+    """The draws as rows of the budget table; ``rows`` is n where it is known."""
     most = {m.clique: m.tv for m in bounds.marginals} if bounds else {}
     for d in draws:
         if d.kind == "count":
@@ -145,6 +146,8 @@ def _lines(draws: Iterable[Draw], rows: int | None, bounds: ErrorBounds | None) 
             yield Line(d.pool, d.what, known, d.cells, d.rho, d.scale, error, most.get(d.columns or ()))
         else:
             what = f"private choice of a {d.what}" if d.kind == "choice" else d.what
+            if d.kind == "choice" and d.columns:
+                what += f": {' – '.join(d.columns)}"
             cells = d.cells if d.kind == "gradient" else None
             yield Line(d.pool, what, None, cells, d.rho, d.scale, None)
 

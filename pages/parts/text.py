@@ -10,38 +10,12 @@ import re
 from collections.abc import Iterable
 
 from core.graph.separations import Separation
-from core.methods.frame import Frame
+from core.methods import METHODS, Frame
 from core.privacy.accounting import round_up
 from core.privacy.unit import Unit
-from core.project.plan import Neighbors
 from core.project.file import Project
+from core.project.plan import Neighbors
 
-METHODS = {
-    "prism": "**PRISM**: most of the budget goes to what predicts one column. "
-    "Choose it when the table is for learning to predict that column.",
-    "privci": "**PrivCI**: one tree over all columns that respects the fence. "
-    "Choose it when the table must not link the outcome to protected columns except through admissible ones.",
-    "mst": "**MST**: one tree over all columns, no fence. "
-    "Choose it for a general-purpose table when fairness is not the question.",
-    "prefair": "**PreFair**: a tree in which the outcome touches admissible columns only. "
-    "Choose it when anything but the admissible columns must stay away from the outcome.",
-    "privbayes": "**PrivBayes**: every column counted together with its causes as you drew them, or, without a "
-    "drawing, with up to two parents chosen privately. Choose it when all of the drawing should shape the table.",
-    "independent": "**Independent**: every column on its own, nothing is linked. "
-    "Choose it as a baseline, or when only the columns' own distributions matter.",
-}
-METHOD_NAMES = {
-    "prism": "PRISM", "privci": "PrivCI", "mst": "MST", "prefair": "PreFair", "privbayes": "PrivBayes",
-    "independent": "Independent",
-}  # fmt: skip
-REGIMES = {
-    "causal": "**Causal**: protect the direct causes that you drew. "
-    "Choose it when the table will be used elsewhere, where mere correlations may break.",
-    "graphical": "**Graphical**: protect the Markov blanket that you drew (causes, effects, and the effects' other "
-    "causes). Choose it when the table will be used where it came from.",
-    "predictive": "**Predictive**: let a private choice find the best predictors; no drawing needed. "
-    "Choose it when you do not know the causes. What it finds may be mere correlation.",
-}
 NEIGHBORS = {
     "replace-one": "One person's rows may change in place. The number of rows is public.",
     "add-remove": "One person's rows may be there or not. The number of rows is private too.",
@@ -131,3 +105,9 @@ def guess(epsilon: float, share: float) -> str:
         f"At ε = {epsilon:g}, whoever would guess right half of the time whether a person's data are one thing or "
         f"another now guesses right at most **{round_up(100 * share)} %** of the time."
     )
+
+
+def method(name_: str) -> str:
+    """A method's title, by the name that stands in files; the name itself where no such method is known here."""
+    known = METHODS.get(name_)
+    return plain(name_) if known is None else known.title

@@ -96,6 +96,7 @@ class PrivateEvaluation:
     rho: float
     measurements: tuple[Measurement, ...]
     figures: tuple[PrivateFigure, ...]
+    draws: tuple[Draw, ...] = ()
 
     @property
     def accuracy_baseline(self) -> float | None:
@@ -213,8 +214,10 @@ def judge(
     curator.held_out = True
     made = measure(curator, asked, curator.rows)
     figures, n = figures_of(asked, made, curator.rows, unit, synthetic)
-    by = "person" if plan.person else "row"
-    return PrivateEvaluation(plan.private_evaluation, by, asked.target, n, curator.spending.rho, tuple(made), figures)
+    by, draws = "person" if plan.person else "row", curator.spending.draws
+    return PrivateEvaluation(
+        plan.private_evaluation, by, asked.target, n, curator.spending.rho, tuple(made), figures, tuple(draws)
+    )
 
 
 def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[Draw, ...], tuple[PrivateFigure, ...]]:

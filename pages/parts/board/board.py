@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
-from pages.parts.board.board.boxes import COLORS, apart, label, load_vis, width
+from pages.parts.board.boxes import COLORS, apart, label, load_vis, width
 
 from core.graph.implied import Implied, without
 from core.graph.paths import arrows_of

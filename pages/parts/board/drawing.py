@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pages.parts.board.board.boxes import Places, arranged
+from pages.parts.board.boxes import Places, arranged
 
 from core.errors import EspalierError, GraphError
 from core.graph.dag import Dag

@@ -8,36 +8,40 @@ from typing import Any
 import streamlit as st
 
 from core.errors import EspalierError
+from core.methods import METHODS, method_of
 from core.privacy.contribution import public_rows
-from core.release.planning import TREES
 from pages.parts import fields, shell
 from pages.parts import text as words
-from pages.parts.plan import people_fields
+from pages.parts.plan import options, people_fields
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 
 PRESETS = (0.1, 0.5, 1.0, 2.0, 5.0)
 Spots = dict[str, Any]
-_FIXED = {"privci": (None, True), "prefair": (None, True), "mst": (None, False), "privbayes": (None, False)}
-"""Where the method decides about the fence; with any other value there is a conflict, and the switch can mend it."""
+_FENCE = {
+    "always": "This method always has it.",
+    "never": "This method never has it.",
+    "optional": "This method can have it.",
+}
 
 
 def show(state: Session) -> Spots:
     """Draw the fields; returns the place under each where a conflict belongs."""
     assert state.project is not None
     plan, columns = state.project.plan, list(state.project.schema.names)
+    method = method_of(plan)
     spots: Spots = {}
 
     left, right = shell.beside((1, 1), "plan")
     with left:
         st.selectbox(
             "Method",
-            list(words.METHODS),
-            index=list(words.METHODS).index(plan.method),
-            format_func=words.METHOD_NAMES.get,
+            list(METHODS),
+            index=list(METHODS).index(plan.method),
+            format_func=words.method,
             **_bound(state, "method", _method),
         )
-        st.markdown(words.METHODS[plan.method])
+        st.markdown(f"**{method.title}**: {method.summary}. {method.when}")
         st.selectbox(
             "Target (the column to predict)",
             columns,
@@ -46,28 +50,19 @@ def show(state: Session) -> Spots:
             **_bound(state, "target"),
         )
         spots["target"] = st.container()
-        if plan.method == "prism":
-            st.selectbox(
-                "Regime",
-                list(words.REGIMES),
-                index=list(words.REGIMES).index(plan.regime),
-                format_func=str.capitalize,
-                **_bound(state, "regime"),
-            )
-            st.markdown(words.REGIMES[plan.regime])
-            spots["regime"] = st.container()
+        spots |= options.first(state, _bound)
         fair = _bound(state, "fair")
-        st.session_state[fair["key"]] = plan.fenced
+        st.session_state[fair["key"]] = method.fenced(plan)
         st.toggle(
             "Fence between outcome and protected columns",
             wrap=True,
-            disabled=plan.fair in _FIXED.get(plan.method, ()),
-            help="The outcome may depend on protected columns only through the admissible ones. PrivCI and "
-            "PreFair always have it, MST and PrivBayes never; PRISM and Independent can.",
+            disabled=method.fence != "optional" and plan.fair in (None, method.fence == "always"),
+            help="The outcome may depend on protected columns only through the admissible ones. "
+            + _FENCE[method.fence],
             **fair,
         )
         spots["fair"] = spots["roles"] = st.container()
-        if plan.fenced:
+        if method.fenced(plan):
             st.toggle(
                 "Strict: fence off the inadmissible columns too",
                 plan.strict,
@@ -105,17 +100,15 @@ def show(state: Session) -> Spots:
         people_fields.show(state, spots, _bound)
     with st.expander("More: allocation, accounting, features, synthetic rows"):
         _more(state)
-    if plan.method in TREES:
-        with st.expander(
-            "More of the tree: thicker, explained, rare categories", expanded=plan.width > 1 or plan.explain > 0
-        ):
-            _beyond_the_tree(state)
+    if options.any_further(state):
+        with st.expander(f"More: what {method.title} reads", expanded=bool(options.given(state))):
+            options.further(state, _bound)
     return spots
 
 
 def _more(state: Session) -> None:
     assert state.project is not None
-    plan = state.project.plan
+    plan, method = state.project.plan, method_of(state.project.plan)
     a, b = st.columns(2)
     with a:
         rules = ["auto", "optimal", "uniform"]
@@ -140,38 +133,8 @@ def _more(state: Session) -> None:
             **_bound(state, "accounting"),
         )
     with b:
-        if plan.method == "prism" and plan.regime == "predictive":
-            st.number_input(
-                "Features to choose (blank: as many as the budget counts usefully)",
-                1,
-                10_000,
-                plan.features,
-                placeholder="decided from the budget and the numbers of categories",
-                help="How many columns are measured together with the target.",
-                **_bound(state, "features"),
-            )
-            ways = {"exponential": "by association, one after the other", "logistic": "by a private logistic fit"}
-            st.selectbox(
-                "How features are chosen",
-                list(ways),
-                index=list(ways).index(plan.selector),
-                format_func=ways.get,
-                help="By association: each round draws the column most associated with the target. By a fit: the "
-                "columns that a logistic model keeps, so that a column that only repeats others counts less; it needs "
-                "more rows. Neither finds causes.",
-                **_bound(state, "selector"),
-            )
-        if plan.method == "prism":
+        if method.targets:
             _further_targets(state)
-            st.number_input(
-                "Tables of two features with the target, at most",
-                0,
-                20,
-                plan.three_way,
-                help="Three-way tables show how two features act together on the target. They cost more noise; a "
-                "private choice finds the pairs that depend on each other most, given the target.",
-                **_bound(state, "three_way"),
-            )
         if plan.person is None or plan.neighbors != "replace-one":
             st.number_input(
                 "Synthetic rows (blank: as many as the table)",
@@ -213,42 +176,6 @@ def _further_targets(state: Session) -> None:
             1000.0,
             float(plan.targets[name]),
             **_bound(state, f"weight-{i}-{len(further)}", weigh),
-        )
-
-
-def _beyond_the_tree(state: Session) -> None:
-    assert state.project is not None
-    plan = state.project.plan
-    a, b = st.columns(2)
-    with a:
-        st.slider(
-            "Width (1: a tree)",
-            1,
-            6,
-            plan.width,
-            help="The largest group of columns counted together, minus one. From 2 on, further pairs and triples are "
-            "chosen privately where the tree errs most; separations stay exact. On Adult and COMPAS, width 2 made "
-            "pairs and predictions better at the same budget.",
-            **_bound(state, "width"),
-        )
-    with b:
-        if plan.fenced:
-            st.slider(
-                "Share of the budget that explains (%)",
-                0,
-                50,
-                round(100 * plan.explain),
-                help="Buys noisy scores of the pairs that the fence refuses, and an estimate of what the fence cost. "
-                "Without it a release says nothing about them. The counts get that much less.",
-                **_bound(state, "explain", lambda s, v: s.change_plan(explain=v / 100)),
-            )
-        st.toggle(
-            "Merge rare categories",
-            plan.compress,
-            wrap=True,
-            help="Categories whose noisy count is below three standard deviations of its noise are counted together, "
-            "and drawn with equal chance. For columns with many categories; it blurs rare groups.",
-            **_bound(state, "compress"),
         )
 
 
@@ -325,13 +252,12 @@ def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | Non
 
 
 def _method(state: Session, method: str) -> None:
-    """Another method; the fence's switch is remembered for the methods that have one."""
+    """Another method; the fence's switch is remembered for the methods that leave it to the plan."""
     assert state.project is not None
     plan = state.project.plan
-    if plan.method in ("prism", "independent"):
+    if method_of(plan).fence == "optional":
         state.drafts["fair"] = plan.fair
-    fair = state.drafts.get("fair") if method in ("prism", "independent") else None
-    state.change_plan(method=method, fair=fair)
+    state.change_plan(method=method, fair=state.drafts.get("fair") if METHODS[method].fence == "optional" else None)
 
 
 def _take_epsilon(state: Session, text: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import streamlit as st
 
 from core.errors import EspalierError
+from core.methods import method_of
 from core.privacy.accounting import round_up
 from core.release import shelf
-from core.release.planning import Line
+from core.release.planning import Line, lines_of
 from core.release.spend import Release
 from pages.parts import charts, doors, shell, text
 from pages.parts.board.board import graph_picture
@@ -96,12 +95,7 @@ def show(state: Session, made: Made) -> None:
                 "**Private figures**, paid with the same ρ once more on people (rows) that were held out, which adds "
                 "nothing. They stand on the Diagnostics page, in the report and in release.json."
             )
-            measured.table(
-                [
-                    Line(m.pool, "counts of " + " × ".join(m.clique), m.clique, m.values.size, m.rho, m.sigma, None)
-                    for m in release.private_evaluation.measurements
-                ]
-            )
+            measured.table(list(lines_of(release.private_evaluation.draws)))
         seconds = ", ".join(f"{step} {value:.1f} s" for step, value in release.seconds.items())
         st.caption(f"Time: {seconds}.")
     with rows:
@@ -116,39 +110,23 @@ def _picture(release: Release) -> None:
         fence.picture(release)
     else:
         refused = fence.refused_pairs(release)
-        gate = project.roles.admissible if project.plan.fenced else ()
+        gate = project.roles.admissible if method_of(project.plan).fenced(project.plan) else ()
         columns, target = project.schema.names, project.plan.target
         graph_picture.tree(columns, edges, refused, project.roles, target, "release-tree", gate)
-    if release.measured.features:
+    if release.fitted.features:
         targets = list(project.plan.weights)
-        chosen = [c for c in release.measured.features if c not in targets[:1]]
+        chosen = [c for c in release.fitted.features if c not in targets[:1]]
         st.markdown(f"Measured together with {names(targets)}: {names(chosen, 40)}.")
     for s in release.frame.separations:
-        state_word = "holds" if s.holds(edges) else "**does not hold**"
+        state_word = "holds" if release.model.answers(s) != "not promised" else "**does not hold**"
         given = f" given {names(s.given)}" if s.given else ""
         st.markdown(f"- {names(s.left)} and {names(s.right)} are independent{given}: {state_word}.")
-    fence.fence_cost_of(release)
+    fence.given_up(release)
     with st.expander(f"The {len(edges)} measured pairs as text"):
         st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: every column stands alone.")
     fence.ask(release)
 
 
 def lines(release: Release) -> list[Line]:
-    """What was bought, in the form of the plan's preview."""
-    sizes = release.project.schema.sizes
-    out = [
-        Line(c.pool, f"private choice of a {c.what}: {' – '.join(c.chosen)}", c.chosen, None, c.rho, c.scale, None)
-        for c in release.spending.choices
-    ]
-    out += [
-        Line(x.pool, f"scores of {len(x.cliques)} sets of columns", None, None, x.rho, x.sigma, None)
-        for x in release.spending.scores
-    ]
-    out += [
-        Line(g.pool, f"gradient of a logistic fit of {g.target}", None, None, g.rho, g.sigma, None)
-        for g in release.spending.gradients
-    ]
-    for m in release.spending.measurements:
-        cells = math.prod(sizes[c] for c in m.clique)
-        out.append(Line(m.pool, "counts of " + " × ".join(m.clique), m.clique, cells, m.rho, m.sigma, None))
-    return out
+    """What was bought, in the form of the plan's preview and in the order of spending."""
+    return list(lines_of(release.spending.draws))

@@ -61,7 +61,7 @@ def picture(release: Release) -> None:
     )
 
 
-def fence_cost_of(release: Release) -> None:
+def given_up(release: Release) -> None:
     """What the scores that were paid for say."""
     bought = release.to_json().get("explained")
     if not bought:

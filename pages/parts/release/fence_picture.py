@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.graph.links import sides
 from core.graph.roles import Roles
-from core.graph.separations import Separation
-from core.graph.separations import Clique
+from core.graph.separations import Clique, Separation
 from pages.parts import charts
 
 if TYPE_CHECKING:

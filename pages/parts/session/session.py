@@ -21,8 +21,8 @@ from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.ledger.ledger import Ledger
 from core.privacy.contribution import public_rows
-from core.project.plan import Plan
 from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Schema
 from core.release.planning import Preview, preview
 from core.tables.reading import TextTable

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import streamlit as st
-from pages.parts.board.board.boxes import GAP, HIGH
+from pages.parts.board.boxes import GAP, HIGH
 
 from core.errors import EspalierError
 from core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph

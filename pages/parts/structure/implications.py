@@ -11,7 +11,7 @@ from core.graph.dag import Dag
 from core.graph.implied import Change, Implied, change, implied
 from core.graph.paths import Path, is_causal
 from core.graph.roles import Roles
-from core.methods.prism_frame import advice
+from core.methods import method_of
 from core.project.file import Project
 from pages.parts.fields import field, taken
 from pages.parts.session.session import Session
@@ -23,7 +23,7 @@ PARENT, BLANKET = "Pa(Y)", "Mb(Y)"
 def tags(column: str, project: Project, now: Implied, marks: Iterable[str]) -> list[str]:
     """The marks of one column, in words."""
     out, roles = [], project.roles
-    if "fence" in marks and project.plan.fenced and roles.protected and roles.outcome:
+    if "fence" in marks and method_of(project.plan).fenced(project.plan) and roles.protected and roles.outcome:
         role = roles.of(column)
         far = role == "protected" or (role == "inadmissible" and project.plan.strict)
         out += ["behind the fence"] * far + ["gate"] * (role == "admissible") + ["fenced in"] * (role == "outcome")
@@ -92,7 +92,7 @@ def show(state: Session, dag: Dag, found: Implied) -> None:
         else:
             _open(found, dag, project, ends)
     contested(state)
-    for sentence in advice(project):
+    for sentence in method_of(project.plan).advice(project):
         st.info(plain(sentence))
 
 
@@ -115,7 +115,7 @@ def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
         _listed(through, dag)
     st.caption(
         "The plan's fence erases these links in the released table, whatever the drawing says."
-        if project.plan.fenced
+        if method_of(project.plan).fenced(project.plan)
         else "The plan as it stands has no fence: these links may show in the released table."
     )
 

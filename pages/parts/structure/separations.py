@@ -7,7 +7,7 @@ import streamlit as st
 from core.errors import GraphError
 from core.graph.separations import Separation
 from pages.parts.session.session import Session
-from pages.parts.text import name, names, plain
+from pages.parts.text import names, plain
 
 
 def show(state: Session) -> None:
@@ -42,8 +42,10 @@ def show(state: Session) -> None:
         st.button("Add this separation", key=f"{key}-add", on_click=_add, args=(state, key))
         if trouble := state.trouble.get("separation"):
             st.error(plain(trouble))
-        if project.plan.method in ("prism", "mst", "privbayes") and listed:
-            st.caption(f"The plan's method {name(project.plan.method)} does not keep these; choose PrivCI on Plan.")
+        if method_of(project.plan).fence == "never" and listed:
+            st.caption(
+                f"The plan's method, {text.method(project.plan.method)}, does not keep these; choose one with a fence on Plan."
+            )
     if kept := state.drafts.get("separations"):
         st.caption(f"Kept aside, as columns of theirs are left out on Data: {len(kept)} of the further separations.")
 
