@@ -12,7 +12,7 @@ import itertools
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,11 +22,10 @@ from core.errors import BudgetError, SizeError
 from core.graph.separations import Clique
 from core.privacy.accounting import Budget
 from core.privacy.contribution import known_rows
-from core.privacy.draws import Draw, GradientMeasurement, Measurement, Merged, ScoreMeasurement, fold
-from core.privacy.gradient import gradient_sensitivity
+from core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
+from core.privacy.sums import PROVED, SumRecipe
 from core.privacy.unit import Unit
-from core.tables.gradient import LARGEST_WEIGHT, UNITS, Weights
 from core.tables.source import Source
 
 
@@ -140,20 +139,36 @@ class Curator(ABC):
         values = self._scores(score, wanted, scale)
         return ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
 
-    def measure_gradient(
-        self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
-    ) -> GradientMeasurement:
-        """The noisy gradient, in rows, of a logistic fit of ``target`` at ``weights`` (`core.privacy.gradient`)."""
-        wanted = _columns(target, columns, weights, self.whole)
-        sensitivity = gradient_sensitivity(self.unit, len(wanted), self.whole[target])
+    def measure_sums(self, recipe: SumRecipe, rho: float, pool: str = "") -> SumMeasurement:
+        """The noisy sums of ``recipe`` as one vector: discrete Gaussian, Δ from the recipe."""
+        return self.prepay(recipe, rho, 1, pool)(recipe)
+
+    def prepay(self, like: SumRecipe, rho: float, times: int, pool: str = "") -> Callable[[SumRecipe], SumMeasurement]:
+        """Buy ``times`` vectors of sums like ``like``, ``rho`` each, before the first of them is drawn.
+
+        What comes back answers one recipe a call, at most ``times`` of them, each of the kind and sensitivity of
+        ``like``: they may be chosen from earlier answers. What is never asked for stays spent.
+        """
+        self._check_sums(like)
+        sensitivity = like.sensitivity(self.unit)
         scale = self._gaussian_scale(sensitivity, rho)
-        entries = (self.whole[target] - 1) * sum(self.whole[name] for name in wanted)
-        self._debit([
-            Draw("gradient", f"gradient of a logistic fit of {target}", None, pool, entries, sensitivity / UNITS,
-                 scale / UNITS, rho)
-        ])  # fmt: skip
-        values = self._gradient(target, wanted, weights, scale, entries)
-        return GradientMeasurement(target, wanted, values / UNITS, scale / UNITS, sensitivity / UNITS, rho, pool)
+        draw = Draw(
+            like.kind, like.what, None, pool, like.cells, sensitivity / like.units, scale / like.units, rho
+        )  # fmt: skip
+        self._debit([draw] * times)
+        left = iter(range(times))
+
+        def answer(recipe: SumRecipe) -> SumMeasurement:
+            self._check_sums(recipe)
+            alike = type(recipe) is type(like) and (recipe.units, recipe.cells) == (like.units, like.cells)
+            if not alike or recipe.sensitivity(self.unit) > sensitivity:
+                raise ValueError("these are not the sums that were paid for")
+            if next(left, None) is None:
+                raise BudgetError(f"only {times} vectors of these sums were paid for", requested=rho)
+            values = self._sums(recipe, scale)
+            return SumMeasurement(recipe.what, values / recipe.units, draw.scale, draw.sensitivity, rho, pool)
+
+        return answer
 
     @abstractmethod
     def merge(self, merged: Merged) -> Merged:
@@ -171,6 +186,12 @@ class Curator(ABC):
         for clique in cliques:
             if clique:
                 _check_clique(clique, self.whole, self._order, self._max_cells)
+
+    def _check_sums(self, recipe: SumRecipe) -> None:
+        """Raise unless ``recipe`` is one of ours and may be asked of this table."""
+        if type(recipe) not in PROVED:
+            raise TypeError("sums must be one of the recipes whose sensitivity is proved, see sums.py")
+        recipe.check(self.whole)
 
     def _is_open(self, clique: Clique) -> bool:  # noqa: ARG002
         """Is it still open, while this is planned, whether just these columns will be counted?"""
@@ -196,9 +217,7 @@ class Curator(ABC):
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]: ...
 
     @abstractmethod
-    def _gradient(
-        self, target: str, columns: Sequence[str], weights: Weights, scale: float, entries: int
-    ) -> NDArray[np.float64]: ...
+    def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]: ...
 
 
 class PrivateCurator(Curator):
@@ -269,14 +288,12 @@ class PrivateCurator(Curator):
         known = self._evaluated(score, cliques)
         return add_gaussian(np.array([known[c] for c in cliques], dtype=np.int64), scale)
 
-    def _gradient(
-        self, target: str, columns: Sequence[str], weights: Weights, scale: float, entries: int
-    ) -> NDArray[np.float64]:
+    def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
         from core.privacy.mechanisms import add_gaussian
 
-        sums = self._source.residual_sums(target, columns, weights)
-        if sums.shape != (entries,):
-            raise ValueError(f"the table works out another gradient of {target} than was asked for")
+        sums = recipe.sums(self._source)
+        if sums.shape != (recipe.cells,) or sums.dtype != np.int64:
+            raise ValueError(f"other sums were worked out than were asked for ({recipe.what})")
         return add_gaussian(sums, scale)
 
     def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
@@ -305,20 +322,6 @@ def _counts_of(clique: Clique, is_open: bool) -> str:
         return "counts of " + " × ".join(clique)
     chosen = "a pair" if len(clique) == 2 else f"{len(clique)} columns"
     return f"counts of {chosen} chosen at release (largest shown)"
-
-
-def _columns(target: str, columns: Sequence[str], weights: Weights, sizes: Mapping[str, int]) -> tuple[str, ...]:
-    """The columns of a gradient, once each; raises :class:`ValueError` unless all weights have their shape."""
-    wanted = tuple(dict.fromkeys(columns))
-    others = sizes[target] - 1
-    if target in wanted or not wanted or others < 1:
-        raise ValueError("a logistic fit needs a target of two values or more and other columns")
-    for name in (*wanted, target):
-        if weights[name].shape != (1 if name == target else sizes[name], others):
-            raise ValueError(f"the weights of {name!r} do not fit its categories")
-        if not np.all(np.abs(weights[name]) <= LARGEST_WEIGHT):  # also where one is not a number
-            raise ValueError(f"the weights of {name!r} must be numbers of at most {LARGEST_WEIGHT:g}")
-    return wanted
 
 
 def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, int], max_cells: int) -> None:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from core.graph.separations import Clique
 
-Kind = Literal["count", "choice", "scores", "gradient"]
-"""Counts of a marginal, a private choice, a vector of scores, the gradient of a logistic fit."""
+Kind = Literal["count", "choice", "scores", "gradient", "sums"]
+"""Counts of a marginal, a private choice, a vector of scores, a gradient that chooses, other sums over the rows."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def acts_of(draws: Iterable[Draw]) -> tuple[Act, ...]:
     """The draws by kind and pool, in the order in which each was first paid for."""
     bought: dict[tuple[PartKind, str], list[float]] = {}
     for draw in draws:
-        kind: PartKind = "look" if draw.held_out else "measure" if draw.kind == "count" else "select"
+        kind: PartKind = "look" if draw.held_out else "measure" if draw.kind in ("count", "sums") else "select"
         bought.setdefault((kind, draw.pool), []).append(draw.rho)
     return tuple(Act(kind, pool, len(rhos), math.fsum(rhos)) for (kind, pool), rhos in bought.items())
 
@@ -98,15 +98,14 @@ class ScoreMeasurement:
 
 
 @dataclass(frozen=True)
-class GradientMeasurement:
-    """A noisy gradient of a logistic fit (see `core.privacy.gradient`).
+class SumMeasurement:
+    """Noisy sums over the rows (see `core.privacy.sums`).
 
-    ``values`` is one flat vector in rows, a part for each of ``columns``; ``sigma`` the scale in rows of the discrete
-    Gaussian noise on each entry, ``sensitivity`` the L2 sensitivity in rows of the whole vector.
+    ``values`` is one flat vector in rows; ``sigma`` the scale in rows of the discrete Gaussian noise on each entry,
+    ``sensitivity`` the L2 sensitivity in rows of the whole vector.
     """
 
-    target: str
-    columns: tuple[str, ...]
+    what: str
     values: NDArray[np.float64]
     sigma: float
     sensitivity: float

@@ -1,11 +1,62 @@
-"""The sensitivity of the gradient of a logistic fit, whose sums `core.tables.gradient` works out."""
+"""The gradient of a logistic fit as a recipe for a curator: its sensitivity, and the proof.
+
+The sums themselves are worked out by `core.tables.gradient`.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from core.privacy.unit import Unit
-from core.tables.gradient import UNITS
+from core.tables.gradient import LARGEST_WEIGHT, UNITS, Weights
+from core.tables.source import Source
+
+
+@dataclass(frozen=True)
+class LogisticGradient:
+    """The gradient of a multinomial logistic fit of ``target`` on ``columns`` at public ``weights``."""
+
+    target: str
+    columns: tuple[str, ...]
+    weights: Weights
+    kind: Literal["gradient"] = "gradient"
+    units: int = UNITS
+
+    @property
+    def what(self) -> str:
+        """What is added up, in words."""
+        return f"gradient of a logistic fit of {self.target}"
+
+    @property
+    def cells(self) -> int:
+        """One entry for each category of each column and each class but the first."""
+        others = self.weights[self.target].shape[1]
+        return others * sum(self.weights[name].shape[0] for name in self.columns)
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Raise :class:`ValueError` unless all weights have the shape that ``sizes`` asks for."""
+        others = sizes[self.target] - 1
+        if self.target in self.columns or not self.columns or others < 1 or len(set(self.columns)) < len(self.columns):
+            raise ValueError("a logistic fit needs a target of two values or more and other columns, each once")
+        for name in (*self.columns, self.target):
+            if self.weights[name].shape != (1 if name == self.target else sizes[name], others):
+                raise ValueError(f"the weights of {name!r} do not fit its categories")
+            if not np.all(np.abs(self.weights[name]) <= LARGEST_WEIGHT):  # also where one is not a number
+                raise ValueError(f"the weights of {name!r} must be numbers of at most {LARGEST_WEIGHT:g}")
+
+    def sensitivity(self, unit: Unit) -> int:
+        """See :func:`gradient_sensitivity`."""
+        return gradient_sensitivity(unit, len(self.columns), self.weights[self.target].shape[1] + 1)
+
+    def sums(self, source: Source) -> NDArray[np.int64]:
+        """The exact sums. For the curator only."""
+        return source.residual_sums(self.target, self.columns, self.weights)
 
 
 def gradient_sensitivity(unit: Unit, columns: int, classes: int) -> int:

@@ -14,8 +14,8 @@ from core.privacy.accounting import Budget
 from core.privacy.curator import Curator
 from core.privacy.draws import Draw, Merged
 from core.privacy.scores import Score
+from core.privacy.sums import SumRecipe
 from core.privacy.unit import Unit
-from core.tables.gradient import Weights
 
 
 class Rehearsal(Curator):
@@ -64,7 +64,5 @@ class Rehearsal(Curator):
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:  # noqa: ARG002
         return np.zeros(len(cliques))
 
-    def _gradient(
-        self, target: str, columns: Sequence[str], weights: Weights, scale: float, entries: int  # noqa: ARG002
-    ) -> NDArray[np.float64]:  # fmt: skip
-        return np.zeros(entries)
+    def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:  # noqa: ARG002
+        return np.zeros(recipe.cells)

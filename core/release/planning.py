@@ -148,7 +148,7 @@ def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds
             what = f"private choice of a {d.what}" if d.kind == "choice" else d.what
             if d.kind == "choice" and d.columns:
                 what += f": {' – '.join(d.columns)}"
-            cells = d.cells if d.kind == "gradient" else None
+            cells = d.cells if d.kind in ("gradient", "sums") else None
             yield Line(d.pool, what, None, cells, d.rho, d.scale, None)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.usefulness import how_many
 from core.privacy.curator import Curator
+from core.privacy.gradient import LogisticGradient
 from core.privacy.scores import FeatureScore
 
 
@@ -78,7 +79,7 @@ def fit_features(
     kept: list[str] = []
     for step in range(1, STEPS + 1):
         (rho,) = budget.split(0.9 * share / STEPS, [(target,)]).values()
-        gradient = curator.measure_gradient(target, candidates, weights, rho, pool)
+        gradient = curator.measure_sums(LogisticGradient(target, tuple(candidates), dict(weights)), rho, pool)
         strength = {}
         for name, part in zip(candidates, np.split(gradient.values, ends), strict=True):
             rate = sizes[name] / base.sum()

@@ -1,0 +1,60 @@
+"""Sums over the rows as named recipes: whole numbers, each with its sensitivity and the proof.
+
+A recipe is public: what it adds up is fixed before the rows are read. Only a curator ever works one out, and no exact
+sum leaves it. A new one joins with a class of its own and its name in `PROVED`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.privacy.gradient import LogisticGradient
+from core.privacy.unit import Unit
+from core.tables.source import Source
+
+
+class SumRecipe(Protocol):
+    """What the curator needs to know of a vector of sums. ``kind`` is that of its draw, ``what`` says it in words.
+
+    ``cells`` is the length of the vector; its entries are whole numbers of units, ``units`` units to a row.
+    """
+
+    @property
+    def kind(self) -> Literal["gradient", "sums"]:
+        """What the draw is called: a gradient chooses what to measure, other sums are what a model is fitted to."""
+        ...
+
+    @property
+    def what(self) -> str:
+        """What is added up, in words."""
+        ...
+
+    @property
+    def cells(self) -> int:
+        """The length of the vector."""
+        ...
+
+    @property
+    def units(self) -> int:
+        """Units to a row."""
+        ...
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Raise :class:`ValueError` unless it may be asked of a table with columns of ``sizes``."""
+        ...
+
+    def sensitivity(self, unit: Unit) -> int:
+        """L2 sensitivity of the whole vector, in units, rounded up."""
+        ...
+
+    def sums(self, source: Source) -> NDArray[np.int64]:
+        """The exact sums. For the curator only."""
+        ...
+
+
+PROVED: tuple[type, ...] = (LogisticGradient,)
+"""The recipes whose sensitivity is proved: a curator works out no others."""
