@@ -136,17 +136,17 @@ def test_output_domain_and_rows(made):
 
 def test_one_way_counts_are_near_the_truth(made):
     """Each within six standard deviations of its noise and of the draw of 2,000 rows; merged categories together."""
-    cells = {m.clique: m.values.size for m in made.measured.measurements}
+    cells = {m.clique: m.values.size for m in made.fitted.measurements}
     sigma = {
         column.name: min(
             m.sigma * math.sqrt(cells[m.clique] / column.size)
-            for m in made.measured.measurements
+            for m in made.fitted.measurements
             if column.name in m.clique
         )
         for column in SCHEMA.columns
     }
     for column in SCHEMA.columns:
-        groups = made.measured.merged.get(column.name, np.arange(column.size))
+        groups = made.fitted.merged.get(column.name, np.arange(column.size))
         inside = np.bincount(groups)
         real, drawn = (np.bincount(groups[t.codes[column.name]], minlength=len(inside)) for t in (table(), made))
         noise = sigma[column.name] * np.sqrt(inside)

@@ -53,7 +53,7 @@ def test_a_drawn_graph_is_measured_as_it_is():
     rows = exclusive_or()
     drawn = Dag((("x", "z"), ("y", "z"), ("z", "w")))
     made = release(Project("t", rows.schema, plan(), drawn), rows)
-    assert made.measured.cliques == (("x",), ("y",), ("x", "y", "z"), ("z", "w"))
+    assert made.fitted.cliques == (("x",), ("y",), ("x", "y", "z"), ("z", "w"))
     assert not made.spending.choices
     assert made.spending.rho == pytest.approx(made.budget.rho, rel=1e-6)
     assert made.model.cmi(["x", "y"], ["w"], ["z"]) < 1e-9
@@ -62,7 +62,7 @@ def test_a_drawn_graph_is_measured_as_it_is():
 def test_two_parents_show_what_no_pair_does():
     rows = exclusive_or()
     made = release(Project("t", rows.schema, plan(5.0)), rows)
-    assert ("x", "y", "z") in made.measured.cliques or ("x", "y", "w") in made.measured.cliques
+    assert ("x", "y", "z") in made.fitted.cliques or ("x", "y", "w") in made.fitted.cliques
     differ = made.codes["x"] ^ made.codes["y"]
     assert np.mean(differ == made.codes["z"]) > 0.9
     assert np.mean(differ == made.codes["w"]) > 0.85
@@ -161,6 +161,6 @@ def test_one_and_two_columns():
         schema = wide(count)
         rows = Table(schema, {c.name: np.arange(30) % c.size for c in schema.columns}, 30)
         made = release(Project("t", schema, plan()), rows)
-        assert made.measured.cliques == cliques
+        assert made.fitted.cliques == cliques
         assert not made.spending.choices
         assert made.spending.rho == pytest.approx(made.budget.rho, rel=1e-6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -14,32 +15,44 @@ from core.errors import BudgetError, SizeError
 from core.methods.select.allocation import BudgetSplit
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator, Spending
-from core.privacy.draws import Act
+from core.privacy.draws import Act, Draw, acts_of
+from core.privacy.gradient import LogisticGradient
 from core.privacy.rehearsal import Rehearsal
 from core.privacy.scores import EdgeScore, FeatureScore
 from core.privacy.unit import Unit
 from core.project.plan import Plan
+from core.project.schema import Column, Schema
 
 SIZES = {"a": 2, "b": 3, "c": 4}
+SCHEMA = Schema(tuple(Column(n, "categorical", tuple(f"v{i}" for i in range(k))) for n, k in SIZES.items()))
 ONE = Unit()
 FLAT = EdgeScore(lambda pair: np.ones([SIZES[c] for c in pair]))
 
 
 class Counted:
-    """A table that remembers how often it was asked."""
+    """A source that remembers how often it was asked."""
 
+    schema = SCHEMA
     rows = 24
+    person_column = None
+    names_people = False
+    kept = None
+    digest = b"counted"
 
     def __init__(self):
         self.asked = []
-
-    def known_rows(self, unit):
-        return self.rows if unit.neighbors == "replace-one" else None
 
     def count(self, clique):
         self.asked.append(clique)
         shape = tuple(SIZES[c] for c in clique)
         return np.full(shape, self.rows // math.prod(shape), dtype=np.int64)
+
+    def count_many(self, cliques):
+        return [self.count(clique) for clique in cliques]
+
+    def residual_sums(self, target, columns, weights):
+        self.asked.append((target, *columns))
+        return np.zeros(sum(weights[n].size for n in columns), dtype=np.int64)
 
 
 def curator(rho=0.1, unit=ONE, cells=10**6):
@@ -66,13 +79,13 @@ def test_what_was_bought_is_listed_by_kind_and_pool_as_it_was_first_paid_for():
     with pytest.raises(BudgetError):
         c.measure({("c",): 0.5}, "never")
     c.choose(FLAT, [("a", "b"), ("b", "c")], 0.005, "edge", "tree")
-    c.measure_scores(FLAT, [("a", "b")], 0.01, "explain")
+    c.measure_scores(FLAT, [("a", "b")], 0.01, "score of a pair", "explain")
     c.measure({("a", "b"): 0.03}, "two-way")
-    assert c.spending.acts == (
+    assert acts_of(c.spending.draws) == (
         Act("measure", "one-way", 2, 0.03), Act("select", "tree", 2, 0.01), Act("select", "explain", 1, 0.01),
         Act("measure", "two-way", 1, 0.03),
     )  # fmt: skip
-    assert math.fsum(act.rho for act in c.spending.acts) == pytest.approx(c.spending.rho, rel=1e-15)
+    assert math.fsum(act.rho for act in acts_of(c.spending.draws)) == pytest.approx(c.spending.rho, rel=1e-15)
 
 
 def test_booking_elsewhere_is_held_to_the_budget():
@@ -91,14 +104,18 @@ def test_not_even_a_billionth_more_is_spent():
     c.measure({("a",): 0.1})
 
 
+def paid(rho):
+    return Draw("count", "counts", ("a",), "one-way", 2, 1.0, 1.0, rho)
+
+
 def test_threads_cannot_spend_together_what_each_alone_could():
     spending = Spending(1.0)
-    spending.debits = [1e-12] * 20_000
+    spending.draws = [paid(1e-12)] * 20_000
     done = []
 
     def spend():
         try:
-            spending.debit([0.9])
+            spending.debit([paid(0.9)])
             done.append(1)
         except BudgetError:
             pass
@@ -121,7 +138,7 @@ def test_only_proved_scores_are_evaluated():
     with pytest.raises(TypeError, match="proved"):
         c.choose(Thief(lambda pair: np.zeros((2, 3))), [("a", "b")], 0.01, "edge")
     with pytest.raises(TypeError, match="proved"):
-        c.measure_scores(Thief(lambda pair: np.zeros((2, 3))), [("a", "b")], 0.01)
+        c.measure_scores(Thief(lambda pair: np.zeros((2, 3))), [("a", "b")], 0.01, "score")
     with pytest.raises(ValueError, match="columns"):
         c.choose(FLAT, [("a",)], 0.01, "edge")
     assert not table.asked
@@ -190,7 +207,8 @@ def test_a_choice_counts_each_candidate_once_and_keeps_no_score():
     for _ in range(3):
         assert c.choose(score, pairs, 0.01, "edge") in pairs
     assert sorted(table.asked) == pairs
-    assert all(not hasattr(choice, "scores") for choice in c.spending.choices)
+    assert {f.name for f in fields(Draw)}.isdisjoint({"value", "values", "answer"}), "what is booked is no answer"
+    assert all(draw.kind == "choice" and draw.columns in pairs for draw in c.spending.draws)
 
 
 @settings(max_examples=60, deadline=None)
@@ -282,5 +300,45 @@ def test_a_rehearsal_spends_the_same_and_reads_nothing():
         x.measure({("a",): 0.02, ("b",): 0.03}, "one-way")
         x.choose(FLAT, [("a", "b"), ("a", "c")], 0.01, "edge")
     assert r.spending.rho == c.spending.rho
-    assert [m.sigma for m in r.spending.measurements] == pytest.approx([m.sigma for m in c.spending.measurements])
-    assert r.spending.choices[0].scale == pytest.approx(c.spending.choices[0].scale)
+    assert [d.kind for d in r.spending.draws] == [d.kind for d in c.spending.draws] == ["count", "count", "choice"]
+    assert [d.scale for d in r.spending.draws] == pytest.approx([d.scale for d in c.spending.draws])
+
+
+GRADIENT = LogisticGradient("a", ("b",), {"b": np.zeros((3, 1)), "a": np.zeros((1, 1))})
+
+
+def test_sums_paid_in_advance_are_answered_so_often_and_no_more():
+    for c in (curator(0.1)[0], Rehearsal(SIZES, ONE, Budget(1.0, 1e-9, 0.1), 24)):
+        with pytest.raises(BudgetError):
+            c.prepay(GRADIENT, 0.03, 4, "training")
+        assert not c.spending.draws
+        step = c.prepay(GRADIENT, 0.03, 3, "training")
+        assert [d.rho for d in c.spending.draws] == [0.03] * 3, "all of them are paid for before the first"
+        moved = LogisticGradient("a", ("b",), {"b": np.ones((3, 1)), "a": np.zeros((1, 1))})
+        assert [step(recipe).values.shape for recipe in (GRADIENT, moved, moved)] == [(3,)] * 3
+        with pytest.raises(BudgetError, match="only 3"):
+            step(GRADIENT)
+        assert len(c.spending.draws) == 3
+
+
+def test_other_sums_than_were_paid_for_are_refused_before_anything_is_read():
+    c, table = curator(0.1)
+    step = c.prepay(GRADIENT, 0.03, 1)
+    with pytest.raises(ValueError, match="paid for"):
+        step(LogisticGradient("a", ("c",), {"c": np.zeros((4, 1)), "a": np.zeros((1, 1))}))
+
+    class Thief(LogisticGradient):
+        pass
+
+    with pytest.raises(TypeError, match="proved"):
+        c.measure_sums(Thief("a", ("b",), GRADIENT.weights), 0.01)
+    assert not table.asked
+    assert c.spending.rho == 0.03
+
+
+def test_sums_that_do_not_fit_their_recipe_are_not_answered():
+    c, table = curator(0.1)
+    table.residual_sums = lambda target, columns, weights: np.zeros(2, dtype=np.int64)
+    with pytest.raises(ValueError, match="other sums"):
+        c.measure_sums(GRADIENT, 0.01)
+    assert c.spending.rho == 0.01

@@ -13,7 +13,7 @@ from core.methods.select.allocation import BudgetSplit
 from core.methods.select.features import fit_features
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
-from core.privacy.gradient import gradient_sensitivity
+from core.privacy.gradient import LogisticGradient, gradient_sensitivity
 from core.privacy.rehearsal import Rehearsal
 from core.privacy.unit import Unit
 from core.project.plan import Plan
@@ -98,7 +98,7 @@ def test_the_noise_is_what_the_price_buys_not_less_and_not_more():
     c = curator(t, 10.0)
     exact = t.residual_sums("y", names, w) / UNITS
     sigma = 2 * math.sqrt(60) / math.sqrt(2 * 0.1)
-    draws = np.concatenate([c.measure_gradient("y", names, w, 0.1).values - exact for _ in range(60)])
+    draws = np.concatenate([c.measure_sums(LogisticGradient("y", tuple(names), w), 0.1).values - exact for _ in range(60)])
     square = float(np.sum((draws / sigma) ** 2))
     low, high = chi2.ppf([1e-7, 1 - 1e-7], len(draws))
     assert low < square < high
@@ -112,14 +112,14 @@ def test_bad_weights_and_overspending_are_refused_before_anything_is_read():
     c = curator(t, 0.1)
     good = {"x0": np.zeros((2, 1)), "y": np.zeros((1, 1))}
     with pytest.raises(ValueError, match="do not fit"):
-        c.measure_gradient("y", ["x0"], {**good, "x0": np.zeros((3, 1))}, 0.01)
+        c.measure_sums(LogisticGradient("y", ("x0",), {**good, "x0": np.zeros((3, 1))}), 0.01)
     for bad in (np.inf, np.nan, 1e308):
         with pytest.raises(ValueError, match="must be numbers"):
-            c.measure_gradient("y", ["x0"], {**good, "x0": np.full((2, 1), bad)}, 0.01)
+            c.measure_sums(LogisticGradient("y", ("x0",), {**good, "x0": np.full((2, 1), bad)}), 0.01)
     with pytest.raises(ValueError, match="target"):
-        c.measure_gradient("y", ["y"], good, 0.01)
+        c.measure_sums(LogisticGradient("y", ("y",), good), 0.01)
     with pytest.raises(Exception, match="left"):
-        c.measure_gradient("y", ["x0"], good, 0.2)
+        c.measure_sums(LogisticGradient("y", ("x0",), good), 0.2)
     assert c.spending.rho == 0
 
 

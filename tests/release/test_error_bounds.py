@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.privacy.mechanisms import add_gaussian
-from core.release.error_bounds import Counted, excess_risk, marginal_bound, promise, tree_bound
+from core.release.error_bounds import Counted, excess_risk, marginal_bound, error_bounds, tree_bound
 
 
 def tv(p, q):
@@ -90,14 +90,14 @@ def test_excess_risk_is_the_theorems_sum():
 
 
 def test_a_plan_promises_nothing_about_a_target_that_is_counted_alone():
-    made = promise([Counted(("a",), 3, 10.0)], 1000, 1000, "y")
+    made = error_bounds([Counted(("a",), 3, 10.0)], 1000, 1000, "y")
     assert made.tree is None
     assert made.excess_risk is None
 
 
 def test_vacuous_bounds_say_so_and_the_best_of_two_counts_is_taken():
     items = [Counted(("a", "y"), 200, 50.0), Counted(("a", "y"), 200, 5.0), Counted(("b", "y"), 4, 5.0)]
-    made = promise(items, 1000, 1000, "y")
+    made = error_bounds(items, 1000, 1000, "y")
     by_name = {m.clique: m for m in made.marginals}
     assert len(made.marginals) == 2
     assert by_name[("a", "y")].vacuous
