@@ -2,11 +2,13 @@
 
 The names a notebook user needs, loaded when first used (so that importing one room costs no other)::
 
-    from core import Project, Table, read_table
+    import pandas as pd
+    from core import Project, evaluate
     from core.release import release
-    project = Project.load("project.json")
-    table = Table.encode(read_table("people.csv"), project.schema, project.plan.person)
-    result = release(project, table)
+    frame = pd.read_csv("people.csv", dtype=str)
+    result = release(Project.load("project.json"), frame)
+    result.frame                      # the synthetic rows
+    evaluate(result, frame)           # confidential
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _WHERE = {
     "Separation": "graph.separations",
     "PrivateCurator": "privacy.curator",
     "Ledger": "ledger.ledger",
-    "evaluate": "evaluation",
+    "evaluate": "notebook",
 }
 __all__ = list(_WHERE)
 

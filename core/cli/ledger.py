@@ -44,7 +44,7 @@ def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account |
     return _ledger(opt).account(opt.table, who, note, **consent)
 
 
-def add_commands(commands: Any) -> None:
+def add(commands: Any) -> None:
     """``ledger`` with its own commands."""
     ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take")
     acts = ledger.add_subparsers(dest="act", required=True)
@@ -72,6 +72,7 @@ def add_commands(commands: Any) -> None:
     export.add_argument("--out", type=Path, metavar="FILE", help="a new file (default: print)")
     take.add_argument("entry", help="an entry's id, as list shows it")
     take.add_argument("--out", type=Path, required=True, help="a new or empty folder")
+    ledger.set_defaults(run=run)
 
 
 def run(opt: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from core.display import card
 from core.errors import TableError
 from core.evaluation.fairness import Fairness, Group, fairness_of
 from core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
@@ -48,6 +49,17 @@ class Evaluation:
     further: tuple[Utility, ...] = ()
     reasons: dict[str, str] = field(default_factory=dict)
     looked_at_real_data: bool = field(default=True, init=False)
+
+    def _repr_html_(self) -> str:
+        facts = self.to_json()
+        rows = [
+            (part, name, f"{value:.4g}")
+            for part in ("tstr", "fidelity", "fairness")
+            for name, value in (facts[part] or {}).items()
+            if isinstance(value, float)
+        ]
+        said = ["Confidential: computed on real rows. Do not share.", f"Models were tested on {self.tested_on}."]
+        return card("Diagnostics", said, ("of", "figure", "value"), rows)
 
     def to_json(self) -> dict[str, Any]:
         """What ``python -m core evaluate`` prints; a null figure has ``…_reason`` beside it."""

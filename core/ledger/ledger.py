@@ -15,8 +15,8 @@ above the total's, hence (ε, δ)-DP as the total says. Proof: each release is �
 the same sum. (ε, δ) is converted to ρ once, rounded down; sums of ρ are exact (rational numbers), shown rounded up, and
 what is left is rounded down. Parts add up likewise, but for looking, which meets other people than the rest of its
 entry: an entry counts the larger of the two sums (`core.evaluation.private.held_out`). The sum is for one person and at
-most that many of their rows in each table, so all releases of a table must mean the same people: one with another person
-column is refused. Whoever insists may release it for **another unit**; this is written down and shown, and the sum is
+most that many of their rows in each table, so all releases of a table must mean the same people: one with another
+person column is refused. Whoever insists may release it for **another unit**; this is written down and shown, and the sum is
 then of ρ for different units. For tables without a person column the sum holds as far as the promise does.
 
 **Diagnostics** that are not private steer what is planned and shared afterwards, which no budget covers. That somebody

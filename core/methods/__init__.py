@@ -2,6 +2,6 @@
 
 from core.methods.base import Fitted, Method
 from core.methods.frame import Frame, Task
-from core.methods.registry import METHODS, check_options, frame_of, method_of
+from core.methods.registry import DEFAULT, METHODS, check_options, frame_of, method_of
 
-__all__ = ["METHODS", "Fitted", "Frame", "Method", "Task", "check_options", "frame_of", "method_of"]
+__all__ = ["DEFAULT", "METHODS", "Fitted", "Frame", "Method", "Task", "check_options", "frame_of", "method_of"]

@@ -14,6 +14,8 @@ from core.project.options import check_known
 from core.project.plan import Plan
 
 METHODS: dict[str, Method] = {m.name: m for m in (PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, INDEPENDENT)}
+DEFAULT = MST.name
+"""What a new project plans with, until somebody chooses."""
 
 
 def method_of(plan: Plan) -> Method:

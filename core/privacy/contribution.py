@@ -110,7 +110,7 @@ def held_rows(plan: Plan, total: int | None) -> int:
     if not plan.private_evaluation or total is None:
         return 0
     if total < 2:
-        raise ProjectError("holding rows out for private figures needs at least two rows", key="looking")
+        raise ProjectError("holding rows out for private figures needs at least two rows", key="private_evaluation")
     return min(max(round(plan.private_evaluation * total), 1), total - 1)
 
 

@@ -37,7 +37,7 @@ class LogisticGradient:
     def cells(self) -> int:
         """One entry for each category of each column and each class but the first."""
         others = self.weights[self.target].shape[1]
-        return others * sum(self.weights[name].shape[0] for name in self.columns)
+        return int(others * sum(self.weights[name].shape[0] for name in self.columns))
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise :class:`ValueError` unless all weights have the shape that ``sizes`` asks for."""

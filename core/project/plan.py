@@ -16,7 +16,7 @@ AccountingRule = Literal["zcdp", "basic"]
 MAX_ROWS = 10_000_000
 _OLD_KEYS = {"looking": "private_evaluation"}
 """Keys of earlier project files, which still read."""
-_ALWAYS = {"regime": "predictive", "features": None}
+ALWAYS = {"regime": "predictive", "features": None}
 """Options that project files have always carried, and what they are where nobody gave them."""
 _WORDS: dict[str, Any] = {"neighbors": Neighbors, "allocation": AllocationRule, "accounting": AccountingRule}
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
@@ -117,7 +117,7 @@ class Plan:
                 del out[key]
         if self.fair is None:
             del out["fair"]
-        return {**out, **_ALWAYS, **self.options}
+        return {**out, **ALWAYS, **self.options}
 
     @classmethod
     def from_json(cls, data: Any) -> Plan:

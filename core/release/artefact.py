@@ -12,12 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.display import card
 from core.errors import EspalierError, ProjectError, TableError
 from core.evaluation.private.held_out import PrivateEvaluation
 from core.graph.separations import Clique, Separation, clique_edges
 from core.methods import METHODS, Fitted, Frame, method_of
 from core.models.base import Codes, Model
-from core.privacy.accounting import Budget, epsilon_of
+from core.privacy.accounting import Budget, epsilon_of, round_up
 from core.privacy.curator import Spending
 from core.privacy.draws import Draw
 from core.project.file import Project
@@ -60,7 +61,7 @@ class Release:
 
     project: Project
     budget: Budget
-    frame: Frame
+    plan_frame: Frame
     fitted: Fitted
     model: Model
     codes: Codes
@@ -78,6 +79,19 @@ class Release:
     def edges(self) -> tuple[tuple[str, str], ...]:
         """The pairs of columns that were counted together: the graph that the frame was kept in."""
         return clique_edges(self.fitted.cliques)
+
+    def _repr_html_(self) -> str:
+        s, names = self.spending, list(self.table)
+        said = [f"{self.rows:,} synthetic rows; spent ρ = {round_up(s.rho)}. Safe to share.", *self.warnings]
+        rows = zip(*(self.table[name][:5] for name in names), strict=True)
+        return card(f"Release of {self.project.name}: {method_of(self.project.plan).title}", said, names, rows)
+
+    @property
+    def frame(self) -> Any:
+        """The synthetic rows as a pandas data frame, cells as text."""
+        import pandas as pd
+
+        return pd.DataFrame(self.table)
 
     def to_json(self) -> dict[str, Any]:
         """``release.json``."""
@@ -97,12 +111,12 @@ class Release:
             },
             "asked": {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "rho": self.budget.rho},
             "selected": list(self.fitted.features),
-            "refused": list(self.frame.refused),
+            "refused": list(self.plan_frame.refused),
             "edges": [list(e) for e in self.edges],
             "cliques": [list(c) for c in self.fitted.cliques],
             "separations": [
                 {**x.to_json(), "holds": (kept := self.model.answers(x)) != "not promised", "how": kept}
-                for x in self.frame.separations
+                for x in self.plan_frame.separations
             ],
             "measurements": [_measurement(d) for d in s.draws if d.kind != "choice"],
             "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),

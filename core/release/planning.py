@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from core.display import card
 from core.evaluation.private.held_out import PrivateFigure, rehearse
 from core.graph.separations import Clique
 from core.methods import METHODS, Frame, frame_of, method_of
@@ -24,7 +25,7 @@ from core.privacy.rehearsal import Rehearsal
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.options import declared
-from core.project.plan import Plan
+from core.project.plan import ALWAYS, Plan
 from core.release.error_bounds import Counted, ErrorBounds, error_bounds
 
 
@@ -82,6 +83,16 @@ class Preview:
     def alone(self) -> dict[str, float]:
         """ε of each pool if nothing else were spent, at the plan's δ. They do not add up to ε; ρ does."""
         return {pool: epsilon_of(rho, self.budget.delta) for pool, rho in self.pools.items()}
+
+    def _repr_html_(self) -> str:
+        b = self.budget
+        rows = [
+            (f"{n} × {x.what}" if n > 1 else x.what, x.pool, f"{x.sigma:.1f}", f"{x.rho:.3g}")
+            for n, x in grouped(self.lines)
+        ]
+        said = [f"ε = {b.epsilon:g}, δ = {b.delta:.3g}: ρ = {b.rho:.4g}. Reads no data.", *self.warnings]
+        title = f"Plan of {self.project.name}: {method_of(self.project.plan).title}"
+        return card(title, said, ("what is bought", "pool", "σ (rows)", "ρ (each)"), rows)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, for the command line."""
@@ -228,7 +239,7 @@ def _unused(plan: Plan) -> list[str]:
     known: dict[str, Any] = {}
     for method in METHODS.values():
         known |= vars(method.options())
-    return [k for k, v in plan.options.items() if k not in read and known.get(k) != v]
+    return [k for k, v in plan.options.items() if k not in (*read, *ALWAYS) and known.get(k) != v]
 
 
 def _by_hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from core.errors import Cancelled, EspalierError, SchemaError
 from core.evaluation.private.held_out import PrivateEvaluation, judge
-from core.methods import method_of
+from core.methods import check_options, method_of
 from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, acts_of
@@ -22,14 +22,18 @@ from core.project.plan import MAX_ROWS, Plan
 from core.project.schema import Schema
 from core.release.artefact import Release
 from core.release.planning import Preview, preview
+from core.tables.frames import as_table
 from core.tables.table import Table
 
 if TYPE_CHECKING:
     from core.ledger.ledger import Account
 
 
-def release(project: Project, table: Table, report: Report = silent, ledger: Account | None = None) -> Release:
-    """Spend the plan's budget on ``table`` and return what may leave the building.
+def release(project: Project, data: Any, report: Report = silent, ledger: Account | None = None) -> Release:
+    """Spend the plan's budget on a private table and return what may leave the building.
+
+    ``data`` is a :class:`~core.tables.table.Table`, or a data frame (pandas, or whatever speaks Arrow), which is read
+    with the project's schema and the plan's person column.
 
     Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, sizes, a ledger
     that has not enough left. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)``
@@ -39,7 +43,9 @@ def release(project: Project, table: Table, report: Report = silent, ledger: Acc
     the first draw; a plan without a δ takes the ledger's. A finished release counts what it spent. One that ends
     otherwise is returned if nothing had been drawn, and counts in full if something had, or if the machine went down.
     """
+    check_options(project.plan)
     refuse_guessed(project.schema)
+    table = as_table(data, project.schema, project.plan.person)
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan = planned.plan

@@ -213,6 +213,18 @@ def _parquet(data: bytes, shown: str) -> TextTable:
         schema, rows = file.schema_arrow, file.metadata.num_rows
     except (pa.ArrowException, OSError, ValueError):
         raise TableError(f"{shown} is a damaged Parquet file") from None
+    _check_fields(schema, rows, shown)
+    kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+    try:  # a long text that many rows share is kept once
+        table = parquet.read_table(io.BytesIO(data), read_dictionary=kept)
+    except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
+        raise TableError(f"{shown} is a damaged Parquet file") from None
+    return _from_arrow(table, shown)
+
+
+def _check_fields(schema: Any, rows: int, shown: str) -> None:
+    import pyarrow as pa
+
     _check_names(schema.names, shown)
     if rows * len(schema) > MAX_CELLS:
         raise TableError(f"{shown} holds {rows:,} rows of {len(schema):,} columns; Espalier reads smaller tables only")
@@ -222,11 +234,11 @@ def _parquet(data: bytes, shown: str) -> TextTable:
                 f"{shown}: column {field.name!r} holds {field.type} values; give one plain value per cell",
                 column=field.name,
             )
-    kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
-    try:  # a long text that many rows share is kept once
-        table = parquet.read_table(io.BytesIO(data), read_dictionary=kept)
-    except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
-        raise TableError(f"{shown} is a damaged Parquet file") from None
+
+
+def from_arrow(table: Any, shown: str) -> TextTable:
+    """An Arrow table's cells as text, as a Parquet file of it would be read; raises :class:`TableError`."""
+    _check_fields(table.schema, table.num_rows, shown)
     return _from_arrow(table, shown)
 
 

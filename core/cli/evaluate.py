@@ -1,0 +1,73 @@
+"""``espalier evaluate``: a release beside the real table. Confidential."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from core.cli import ledger
+from core.cli.terminal import bar
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    evaluate = commands.add_parser("evaluate", help="compare a release with the real table; confidential")
+    evaluate.add_argument("folder", type=Path)
+    evaluate.add_argument("--data", type=Path, required=True)
+    evaluate.add_argument("--holdout", type=Path, help="rows that were not released from")
+    evaluate.add_argument("--json", action="store_true", help="all figures as JSON, also on a terminal")
+    ledger.add_options(evaluate)
+    evaluate.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
+    evaluate.set_defaults(run=run)
+
+
+def run(opt: argparse.Namespace) -> None:
+    from core.compare.fence_cost import cost_or_reason
+    from core.evaluation import evaluate
+    from core.graph.separations import clique_edges
+    from core.release.artefact import load_release
+    from core.tables.reading import read_table
+    from core.tables.table import Table
+
+    released = load_release(opt.folder)
+    schema = released.project.schema
+    real = Table.encode(read_table(opt.data), schema, released.project.plan.person)
+    holdout = Table.encode(read_table(opt.holdout), schema) if opt.holdout else None
+    tables = [real, holdout] if holdout else [real]
+    ledger.record_diagnostics(opt, released.facts, [table.digest for table in tables])
+    with bar(opt.json) as progress:
+        result = evaluate(
+            released.project, real, released.table, model=released.model, holdout=holdout, report=progress
+        )
+    edges = clique_edges(released.cliques)
+    cost = cost_or_reason(released.project, real, released.table, edges, holdout=holdout)
+    found = {**result.to_json(), **cost}
+    if opt.json or not sys.stdout.isatty():
+        print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print("\n".join(summary(found)))
+
+
+def summary(found: dict[str, Any]) -> list[str]:
+    """The main figures in lines for a terminal. Confidential: they were computed on real rows."""
+    tstr, looks, fair = found["tstr"], found["fidelity"], found["fairness"]
+    lines = ["CONFIDENTIAL: computed on real rows. Do not share.", ""]
+    if tstr.get("auc_synthetic") is not None:
+        lines.append(
+            f"Predicting {tstr['target']}, trained on synthetic rows and tested on real ones: AUC {tstr['auc_synthetic']:.3f} "
+            f"(trained on real rows: {tstr['auc_real']:.3f})"
+        )
+    lines.append(f"Columns differ by {100 * looks['one_way_tv']:.1f} % of rows on average (total variation)")
+    if looks.get("two_way_tv") is not None:
+        lines.append(f"Pairs of columns differ by {100 * looks['two_way_tv']:.1f} %")
+    if fair is not None:
+        for key, what in (
+            ("demographic_parity_difference", "Demographic parity difference"),
+            ("equalized_odds_difference", "Equalized odds difference"),
+        ):
+            if fair.get(key) is not None:
+                lines.append(f"{what}: {fair[key]:.3f}")
+    return [*lines, "", "All figures: add --json"]

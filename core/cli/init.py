@@ -1,0 +1,49 @@
+"""``espalier init``: a draft project for a table, its guesses marked."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from core.errors import ProjectError
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    init = commands.add_parser("init", help="write a draft project for a table; guesses are marked")
+    init.add_argument("table", type=Path, help="the private table (CSV, Parquet, Excel)")
+    init.add_argument("--out", type=Path, metavar="PROJECT.json", help="a new file (default: beside the table)")
+    init.set_defaults(run=run)
+
+
+def run(opt: argparse.Namespace) -> None:
+    """Guess a schema, write the draft, and say what to do next."""
+    from core.methods import DEFAULT
+    from core.project.file import Project
+    from core.project.plan import Plan
+    from core.tables.guessing import guess_schema
+    from core.tables.reading import read_table
+
+    name = opt.table.name.split(".")[0]
+    out = opt.out or opt.table.with_name(f"{name}.json")
+    if out.exists():
+        raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
+    schema = guess_schema(read_table(opt.table))
+    draft = Project(name, schema, Plan(DEFAULT, 1.0))
+    try:
+        out.write_text(draft.dumps(), "utf-8")
+    except OSError as error:
+        raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
+    left = f", {len(schema.left_out)} left out as identifiers" if schema.left_out else ""
+    print(f"{out}: a draft for {len(schema.columns)} columns{left}; it may hold private values until it is confirmed")
+    print(
+        "Next:\n"
+        "  1. Read the schema in this file, or open it on the Data page of the app. Kinds, categories, bin edges and\n"
+        "     what is left out were guessed from the rows. Mend what must not be public.\n"
+        '  2. Confirm: rename each "guessed" to "confirmed" once you have checked that it is public.\n'
+        f"  3. espalier plan {out} --rows N        what it would cost; reads no data\n"
+        f"  4. espalier release {out} --data {opt.table} --out DIR",
+        file=sys.stderr,
+    )

@@ -1,0 +1,97 @@
+"""``espalier plan``: what a plan would spend, and on what. Reads no data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.cli import ledger
+from core.errors import ProjectError
+from core.methods import method_of
+from core.project.file import Project
+
+if TYPE_CHECKING:
+    from core.release.planning import Line
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    plan = commands.add_parser("plan", help="show what a plan would spend, and on what; reads no data")
+    plan.add_argument("project", type=Path)
+    plan.add_argument("--rows", type=_rows, help="number of rows n, where it is public")
+    plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    ledger.add_options(plan)
+    plan.set_defaults(run=run)
+
+
+def _rows(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return value
+
+
+def run(opt: argparse.Namespace) -> None:
+    from core.release.planning import grouped, preview
+
+    account = ledger.account(opt)
+    project, left = Project.load(opt.project), None
+    if account is not None:
+        project = account.population.fits(project, account.table)
+    try:
+        shown = preview(project, opt.rows)
+    except ProjectError as error:
+        if error.data.get("key") != "rows" or opt.rows is not None:
+            raise
+        raise ProjectError(
+            "δ is 1/n² here, so the plan needs the number of rows n, which is public under replace-one: add "
+            f"--rows N (such as --rows 1000), or give the plan a delta in {opt.project}",
+            **error.data,
+        ) from None
+    if account is not None:
+        left = account.population.outlook(shown.budget.rho)
+    if opt.json:
+        print(json.dumps({**shown.to_json(), "ledger": left}, indent=1, ensure_ascii=False))
+        return
+    b = shown.budget
+    print(
+        f"{shown.project.name}: {method_of(shown.project.plan).title}, ε = {b.epsilon:g}, δ = {b.delta:.3g}, ρ = {b.rho:.6g}"
+    )
+    for s in shown.frame.separations:
+        given = f" given {', '.join(s.given)}" if s.given else ""
+        print(f"  {', '.join(s.left)} and {', '.join(s.right)} independent{given}   ({s.why})")
+    if shown.frame.features:
+        print(f"  measured with the target: {', '.join(shown.frame.features)}")
+    print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>9}  what")
+    _print_lines(grouped(shown.lines))
+    print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
+    if left is not None:
+        fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
+        print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
+    if shown.private_evaluation:
+        print("\nprivate figures, on people (rows) held out by lot: the same ρ over again, which adds nothing")
+        _print_lines(grouped(shown.private_evaluation))
+        for figure in shown.expected:
+            if figure.value is None:
+                print(f"  {figure.name}: cannot be carried: {figure.reason}")
+            elif figure.name in ("one_way_tv", "cmi"):
+                print(f"  {figure.name}: at most about {figure.high:.3f} where the truth is 0")
+            else:
+                print(f"  {figure.name}: about ± {(figure.high or 0) - figure.value:.3f}")
+    print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
+    for warning in shown.warnings:
+        print(f"note: {warning}")
+
+
+def _print_lines(lines: Iterable[tuple[int, Line]]) -> None:
+    for count, line in lines:
+        times = f"{count} times: " if count > 1 else ""
+        cells = f"{line.cells:,}" if line.cells else ""
+        error = f"{line.error:.2e}" if line.error is not None else ""
+        print(f"{line.pool:<12} {cells:>9} {line.rho:>11.3e} {line.sigma:>13.2f} {error:>9}  {times}{line.what}")

@@ -1,0 +1,100 @@
+"""``espalier release`` and ``espalier demo``: spend the budget and write the files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.cli import ledger
+from core.cli.terminal import bar
+from core.errors import EspalierError
+from core.methods import check_options
+from core.project.file import Project
+
+if TYPE_CHECKING:
+    from core.ledger.ledger import Account
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
+
+
+def add(commands: Any) -> None:
+    """Declare the commands."""
+    release = commands.add_parser("release", help="spend the budget and write the release to a folder")
+    release.add_argument("project", type=Path)
+    release.add_argument("--data", type=Path, required=True, help="the private table (CSV, Parquet, Excel)")
+    release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
+    release.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    ledger.add_options(release)
+    ledger.add_consent(release)
+    release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
+    release.add_argument("--note", default="", metavar="TEXT", help="a note for the ledger")
+    release.set_defaults(run=run)
+
+    demo = commands.add_parser("demo", help="release a bundled sample to a folder")
+    samples = sorted(path.stem for path in SAMPLES.glob("*.json"))
+    demo.add_argument("--sample", choices=samples, default="readmission")
+    demo.add_argument("--out", type=Path, default=None, help="a new or empty folder (default: out/SAMPLE)")
+    demo.set_defaults(run=_demo)
+
+
+def run(opt: argparse.Namespace) -> None:
+    account = ledger.account(opt, opt.by, opt.note)
+    release_to(Project.load(opt.project), opt.data, opt.out, opt.quiet, account)
+
+
+def release_to(project: Project, data: Path, out: Path, quiet: bool, account: Account | None = None) -> None:
+    from core.release.files import check_folder
+    from core.release.spend import refuse_guessed, release
+    from core.tables.reading import read_table
+    from core.tables.table import Table
+
+    check_options(project.plan)
+    check_folder(out)
+    refuse_guessed(project.schema)
+    if account is not None:
+        account.check(project)  # what the ledger will refuse is refused before the table is read
+    text = read_table(data)
+    left_out = [name for name in Table.left_out(text, project.schema) if name != project.plan.person]
+    if left_out and not quiet:
+        print(f"left out (not in the schema): {', '.join(left_out)}", file=sys.stderr)
+    if project.plan.person and not quiet:
+        k = project.plan.rows_per_person
+        print(f"at most {k} row{'s' * (k > 1)} of each person in {project.plan.person!r} are kept", file=sys.stderr)
+    table = Table.encode(text, project.schema, project.plan.person)
+
+    for warning in account.warnings(table.digest) if account else ():
+        print(f"warning: {warning}", file=sys.stderr)
+    with bar(quiet) as progress:
+        made = release(project, table, progress, account)
+    if made.ledger_trouble:
+        print(f"warning: {made.ledger_trouble}", file=sys.stderr)
+    try:
+        made.save(out)
+    except EspalierError as error:
+        if made.reservation is None or made.ledger_trouble:
+            raise
+        entry = made.reservation.entry.id
+        raise type(error)(
+            f"{error}. The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
+        ) from None
+    if not quiet:
+        from core.privacy.accounting import round_up
+
+        for warning in made.warnings:
+            print(f"note: {warning}", file=sys.stderr)
+        spent = made.to_json()["spent"]
+        print(
+            f"{out}: {made.rows:,} rows; spent ε = {round_up(spent['epsilon'])}, δ = {round_up(spent['delta'])}"
+            + ("" if made.reservation else "; not recorded in a ledger"),
+            file=sys.stderr,
+        )
+        if made.reservation:
+            p = made.reservation.account.population
+            print(f"ledger: entry {made.reservation.entry.id} of {p.name}; ρ = {p.left:.4g} is left", file=sys.stderr)
+
+
+def _demo(opt: argparse.Namespace) -> None:
+    out = opt.out or Path("out") / opt.sample
+    release_to(Project.load(SAMPLES / f"{opt.sample}.json"), SAMPLES / f"{opt.sample}.csv", out, quiet=False)

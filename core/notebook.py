@@ -1,0 +1,25 @@
+"""For notebooks: a release judged beside a data frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.evaluation import Evaluation
+from core.evaluation import evaluate as evaluate_tables
+from core.progress import Report, silent
+from core.release.artefact import Release, Released
+from core.tables.frames import as_table
+from core.tables.table import Table
+
+
+def evaluate(result: Release | Released, data: Any, *, holdout: Any = None, report: Report = silent) -> Evaluation:
+    """Compare a release with the real table it was made from. Confidential: every real row is looked at.
+
+    ``data`` and ``holdout`` (rows that were kept back) are data frames or tables, see
+    :func:`core.tables.frames.as_table`. Raises :class:`core.errors.TableError` where they do not fit the project.
+    """
+    schema = result.project.schema
+    synthetic = result.table if isinstance(result, Released) else Table(schema, result.codes, result.rows)
+    real = as_table(data, schema, result.project.plan.person)
+    kept_back = None if holdout is None else as_table(holdout, schema)
+    return evaluate_tables(result.project, real, synthetic, model=result.model, holdout=kept_back, report=report)
