@@ -162,7 +162,7 @@ PREVIEWED: dict[str, dict[str, object]] = {
     "prism, three-way": {"method": "prism", "three_way": 20},
     "privci, width 2": {"method": "privci", "width": 2},
     "privci, explained, compressed": {"method": "privci", "explain": 0.1, "compress": True},
-    "mst, private figures": {"method": "mst", "looking": 0.1},
+    "mst, private figures": {"method": "mst", "private_evaluation": 0.1},
 }
 
 

@@ -51,18 +51,20 @@ from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Clique
 from core.methods import METHODS, frame_of
+from core.models.base import MarginalModel
 from core.privacy import contribution, mechanisms
-from core.privacy import curator as curators
 from core.privacy.accounting import Budget, epsilon_of
 from core.privacy.curator import PrivateCurator
-from core.privacy.draws import GradientMeasurement, Measurement, Merged, ScoreMeasurement
+from core.privacy.draws import Measurement, Merged, ScoreMeasurement
+from core.privacy.gradient import LogisticGradient
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
+from core.privacy.sums import SumRecipe
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Neighbors, Plan
 from core.project.schema import Column, Schema
 from core.release.spend import release
-from core.tables.gradient import UNITS, Weights
+from core.tables.gradient import Weights
 from core.tables.table import Table
 
 EPSILON, DELTA = 8.0, 1e-6
@@ -123,8 +125,14 @@ class Counted:
 
     def __init__(self, table: Table) -> None:
         """The same answers as ``table``."""
-        self.rows, self.count, self.residual_sums = table.rows, cache(table.count), table.residual_sums
-        self.known_rows = table.known_rows
+        self.schema, self.rows, self.digest = table.schema, table.rows, table.digest
+        self.person_column, self.names_people, self.kept = table.person_column, table.names_people, table.kept
+        self.count, self.residual_sums = cache(table.count), table.residual_sums
+        self.numbers, self.take = table.numbers, table.take
+
+    def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        """The counts of each of ``cliques``."""
+        return [self.count(clique) for clique in cliques]
 
 
 @dataclass(frozen=True)
@@ -153,7 +161,7 @@ class Witness(PrivateCurator):
 
     def __init__(self, pair: Pair, side: int, budget: Budget, table: Table | None = None) -> None:
         """``table`` stands for the pair's own on that side, where making it is a part of what is audited."""
-        super().__init__(table or pair.counted[side], pair.sizes, pair.unit, budget, 10**6)
+        super().__init__(table or pair.counted[side], pair.unit, budget, 10**6)
         self.evidence = 0.0
         self.views = [PrivateCurator(view, pair.unit, budget, 10**6) for view in pair.counted]
 
@@ -166,30 +174,29 @@ class Witness(PrivateCurator):
         """The curator's answer."""
         made = super().measure(rhos, pool)
         for m in made:
-            self._add(m.values, [view._count(m.clique) for view in self.views], m.sigma)
+            self._add(m.values, [view._exact([m.clique])[0] for view in self.views], m.sigma)
         return made
 
-    def measure_scores(self, score: Score, cliques: Sequence[Clique], rho: float, pool: str = "") -> ScoreMeasurement:
+    def measure_scores(
+        self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
+    ) -> ScoreMeasurement:
         """The curator's answer."""
-        made = super().measure_scores(score, cliques, rho, pool)
-        exact = [scores(score, made.cliques, view._count, self.rows) for view in self.views]
+        made = super().measure_scores(score, cliques, rho, what, pool)
+        exact = [scores(score, made.cliques, view, self.rows) for view in self.views]
         self._add(made.values, [x / score.per_row(self.rows) for x in exact], made.sigma)
         return made
 
-    def measure_gradient(
-        self, target: str, columns: Sequence[str], weights: Weights, rho: float, pool: str = ""
-    ) -> GradientMeasurement:
-        """The curator's answer."""
-        made = super().measure_gradient(target, columns, weights, rho, pool)
-        exact = [view._table.residual_sums(target, made.columns, weights) / UNITS for view in self.views]
-        self._add(made.values, exact, made.sigma)
-        return made
+    def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
+        """The curator's answer, in units, as every vector of sums is drawn, whenever it was paid for."""
+        values = super()._sums(recipe, scale)
+        self._add(values, [recipe.sums(view._source) for view in self.views], scale)
+        return values
 
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
         """The curator's answer; its likelihood under either table is a softmax of the scores."""
         chosen = super().choose(score, candidates, rho, what, pool)
-        scale = self.spending.choices[-1].scale * score.per_row(self.rows)
-        one, other = (log_softmax(scores(score, candidates, view._count, self.rows) / scale) for view in self.views)
+        scale = self.spending.draws[-1].scale * score.per_row(self.rows)
+        one, other = (log_softmax(scores(score, candidates, view, self.rows) / scale) for view in self.views)
         self.evidence += float((one - other)[list(candidates).index(chosen)])
         return chosen
 
@@ -200,9 +207,9 @@ class Witness(PrivateCurator):
         return super().merge(merged)
 
 
-def scores(score: Score, cliques: Sequence[Clique], count: Callable[[Clique], Any], n: int | None) -> NDArray[Any]:
+def scores(score: Score, cliques: Sequence[Clique], view: PrivateCurator, n: int | None) -> NDArray[Any]:
     """The exact scores, in units; the empty clique stands for none and has score 0."""
-    return np.array([score.value(c, count(c), n) if c else 0 for c in cliques], dtype=float)
+    return np.array([score.value(c, view._exact([c])[0], n) if c else 0 for c in cliques], dtype=float)
 
 
 def table_of(rows: Sequence[Sequence[int]], schema: Schema) -> Table:
@@ -277,10 +284,10 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
         c.measure({("a",): rho / 2, ("b", "c"): rho / 2})
 
     def ask_gradient(c: Witness) -> None:
-        c.measure_gradient("y", tuple("abcd"), WRONG, rho)
+        c.measure_sums(LogisticGradient("y", tuple("abcd"), WRONG), rho)
 
     def ask_scores(score: Score) -> Callable[[Witness], object]:
-        return lambda c: c.measure_scores(score, of_pairs, rho)
+        return lambda c: c.measure_scores(score, of_pairs, rho, "audit")
 
     def choose(score: Score, candidates: Sequence[Clique]) -> Callable[[Witness], object]:
         return lambda c: c.choose(score, candidates, rho, "audit")
@@ -401,7 +408,7 @@ def methods(broken: bool) -> Iterator[Case]:
             side: int, given: Project = given, pair: Pair = pair, frame: Any = frame, budget: Any = budget
         ) -> float:
             curator = Witness(pair, side, budget)
-            METHODS[given.plan.method](curator, given, frame)
+            METHODS[given.plan.method].fit(curator, given, frame)
             return curator.evidence
 
         times = 3 if "width" in METHOD_CASES[name] else 8  # thicker ones are slow, and easier to tell
@@ -423,6 +430,7 @@ def releases(broken: bool) -> Iterator[Case]:
 
         def run(side: int, given: Project = given, pair: Pair = pair, tables: Sequence[Table] = tables) -> float:
             model = release(given, tables[side]).model
+            assert isinstance(model, MarginalModel)
             shown = 0.0
             for column in SCHEMA.names:
                 one, other = (t.count((column,)) for t in pair.counted)
@@ -455,7 +463,7 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
         elif way == "no sensitivity":
             for recipe in (EdgeScore, FeatureScore, ConditionalScore):
                 stack.enter_context(mock.patch.object(recipe, "sensitivity", return_value=1))
-            stack.enter_context(mock.patch.object(curators, "gradient_sensitivity", return_value=1))
+            stack.enter_context(mock.patch.object(LogisticGradient, "sensitivity", return_value=1))
         elif way == "all rows kept":
             stack.enter_context(
                 mock.patch.object(contribution, "first_of_each", lambda person, *_: np.arange(len(person)))

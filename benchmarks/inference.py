@@ -443,9 +443,8 @@ def equal(data: str | None) -> None:
 def noise(data: str | None) -> None:
     """Newton steps to a certified fit when σ differs by a factor of 1,000, exact and smoothed as in a release: the
     workloads, and a star of 60 columns."""
-    from core.models.graphical import estimate
+    from core.models.graphical import SMOOTHING, estimate
     from core.privacy.draws import Measurement
-    from core.release.spend import SMOOTHING
 
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)

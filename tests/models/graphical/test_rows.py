@@ -100,7 +100,7 @@ def test_codes_are_small_and_repeatable():
     again = model.sample(100, np.random.default_rng(7))
     assert all((rows[name] == again[name]).all() for name in rows)
     assert all(len(column) == 0 for column in model.sample(0, np.random.default_rng(7), rounded=True).values())
-    with pytest.raises(ValueError, match=r"n \(-1\) must not be negative"):
+    with pytest.raises(ValueError, match=r"rows \(-1\) must not be negative"):
         model.sample(-1, np.random.default_rng(7))
 
 
