@@ -92,8 +92,8 @@ def opened(state: Session) -> None:
         opening.warn_if_misread(state.text)
     table_state(state)
     with st.container(horizontal=True):
-        shell.way("Structure", "Next: Structure")
-        shell.way("Plan", "Skip to Plan", primary=False)
+        shell.link_to("Structure", "Next: Structure")
+        shell.link_to("Plan", "Skip to Plan", primary=False)
 
 
 if "open" in state.trouble:
@@ -127,8 +127,8 @@ else:
             except EspalierError:
                 st.caption("Counts appear when the table fits its declared columns.")
     with other:
-        if state.before is not None:
-            kept = state.before["project"]
+        if state.before is not None and state.before.project is not None:
+            kept = state.before.project
             st.button(f"Go back to {name(kept.name)}, as you left it", on_click=state.go_back, icon=":material/undo:")
         opening.samples(state)
         opening.upload(state)

@@ -11,9 +11,10 @@ from pages.parts.text import name, plain
 
 doors.enter("steward")
 state = shell.start("Diagnostics", "What is the synthetic table worth? The answer compares it with the real rows.")
-shell.need_project(state)
-if state.made is not None and state.made.release.private_evaluation is not None:
-    private_evaluation.show(state.made.release.private_evaluation, shell.filename(state.made.release.project.name))
+project = shell.need_project(state)
+released = state.released
+if released is not None and released.release.private_evaluation is not None:
+    private_evaluation.show(released.release.private_evaluation, shell.filename(released.release.project.name))
 st.warning(
     "**Not private, so not for sharing: for the curator's eyes only.** Every figure below was computed on real "
     "rows, and none was paid for "
@@ -21,27 +22,27 @@ st.warning(
     icon=":material/visibility:",
 )
 
-made = state.made
-if made is None:
+if released is None:
     st.info("There is nothing to judge yet. Release a synthetic table first.")
-    shell.way("Release", "Go to Release")
+    shell.link_to("Release", "Go to Release")
     shell.sidebar(state)
     st.stop()
 
-if made.release.project.to_json() != state.project.to_json():
+if released.release.project.to_json() != project.to_json():
     st.info(
-        f"Judged here is release {made.number} of {name(made.release.project.name)}; the project has changed since."
+        f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "
+        "since."
     )
 if state.job is not None:
     shell.progress()
 elif not state.findings:
-    where = f"the {made.holdout.rows:,} rows kept back" if made.holdout else "the table it was released from"
-    st.markdown(f"Release {made.number} can be judged on {where}. It takes some seconds and spends nothing.")
+    where = f"the {released.holdout.rows:,} rows kept back" if released.holdout else "the table it was released from"
+    st.markdown(f"Release {released.number} can be judged on {where}. It takes some seconds and spends nothing.")
     st.button(
         "Compare with the real rows",
         type="primary",
         on_click=judgement.start,
-        args=(state, made),
+        args=(state, released),
         icon=":material/monitoring:",
     )
 if reason := state.trouble.get("diagnostics"):
@@ -53,7 +54,7 @@ if state.findings:
     if len(shown) > 1:
         which = (
             st.segmented_control(
-                "Tested on", shown, default=shown[-1], key=f"tested-{made.number}-{len(shown)}", required=True
+                "Tested on", shown, default=shown[-1], key=f"tested-{released.number}-{len(shown)}", required=True
             )
             or shown[-1]
         )
@@ -73,11 +74,11 @@ if state.findings:
     st.download_button(
         "Download these figures (NOT PRIVATE)",
         json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False),
-        file_name=f"{shell.filename(made.release.project.name)}-diagnostics-NOT-PRIVATE.json",
+        file_name=f"{shell.filename(released.release.project.name)}-diagnostics-NOT-PRIVATE.json",
         mime="application/json",
         on_click="ignore",
         icon=":material/lock:",
     )
-judgement.another_table(state, made)
-shell.way("Plan", "Change the plan", primary=False)
+judgement.another_table(state, released)
+shell.link_to("Plan", "Change the plan", primary=False)
 shell.sidebar(state)

@@ -88,7 +88,7 @@ def entries(p: Population) -> None:
     """Every entry, the last first."""
     if not p.entries:
         st.info("Nothing has been released from this budget yet.")
-        shell.way("Release", "Go to Release")
+        shell.link_to("Release", "Go to Release")
         return
     parts = st.toggle("With every selection, measurement and looking", value=True, key="parts")
     rows = [row for e in reversed(p.entries) for row in lines(p, e)[: None if parts else 1]]

@@ -116,8 +116,8 @@ with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=Tru
         "says nothing."
     )
 allocation_editor.show(state, seen)
-if seen.promise and seen.promise.tree is not None:
+if seen.bounds and seen.bounds.tree is not None:
     error_bounds.show(seen, plan)
 private_evaluation.planned(seen)
-shell.way("Release", "Next: Release")
+shell.link_to("Release", "Next: Release")
 shell.sidebar(state)

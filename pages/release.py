@@ -26,7 +26,7 @@ def ready(state: Session) -> tuple[Table, Preview] | None:
     assert state.project is not None
     if state.text is None:
         st.info("No table is open. Open one on the Data page, then come back.")
-        shell.way("Data", "Go to Data")
+        shell.link_to("Data", "Go to Data")
         return None
     try:
         table = state.table()
@@ -40,7 +40,7 @@ def ready(state: Session) -> tuple[Table, Preview] | None:
             st.error("The table holds a value that is not declared." if error.data.get("value") else plain(error))
         key = error.data.get("key")
         page = "Structure" if key in ("roles", "regime") else "Plan" if key else "Data"
-        shell.way(page, f"Mend it on {page}")
+        shell.link_to(page, f"Mend it on {page}")
         return None
 
 
@@ -51,19 +51,19 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
     if unconfirmed := state.project.schema.unconfirmed:
         guessed = names(unconfirmed, 8)
         st.error(f"These columns hold guesses that nobody has confirmed: {guessed}.")
-        shell.way("Data", "Confirm them on Data")
+        shell.link_to("Data", "Confirm them on Data")
         return
-    if state.drafts.get("schema_errors"):
+    if state.drafts.schema_errors:
         st.error("The column table on the Data page has entries that cannot be used: mend them before a release.")
         return
     with st.container(border=True):
-        settled, population = payment.choose(state)
-        if not settled or (population is not None and not payment.fits(state, population)):
+        decided, population = payment.choose(state)
+        if not decided or (population is not None and not payment.fits(state, population)):
             return
         line = st.empty()
-        told, there = state.public_rows, public_rows(plan, table.rows)
-        if told is not None and there is not None and told != there:
-            st.warning(f"The plan says n = {told:,}, the table has {there:,} rows. The table's number counts.")
+        planned, counted = state.public_rows, public_rows(plan, table.rows)
+        if planned is not None and counted is not None and planned != counted:
+            st.warning(f"The plan says n = {planned:,}, the table has {counted:,} rows. The table's number counts.")
         share = st.select_slider(
             "Keep rows back for an honest test",
             [0, 5, 10, 20, 30],
@@ -88,13 +88,13 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         )
         if plan.private_evaluation:
             st.caption(
-                f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, drawn by lot, stay out of it "
-                "and judge it: figures that may leave the building, at no further cost."
+                f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, drawn by lot, stay "
+                "out of it and judge it: figures that may leave the building, at no further cost."
             )
         agreed, note = True, f"note-{state.opened}"
         if population is not None:
             if not payment.outlook(population, seen):
-                shell.way("Plan", "Choose another ε on Plan")
+                shell.link_to("Plan", "Choose another ε on Plan")
                 return
             agreed = payment.known_table(state)
             st.text_input("Note for the ledger", key=note)
@@ -109,9 +109,9 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
             )
 
         def start() -> None:
-            said = st.session_state.get(note, "")  # as it is now, also where it was typed just before the click
-            account = None if population is None else (state.paid_from, payment.who(), said)
-            spending.start(state, share / 100, seen.spent, seen.budget.delta, account)
+            typed = st.session_state.get(note, "")  # as it is now, also where it was typed just before the click
+            paid = None if population is None else spending.Paid(state.paid_from or "", payment.who(), typed)
+            spending.start(state, share / 100, seen.spent, seen.budget.delta, paid)
 
         st.button(
             f"Spend ε = {plan.epsilon:g} and release",
@@ -145,10 +145,10 @@ if state.spent and (sums := spending.total(state)) and len([s for s in state.spe
         f"All releases of this table in this session together: ρ = {round_up(sums[0])}, which is ε = "
         f"{round_up(sums[1])} at δ = {round_up(sums[2])}."
     )
-if state.made is not None:
+if state.released is not None:
     if state.too_late:
         st.info("The cancel came too late: everything had been drawn and paid for, so here is the release.")
-    bundle.show(state, state.made)
+    bundle.show(state, state.released)
 for old in reversed(state.earlier):
     with st.expander(f"Release {old.number} of {name(old.release.project.name)}: its files"):
         bundle.files(old)

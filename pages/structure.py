@@ -5,7 +5,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.methods import frame_of, method_of
 from pages.parts import doors, shell, text
-from pages.parts.board.board import board
+from pages.parts.board import board
 from pages.parts.structure import arrow_fields, arrow_table, graph_files, implications, merging, separations
 from pages.parts.text import name, names, plain
 
@@ -64,12 +64,12 @@ try:
             st.markdown(f"- {text.separation(s)}")
     else:
         st.markdown(
-            f"With the plan as it stands ({chosen}): {method_of(project.plan).unseparated(bool(project.dag.edges))} The "
-            "method is chosen on the Plan page."
+            f"With the plan as it stands ({chosen}): {method_of(project.plan).unseparated(bool(project.dag.edges))} "
+            "The method is chosen on the Plan page."
         )
     for warning in frame.warnings:
         st.warning(plain(warning))
 except EspalierError as error:
     st.warning(f"The plan does not fit this structure yet: {plain(error)}.")
-shell.way("Plan", "Next: Plan")
+shell.link_to("Plan", "Next: Plan")
 shell.sidebar(state)

@@ -10,38 +10,28 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
 from core.errors import EspalierError
+from pages.parts.session.drafts import Field
 from pages.parts.session.session import Session
-
-
-@dataclass
-class Field:
-    """A widget's key and default; ``shown`` is what it shows now, ``basis`` what it chooses from."""
-
-    key: str
-    default: Any
-    shown: Any
-    basis: Any
 
 
 def field(state: Session, name: str, value: Any, basis: Any = None) -> Field:
     """The field ``name``, to show ``value``: the same widget as before, unless that showed something else."""
-    known: dict[str, Field] = state.drafts.setdefault("fields", {})
+    known = state.drafts.fields
     old = known.get(name)
     if old is None or not _alike(old.shown, value) or old.basis != basis or old.key not in st.session_state:
-        state.drafts["fields_made"] = made = state.drafts.get("fields_made", 0) + 1
-        known[name] = Field(f"{name}-{state.opened}-{made}", value, value, basis)
+        state.drafts.fields_made += 1
+        known[name] = Field(f"{name}-{state.opened}-{state.drafts.fields_made}", value, value, basis)
     return known[name]
 
 
 def taken(state: Session, name: str) -> Any:
     """What the person chose in the field ``name``; for its ``on_change``."""
-    own: Field = state.drafts["fields"][name]
+    own = state.drafts.fields[name]
     value = st.session_state[own.key]
     own.shown = value
     return value
@@ -52,11 +42,11 @@ def number(text: str, what: str) -> float:
 
     Browsers drop what their own number fields do not know: there 1,5 becomes 15. So budgets are typed as text.
     """
-    said = text.strip()
-    if re.fullmatch(r"[+-]?[1-9]\d{0,2}([.,]\d{3})+([.,]\d+)?", said) and not re.fullmatch(r"[+-]?\d+\.\d+", said):
+    typed = text.strip()
+    if re.fullmatch(r"[+-]?[1-9]\d{0,2}([.,]\d{3})+([.,]\d+)?", typed) and not re.fullmatch(r"[+-]?\d+\.\d+", typed):
         raise EspalierError(f"{what}: {text!r} may mean two numbers; type it without separators, such as 1.5")
     try:
-        value = float(said.replace(",", ".")) if said.isascii() and "_" not in said else math.nan
+        value = float(typed.replace(",", ".")) if typed.isascii() and "_" not in typed else math.nan
     except ValueError:
         value = math.nan
     if not math.isfinite(value):

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.project.file import Project
-from pages.parts.session.session import restore, session
+from pages.parts.session import restore, session
 from pages.parts.text import name, plain
 
 PAGES = {
@@ -29,10 +29,11 @@ _STACK = """<style>
 </style>"""
 
 
-def beside(weights: tuple[int, int], key: str) -> list[DeltaGenerator]:
+def beside(weights: tuple[int, int], key: str) -> tuple[DeltaGenerator, DeltaGenerator]:
     """Two columns that stand below one another where the window is narrow, sooner than Streamlit's own would."""
     st.html(_STACK)
-    return st.container(key=f"stacking-{key}").columns(weights, gap="large")
+    left, right = st.container(key=f"stacking-{key}").columns(weights, gap="large")
+    return left, right
 
 
 def start(title: str, lead: str) -> session.Session:
@@ -84,19 +85,19 @@ def need_project(state: session.Session) -> Project:
     """The open project, or the empty state that says what to do."""
     if state.project is None:
         st.info("There is no project yet. Open a sample or your own table on the Data page first.")
-        way("Data", "Go to Data")
+        link_to("Data", "Go to Data")
         sidebar(state)
         st.stop()
-    if state.drafts.get("schema_errors"):
+    if state.drafts.schema_errors:
         st.warning(
             "The column table on the Data page has entries that cannot be used yet. "
             "Until they are mended, the last usable version of each column counts."
         )
-        way("Data", "Mend them on Data", primary=False)
+        link_to("Data", "Mend them on Data", primary=False)
     return state.project
 
 
-def way(page: str, label: str, primary: bool = True) -> None:
+def link_to(page: str, label: str, primary: bool = True) -> None:
     """A button that leads to another page."""
     if st.button(
         label, type="primary" if primary else "secondary", key=f"way-{page}-{label}", icon=":material/arrow_forward:"

@@ -16,7 +16,7 @@ from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Neighbors
 
-NEIGHBORS = {
+NEIGHBORS: dict[Neighbors, str] = {
     "replace-one": "One person's rows may change in place. The number of rows is public.",
     "add-remove": "One person's rows may be there or not. The number of rows is private too.",
 }

@@ -30,9 +30,8 @@ from core.release import shelf
 from core.release.spend import release
 from core.tables.reading import read_table
 from core.tables.table import Table
-from tests.browser.conftest import free_port
+from tests.support.app import ROOT, free_port
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))
 SECRET = "of this test alone, and long enough"
 SHOWN = b"Shared releases"

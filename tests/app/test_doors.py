@@ -22,9 +22,8 @@ from core.tables.reading import read_table
 from core.tables.table import Table
 from pages.parts import doors
 from pages.parts.session.session import Session
-from tests.app.test_pages import finish, go, press, sample, state, words
+from tests.support.app import ROOT, finish, go, press, sample, sentences, state
 
-ROOT = Path(__file__).resolve().parents[2]
 ROLES = {"steward": ["anna@hospital.example"], "viewer": ["ben@partner.example", "@hospital.example"]}
 
 
@@ -159,7 +158,7 @@ def test_who_is_no_steward_any_more_spends_nothing(visit: Any, monkeypatch: pyte
     assert held.job is None
     assert held.made is None
     assert not held.spent
-    assert "Only a steward may do this" in words(app)
+    assert "Only a steward may do this" in sentences(app)
     assert not any(app.run().get(kind) for kind in CONTENT)
 
 
@@ -182,13 +181,13 @@ def test_who_has_not_signed_in_sees_a_door(visit: Any) -> None:
 
 def test_who_is_on_no_list_stays_outside(visit: Any) -> None:
     app = visit(email="eve@evil.example")
-    assert "on no list" in words(app)
+    assert "on no list" in sentences(app)
     assert [b.label for b in app.button] == ["Sign out"]
 
 
 def test_a_viewer_sees_only_what_is_shared(visit: Any) -> None:
     app = visit(email="carl@hospital.example")
-    assert "Nothing is shared yet" in words(app)
+    assert "Nothing is shared yet" in sentences(app)
     assert not app.file_uploader
     for page in ("data", "plan", "release", "diagnostics", "structure", "ledger"):
         with pytest.raises(ValueError, match="Could not find a navigation page"):
@@ -211,7 +210,7 @@ def test_every_page_asks_who_is_there_before_anything_else(page: str) -> None:
 @pytest.mark.parametrize("page", FOR_STEWARDS)
 def test_a_page_served_by_itself_refuses_a_viewer(visit: Any, page: str) -> None:
     app = visit(f"pages/{page}.py", email="carl@hospital.example")
-    assert "Only a steward may do this" in words(app)
+    assert "Only a steward may do this" in sentences(app)
     assert [b.label for b in app.button] == ["Sign out"]
     assert not any(app.get(kind) for kind in CONTENT)
 
@@ -221,7 +220,7 @@ def test_a_page_served_by_itself_shows_a_stranger_the_door(visit: Any, page: str
     app = visit(f"pages/{page}.py")
     assert [b.label for b in app.button] == ["Sign in"]
     assert not any(app.get(kind) for kind in CONTENT)
-    assert "Shared releases" not in words(app)
+    assert "Shared releases" not in sentences(app)
 
 
 def test_a_viewer_neither_sees_nor_opens_nor_spends_a_budget(
@@ -239,16 +238,16 @@ def test_a_viewer_neither_sees_nor_opens_nor_spends_a_budget(
 
     viewer = visit(email="ben@partner.example")
     assert len(viewer.get("download_button")) == 3, "of two releases the one that is shared"
-    assert "register" not in words(viewer)
+    assert "register" not in sentences(viewer)
     for page in FOR_STEWARDS:
         viewer = visit(f"pages/{page}.py", email="ben@partner.example")
-        assert "Only a steward may do this" in words(viewer)
+        assert "Only a steward may do this" in sentences(viewer)
         assert not any(viewer.get(kind) for kind in CONTENT)
     assert ledger.head() == before
 
     steward = visit(email="anna@hospital.example")
     steward.switch_page("pages/ledger.py").run()
-    assert "register" in words(steward)
+    assert "register" in sentences(steward)
     assert steward.metric, "what the viewer is kept from is there"
 
 
@@ -256,21 +255,21 @@ def test_a_steward_shares_a_release_and_takes_it_back(visit: Any) -> None:
     app = visit(email="anna@hospital.example")
     finish(press(go(sample(app, "hiring"), "release"), "Spend"))
     assert shared.shared() == [], "nothing is shared unasked"
-    made = state(app).made
+    made = state(app).released
     assert made is not None
 
     app.toggle(key="share-1").set_value(True).run()
     assert shared.files(shared.shared()[0].id) == made.files
 
     viewer = visit(email="ben@partner.example")
-    assert "`hiring`" in words(viewer)
+    assert "`hiring`" in sentences(viewer)
     assert len(viewer.get("download_button")) == 3
 
     steward = visit(email="anna@hospital.example")
     assert any(b.label == "Open hiring" for b in steward.button)
     app.toggle(key="share-1").set_value(False).run()
     assert shared.shared() == []
-    assert "Nothing is shared yet" in words(visit(email="ben@partner.example"))
+    assert "Nothing is shared yet" in sentences(visit(email="ben@partner.example"))
 
 
 def test_whose_rows_are_protected_is_said_of_what_is_shared(visit: Any) -> None:
@@ -278,7 +277,7 @@ def test_whose_rows_are_protected_is_said_of_what_is_shared(visit: Any) -> None:
     plan = Plan("independent", 1.0, 1e-6, person="who", rows_per_person=2, rows=60)
     text = read_table(b"a,who\n" + b"x,P1\ny,P2\nx,P3\n" * 20, "t.csv")
     shared.share(release(Project("t", schema, plan), Table.encode(text, schema, "who")).files)
-    said = words(visit(email="ben@partner.example"))
+    said = sentences(visit(email="ben@partner.example"))
     assert "`who`, at most 2" in said, said
 
 
@@ -288,8 +287,8 @@ def test_broken_secrets_let_nobody_in(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(st.secrets, "load_if_toml_exists", lambda: False)
     monkeypatch.setattr(doors, "secret_files", lambda: [secrets])
     app = AppTest.from_function(_door, default_timeout=60).run()
-    assert "cannot be read" in words(app)
-    assert "inside" not in words(app)
+    assert "cannot be read" in sentences(app)
+    assert "inside" not in sentences(app)
 
 
 @pytest.mark.parametrize(
@@ -305,18 +304,18 @@ def test_secrets_that_keep_nobody_out_let_nobody_in(secrets: dict[str, Any], why
     for key, value in secrets.items():
         app.secrets[key] = value
     app.run()
-    assert why in words(app)
-    assert "inside" not in words(app)
+    assert why in sentences(app)
+    assert "inside" not in sentences(app)
 
 
 def test_a_door_that_was_shut_does_not_open_when_its_secrets_vanish(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "inside" in words(AppTest.from_function(_door, default_timeout=60).run())
+    assert "inside" in sentences(AppTest.from_function(_door, default_timeout=60).run())
     monkeypatch.setattr(doors, "_asked", {tmp_path / "secrets.toml"})
     app = AppTest.from_function(_door, default_timeout=60).run()
-    assert "no longer says how to sign in" in words(app)
-    assert "inside" not in words(app)
+    assert "no longer says how to sign in" in sentences(app)
+    assert "inside" not in sentences(app)
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "", None, "::", "192.0.2.7"])
@@ -324,8 +323,8 @@ def test_a_server_that_others_reach_asks_who_is_there(address: str | None, monke
     asked = st.get_option
     monkeypatch.setattr(st, "get_option", lambda key: address if key == "server.address" else asked(key))
     app = AppTest.from_function(_door, default_timeout=60).run()
-    assert "listens to other machines" in words(app)
-    assert "inside" not in words(app)
+    assert "listens to other machines" in sentences(app)
+    assert "inside" not in sentences(app)
 
 
 def _door() -> None:

@@ -19,8 +19,9 @@ from core.graph.roles import Roles
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from pages.parts.board.board import board, boxes, drawing
-from pages.parts.session.session import KEY, Session, restore
+from pages.parts.board import board, boxes, drawing
+from pages.parts.session import restore
+from pages.parts.session.session import KEY, Session
 from pages.parts.structure import arrow_table, implications, merging
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -56,8 +57,10 @@ def test_arrows_are_taken_once_however_often_they_are_sent() -> None:
 def test_a_forged_cycle_is_refused_and_named() -> None:
     state = send(fresh(edges=(("a", "b"), ("b", "c"))), {"do": "draw", "arrow": ["c", "a"]})
     assert edges(state) == (("a", "b"), ("b", "c"))
-    assert state.drafts["said"]["bad"]
-    assert "c → a → b → c" in state.drafts["said"]["text"]
+    message = state.drafts.board.message
+    assert message is not None
+    assert message["bad"]
+    assert "c → a → b → c" in message["text"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,8 @@ def test_nonsense_changes_nothing_and_is_said(action: dict[str, Any]) -> None:
     before = state.project
     send(state, action)
     assert state.project == before
-    assert state.drafts["said"]["bad"]
+    assert state.drafts.board.message is not None
+    assert state.drafts.board.message["bad"]
 
 
 @pytest.mark.parametrize("sent", [None, 3, [], {"list": 3}, {"list": [3, None, {"n": "1"}]}])
@@ -188,7 +192,7 @@ def test_many_columns_are_shown_around_the_selected_one() -> None:
     state = fresh(names, tuple((f"v{i:03d}", f"v{i + 1:03d}") for i in range(199)))
     send(state, {"do": "select", "columns": ["v100"], "arrow": None})
     assert drawing.shown(state) == ["v099", "v100", "v101"]
-    state.drafts["steps"] = 2
+    state.drafts.board.steps = 2
     assert drawing.shown(state) == ["v098", "v099", "v100", "v101", "v102"]
     sent = board.data(state, implications.now(state)[1])
     assert len(sent["nodes"]) == 5
@@ -230,7 +234,7 @@ def test_the_switch_leaves_contested_arrows_out_of_the_sets() -> None:
     assert state.project is not None
     state.redraw(state.project.dag.annotated(("a", "y"), Annotation(belief="contested")))
     assert implications.now(state)[1].parents == ("a", "b")
-    state.drafts["settled_only"] = True
+    state.drafts.board.without_contested = True
     assert implications.now(state)[1].parents == ("b",)
 
 

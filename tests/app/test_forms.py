@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
-from test_pages import app, finish, go, press, state, upload  # noqa: F401  app is a fixture
 
 from core.ledger.ledger import Ledger, Population
 from core.project.file import Project
@@ -20,8 +19,8 @@ from core.project.schema import Column, Schema
 from core.tables.reading import read_table
 from pages.parts.release.payment import NEW
 from pages.parts.session.session import Session
+from tests.support.app import ROOT, field, finish, go, press, state, upload
 
-ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = Schema((Column("sex", "categorical", ("f", "m")), Column("ill", "categorical", ("no", "yes"))))
 
 
@@ -35,20 +34,16 @@ def table(rows: int) -> str:
     return "patient,sex,ill\n" + "".join(f"p{i // 2},{'fm'[i % 2]},{('no', 'yes')[i % 3 == 0]}\n" for i in range(rows))
 
 
-def opened(app: AppTest, n: int, **plan: Any) -> AppTest:  # noqa: F811
+def opened(app: AppTest, n: int, **plan: Any) -> AppTest:
     state(app).open(Project("ward", SCHEMA, Plan("mst", 1.0, **plan)), read_table(table(n).encode(), "ward.csv"))
     return go(app, "release")
 
 
-def field(app: AppTest, kind: str, label: str) -> Any:  # noqa: F811
-    return next(w for w in app.get(kind) if w.label.startswith(label))
-
-
-def paid(app: AppTest, where: Path) -> tuple[dict[str, Any], str, Population]:  # noqa: F811
+def paid(app: AppTest, where: Path) -> tuple[dict[str, Any], str, Population]:
     """Every default taken: a new budget is opened, and the plan released from it."""
     press(app, "Open this budget")
     finish(press(app, "Spend"))
-    made = state(app).made
+    made = state(app).released
     assert made is not None
     facts, report = json.loads(made.files["release.json"]), made.files["report.html"].decode()
     return facts, report, Ledger(where).population_of("ward")
@@ -66,7 +61,7 @@ def test_one_row_more_of_a_person_changes_no_form(tmp_path: Path, monkeypatch: p
     for rows in (150, 151):
         ledger = tmp_path / f"{rows}.db"
         monkeypatch.setenv("ESPALIER_LEDGER", str(ledger))
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()  # noqa: F811
+        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
         if way == "declared":
             opened(app, rows, person="patient", rows_per_person=2, rows=140)
         else:
@@ -84,7 +79,7 @@ def test_one_row_more_of_a_person_changes_no_form(tmp_path: Path, monkeypatch: p
     assert re.sub("as entry [0-9a-f]+ of", "", report) == re.sub("as entry [0-9a-f]+ of", "", other_report)
 
 
-def test_the_delta_of_a_new_budget_follows_the_form_s_own_unit(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_the_delta_of_a_new_budget_follows_the_form_s_own_unit(app: AppTest, where: Path) -> None:
     opened(app, 150)
     assert field(app, "text_input", "δ").value == f"{1 / 150**2:.3g}", "n is public here"
     field(app, "selectbox", "Neighbouring tables").set_value("add-remove").run()
@@ -94,7 +89,7 @@ def test_the_delta_of_a_new_budget_follows_the_form_s_own_unit(app: AppTest, whe
     assert (budget.neighbors, budget.delta) == ("add-remove", 1e-9)
 
 
-def test_the_delta_of_a_new_budget_follows_the_form_s_own_person_column(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_the_delta_of_a_new_budget_follows_the_form_s_own_person_column(app: AppTest, where: Path) -> None:
     opened(app, 150)
     field(app, "text_input", "Person column of this table").set_value("patient").run()
     assert field(app, "text_input", "δ").value == "1e-09"
@@ -114,7 +109,7 @@ def test_a_number_of_rows_that_became_private_is_handed_to_nobody() -> None:
         assert state.public_rows == public
 
 
-def test_what_a_guess_leaves_out_stops_a_release_and_is_told(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_what_a_guess_leaves_out_stops_a_release_and_is_told(app: AppTest, where: Path) -> None:
     rows = "".join(f"case {i},{'fm'[i % 2]},{('no', 'yes')[i % 3 == 0]}\n" for i in range(120))
     press(upload(app, f"case,sex,ill\n{rows}", "ward.csv"), "Guess the columns")
     press(press(app, "Tick all"), "Confirm the 2 ticked")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from core.graph.annotations import Annotation
 from core.graph.formats import FORMATS
-from pages.parts.session.session import KEY, Session
 from pages.parts.structure import graph_files
+from tests.support.app import ROOT, go, press, state
 
-ROOT = Path(__file__).resolve().parents[2]
 GRAPH = """dag {
 Talent [latent]
 GENDER [exposure]
@@ -33,27 +30,8 @@ def app() -> AppTest:
     return go(at, "structure")
 
 
-def go(app: AppTest, page: str) -> AppTest:
-    app.switch_page(f"pages/{page}.py").run()
-    assert not app.exception, [e.value for e in app.exception]
-    return app
-
-
-def state(app: AppTest) -> Session:
-    found: Session = app.session_state[KEY]
-    return found
-
-
 def paste(app: AppTest, text: str) -> AppTest:
     next(t for t in app.text_area if t.label.startswith("or its text")).set_value(text).run()
-    assert not app.exception, [e.value for e in app.exception]
-    return app
-
-
-def press(app: AppTest, label: str) -> AppTest:
-    button = next(b for b in app.button if b.label.startswith(label))
-    assert not button.disabled
-    button.click().run()
     assert not app.exception, [e.value for e in app.exception]
     return app
 
@@ -99,7 +77,7 @@ def test_adding_keeps_what_is_drawn_and_a_cycle_is_refused(app: AppTest) -> None
     press(paste(app, f"dag {{ {effect} -> {cause} }}"), "Add it")
     assert state(app).drawing == before
     assert any("cycle" in e.value for e in app.error)
-    assert "graph" in state(app).drafts, "the file is still there"
+    assert state(app).drafts.graph_file.graph is not None, "the file is still there"
 
 
 def test_a_broken_graph_is_said_with_its_line_and_nothing_is_lost(app: AppTest) -> None:
@@ -117,7 +95,7 @@ def test_a_file_of_another_table_cannot_be_taken_over_by_accident(app: AppTest) 
     uploader.upload("lucas.gml", b'graph [ directed 1 node [ id 0 label "x" ] node [ id 1 label "y" ] edge [ source 0 target 1 ] ]', "text/plain").run()  # fmt: skip  # noqa: E501
     assert all(b.disabled for b in app.button if b.label in ("Put it in place of the drawing", "Add it to the drawing"))
     press(app, "Put the file away")
-    assert "graph" not in state(app).drafts
+    assert state(app).drafts.graph_file.graph is None
 
 
 def test_many_questions_are_shown_a_few_at_a_time(app: AppTest) -> None:

@@ -8,19 +8,16 @@ import threading
 import zipfile
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
-from test_pages import app, finish, go, people, press, sample, state, upload, words  # noqa: F401  app is a fixture
 
 from core.ledger.ledger import PART_NAMES, Ledger, Population
 from core.project.file import Project
 from pages.parts.release import spending
 from pages.parts.release.payment import NEW, UNRECORDED
 from pages.parts.session.session import Session
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.app import ROOT, field, finish, go, people, press, sample, sentences, state, upload
 
 
 @pytest.fixture(autouse=True)
@@ -29,17 +26,13 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ledger.db"
 
 
-def field(app: AppTest, kind: str, label: str) -> Any:  # noqa: F811
-    return next(w for w in app.get(kind) if w.label.startswith(label))
-
-
-def pay_from(app: AppTest, budget: str) -> AppTest:  # noqa: F811
+def pay_from(app: AppTest, budget: str) -> AppTest:
     field(app, "selectbox", "Paid from").set_value(budget).run()
     assert not app.exception
     return app
 
 
-def opened(app: AppTest, epsilon: float = 2.0) -> AppTest:  # noqa: F811
+def opened(app: AppTest, epsilon: float = 2.0) -> AppTest:
     """The sample, with a budget."""
     pay_from(go(sample(app, "hiring"), "release"), NEW)
     field(app, "text_input", "Total ε").set_value(f"{epsilon:g}").run()
@@ -50,26 +43,26 @@ def budget(where: Path, table: str = "hiring") -> Population:
     return Ledger(where).population_of(table)
 
 
-def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> None:
     opened(app)
     assert state(app).paid_from == "hiring"
     assert (budget(where).epsilon, budget(where).neighbors) == (2.0, "replace-one")
-    assert "After this plan" in words(app)
+    assert "After this plan" in sentences(app)
     field(app, "text_input", "Note for the ledger").set_value("for the board").run()
     finish(press(app, "Spend"))
     (entry,) = budget(where).entries
     assert (entry.status, entry.note) == ("spent", "for the board")
-    assert "Recorded in the ledger" in words(app)
-    made = state(app).made
+    assert "Recorded in the ledger" in sentences(app)
+    made = state(app).released
     assert json.loads(made.files["release.json"])["ledger"]["entry"] == entry.id
 
     go(app, "plan")
-    assert "After this plan" in words(app)
+    assert "After this plan" in sentences(app)
     go(app, "ledger")
     assert [m.label for m in app.metric] == ["Total ε", "Spent ε", "Spent ρ", "Left ρ", "Largest next ε"]
-    assert "Releasing the same plan again, ε = 1, would leave" in words(app)
+    assert "Releasing the same plan again, ε = 1, would leave" in sentences(app)
     state(app).change_plan(epsilon=0.5)
-    assert "The open plan, ε = 0.5, would leave" in words(go(app, "ledger"))
+    assert "The open plan, ε = 0.5, would leave" in sentences(go(app, "ledger"))
     shown = app.dataframe[0].value
     assert shown["entry"].dropna().tolist() == [entry.id]
     assert set(shown["status"]) == {"spent"}
@@ -93,10 +86,10 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert state(app).project == made.release.project
 
 
-def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:
     opened(app, 1.2)
     finish(press(app, "Spend"))
-    assert "Not enough is left" in words(app)
+    assert "Not enough is left" in sentences(app)
     assert not any(b.label.startswith("Spend") for b in app.button)
     assert len(budget(where).entries) == 1
     assert any(b.label == "Choose another ε on Plan" for b in app.button)
@@ -106,7 +99,7 @@ def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:  #
     assert len(budget(where).entries) == 2
 
 
-def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:
     """What the page showed as left was taken meanwhile: refused in words, nothing drawn, nothing kept as spent."""
     opened(app, 1.2)
     from core.privacy.accounting import Budget
@@ -114,16 +107,16 @@ def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:  # noqa: F
     project = budget(where).fits(Project.load(ROOT / "sample_data" / "hiring.json"), "hiring")
     Ledger(where).account("hiring").reserve(project, Budget.of(project.plan, 6000), b"other")
     finish(press(app, "Spend"))
-    assert "the ledger refuses" in words(app)
+    assert "the ledger refuses" in sentences(app)
     assert state(app).spent == []
     assert [e.status for e in budget(where).entries] == ["reserved"]
 
 
-def test_another_unit_is_explained_and_mended(app: AppTest) -> None:  # noqa: F811
+def test_another_unit_is_explained_and_mended(app: AppTest) -> None:
     opened(app)
     state(app).change_plan(rows_per_person=3, delta=1e-7)
     go(app, "plan")
-    assert "fixed rows per person" in words(app).replace("\\", "")
+    assert "fixed rows per person" in sentences(app).replace("\\", "")
     go(app, "release")
     assert not any(b.label.startswith("Spend") for b in app.button)
     press(app, "Plan for the ledger's unit")
@@ -132,7 +125,7 @@ def test_another_unit_is_explained_and_mended(app: AppTest) -> None:  # noqa: F8
     assert any(b.label.startswith("Spend") for b in app.button)
 
 
-def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> None:
     pay_from(go(sample(app, "visits"), "release"), NEW)
     person = state(app).project.plan.person
     assert person
@@ -142,12 +135,12 @@ def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> Non
     plan = state(app).project.plan
     state(app).change_plan(person=None)
     go(app, "release")
-    assert f"fixed the person column '{person}'" in words(app).replace("\\", "")
+    assert f"fixed the person column '{person}'" in sentences(app).replace("\\", "")
     assert not any(b.label.startswith("Spend") for b in app.button)
     press(app, "Plan for the ledger's unit")
     assert state(app).project.plan.person == person
     assert state(app).project.plan.rows_per_person == plan.rows_per_person
-    shown = words(go(app, "ledger")).replace("\\", "")
+    shown = sentences(go(app, "ledger")).replace("\\", "")
     assert f"`visits` enforced by the person column '{person}'" in shown
 
     field(app, "text_input", "Name of the private table").set_value("survey").run()
@@ -155,10 +148,10 @@ def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> Non
     field(app, "text_input", "Person column").set_value("").run()
     press(app, "Open this budget")
     assert budget(where, "survey").persons == {"visits": person, "survey": None}
-    assert "promised, no person column enforces it" in words(app).replace("\\", "")
+    assert "promised, no person column enforces it" in sentences(app).replace("\\", "")
 
 
-def test_diagnostics_are_recorded_before_the_next_release(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_diagnostics_are_recorded_before_the_next_release(app: AppTest, where: Path) -> None:
     opened(app)
     finish(press(app, "Spend"))
     finish(press(go(app, "diagnostics"), "Compare with the real rows"))
@@ -168,36 +161,36 @@ def test_diagnostics_are_recorded_before_the_next_release(app: AppTest, where: P
     state(app).change_plan(epsilon=0.3)
     finish(press(go(app, "release"), "Spend"))
     assert [e.diagnostics_before for e in budget(where).entries] == [0, 1]
-    assert json.loads(state(app).made.files["release.json"])["ledger"]["diagnostics_before"] == 1
+    assert json.loads(state(app).released.files["release.json"])["ledger"]["diagnostics_before"] == 1
     go(app, "ledger")
-    assert "were looked at once" in words(app).replace("\\", "")
+    assert "were looked at once" in sentences(app).replace("\\", "")
     shown = app.dataframe[0].value
     assert shown["looked"].dropna().tolist() == [1, 0]
     assert set(shown["unit"].dropna()) == {"promised, no person column enforces it"}
 
 
-def test_diagnostics_that_cannot_be_recorded_are_not_computed(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_diagnostics_that_cannot_be_recorded_are_not_computed(app: AppTest, where: Path) -> None:
     opened(app)
     finish(press(app, "Spend"))
     kept = where.read_bytes()
     where.write_bytes(b"not a database" * 100)
     finish(press(go(app, "diagnostics"), "Compare with the real rows"))
     assert not state(app).findings
-    assert "did not finish" in words(app)
+    assert "did not finish" in sentences(app)
     where.write_bytes(kept)
     finish(press(go(app, "diagnostics"), "Compare with the real rows"))
     assert state(app).findings
     assert len(budget(where).diagnoses) == 1
 
 
-def test_a_sample_needs_no_ledger_and_says_so(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_a_sample_needs_no_ledger_and_says_so(app: AppTest, where: Path) -> None:
     finish(press(go(sample(app, "hiring"), "release"), "Spend"))
-    assert "Not recorded in a ledger" in words(app)
-    assert json.loads(state(app).made.files["release.json"])["ledger"] is None
+    assert "Not recorded in a ledger" in sentences(app)
+    assert json.loads(state(app).released.files["release.json"])["ledger"] is None
     assert not where.exists(), "looking makes no ledger"
 
 
-def test_a_table_of_ones_own_is_asked_about_and_known_again(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_a_table_of_ones_own_is_asked_about_and_known_again(app: AppTest, where: Path) -> None:
     def open_people(rows: int) -> None:
         press(upload(app, people(rows)), "Guess the columns")
         press(app, "Tick all")
@@ -209,7 +202,7 @@ def test_a_table_of_ones_own_is_asked_about_and_known_again(app: AppTest, where:
     assert field(app, "text_input", "Name of the private table").value == "people"
     field(app, "text_input", "δ").set_value("tiny").run()
     press(app, "Open this budget")
-    assert "δ must be a number" in words(app)
+    assert "δ must be a number" in sentences(app)
     field(app, "text_input", "δ").set_value("1e-9").run()
     press(app, "Open this budget")
     finish(press(app, "Spend"))
@@ -218,14 +211,14 @@ def test_a_table_of_ones_own_is_asked_about_and_known_again(app: AppTest, where:
     go(app, "data")
     open_people(61)
     assert state(app).paid_from == "people", "known by its name"
-    assert "has changed since" in words(app)
+    assert "has changed since" in sentences(app)
     assert next(b for b in app.button if b.label.startswith("Spend")).disabled
     field(app, "checkbox", "I have read this").check().run()
     finish(press(app, "Spend"))
     assert len(budget(where, "people").entries) == 2
 
 
-def test_names_and_notes_are_shown_as_they_are(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_names_and_notes_are_shown_as_they_are(app: AppTest, where: Path) -> None:
     name = "<b>x</b> [a](http://e.org) `c`"
     Ledger(where, create=True).open_table(name, epsilon=1.0, delta=1e-9, note="<script>1</script> **b**", who="![i](u)")
     go(sample(app, "hiring"), "ledger")
@@ -235,15 +228,15 @@ def test_names_and_notes_are_shown_as_they_are(app: AppTest, where: Path) -> Non
     assert not any(e.allow_html for e in app.markdown)
 
 
-def test_a_ledger_in_trouble_is_said_on_every_page(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_a_ledger_in_trouble_is_said_on_every_page(app: AppTest, where: Path) -> None:
     where.write_text("not a database" * 100)
     sample(app, "hiring")
     for page in ("plan", "release", "ledger", "data"):
         go(app, page)
     go(app, "ledger")
-    assert "another kind of file" in words(app)
+    assert "another kind of file" in sentences(app)
     finish(press(go(app, "release"), "Spend"))
-    assert state(app).made is not None, "a sample is released without a ledger all the same"
+    assert state(app).released is not None, "a sample is released without a ledger all the same"
     assert where.read_text().startswith("not a database"), "and the file stays as it was"
 
 
@@ -266,7 +259,7 @@ def test_a_closed_tab_leaves_a_finished_entry(where: Path) -> None:
     assert Ledger(where).files(entry.released)["synthetic.csv"]
 
 
-def test_paying_is_chosen_anew_for_another_table(app: AppTest) -> None:  # noqa: F811
+def test_paying_is_chosen_anew_for_another_table(app: AppTest) -> None:
     opened(app)
     pay_from(app, UNRECORDED)
     assert state(app).paid_from == ""
@@ -277,10 +270,10 @@ def test_paying_is_chosen_anew_for_another_table(app: AppTest) -> None:  # noqa:
     assert state(app).paid_from == "hiring"
 
 
-def test_only_the_budget_that_pays_is_told_what_the_plan_would_leave(app: AppTest, where: Path) -> None:  # noqa: F811
+def test_only_the_budget_that_pays_is_told_what_the_plan_would_leave(app: AppTest, where: Path) -> None:
     Ledger(where, create=True).open_table("compas", epsilon=2.0, delta=1e-9)
     go(sample(app, "readmission"), "ledger")
-    assert "would leave" not in words(app)
-    assert "not paid from this budget" in words(app)
+    assert "would leave" not in sentences(app)
+    assert "not paid from this budget" in sentences(app)
     pay_from(go(app, "release"), "compas")
-    assert "The open plan, ε = 1, would leave" in words(go(app, "ledger"))
+    assert "The open plan, ε = 1, would leave" in sentences(go(app, "ledger"))

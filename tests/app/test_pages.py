@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,74 +12,14 @@ from streamlit.testing.v1 import AppTest
 from core.graph.roles import Roles
 from core.project.file import Project
 from pages.parts.session.job import QUEUE, Job
-from pages.parts.session.session import KEY, Session
+from tests.support.app import ROOT, draft, finish, go, people, press, sample, sentences, state, upload
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("structure", "plan", "release", "diagnostics", "ledger", "data")
-
-
-@pytest.fixture
-def app() -> AppTest:
-    return AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-
-
-def state(app: AppTest) -> Session:
-    found: Session = app.session_state[KEY]
-    return found
-
-
-def go(app: AppTest, page: str) -> AppTest:
-    app.switch_page(f"pages/{page}.py").run()
-    assert not app.exception, [e.value for e in app.exception]
-    return app
-
-
-def sample(app: AppTest, name: str) -> AppTest:
-    app.button(key=f"sample-{name}").click().run()
-    assert not app.exception
-    return app
-
-
-def press(app: AppTest, label: str) -> AppTest:
-    next(b for b in app.button if b.label.startswith(label)).click().run()
-    assert not app.exception, [e.value for e in app.exception]
-    return app
-
-
-def finish(app: AppTest) -> AppTest:
-    """Wait for the session's job, then let the page take over what it made."""
-    if (job := state(app).job) is not None:
-        job.wait(60)
-        app.run()
-    assert not app.exception
-    return app
 
 
 def released(app: AppTest, name: str = "hiring") -> AppTest:
     go(sample(app, name), "release")
     return finish(press(app, "Spend"))
-
-
-def upload(app: AppTest, text: str, name: str = "people.csv") -> AppTest:
-    uploader = next(u for u in app.file_uploader if u.label == "Your table")
-    uploader.upload(name, text.encode(), "text/csv").run()
-    assert not app.exception
-    return app
-
-
-def people(rows: int = 60) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out)
-    writer.writerow(["Name of ward, old", "年齢", "out*come*"])
-    for i in range(rows):
-        writer.writerow([("A; b", "C")[i % 2], 20 + i % 30, ("yes", "no")[i % 3 == 0]])
-    return out.getvalue()
-
-
-def words(app: AppTest) -> str:
-    return "\n".join(
-        str(e.value) for kind in ("markdown", "error", "warning", "info", "caption") for e in app.get(kind)
-    )
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -91,7 +28,7 @@ def test_every_page_says_what_to_do_when_nothing_is_open(app: AppTest, page: str
     labels = [b.label for b in app.button]
     if page == "ledger":
         assert "Open this budget" in labels
-        assert "No budget is open yet" in words(app)
+        assert "No budget is open yet" in sentences(app)
     elif page == "data":
         assert {"Open readmission", "Open hiring", "Open social services", "Open visits"} <= set(labels)
     else:
@@ -106,14 +43,14 @@ def test_every_page_shows_every_sample(app: AppTest, name: str) -> None:
     for page in PAGES:
         go(app, page)
         assert not app.error
-    assert not state(app).drafts.get("schema_errors")
+    assert not state(app).drafts.schema_errors
     project = Project.load(ROOT / "sample_data" / f"{name}.json")
     assert state(app).project == project, "looking at the pages changes nothing"
 
 
 def test_the_whole_way_on_a_sample(app: AppTest) -> None:
     released(app, "hiring")
-    made = state(app).made
+    made = state(app).released
     assert made is not None
     facts = json.loads(made.files["release.json"])
     assert facts["private"]
@@ -128,7 +65,7 @@ def test_the_whole_way_on_a_sample(app: AppTest) -> None:
     assert found["private"] is False
     assert 0 < found["tstr"]["auc_synthetic"] <= 1
     assert found["fairness"]["cmi_model"] < 1e-9
-    assert "Not private" in words(app)
+    assert "Not private" in sentences(app)
     assert len(app.get("plotly_chart")) >= 5
 
 
@@ -139,16 +76,16 @@ def test_the_other_hospital(app: AppTest) -> None:
     tested = state(app).findings["The other hospital"]["tstr"]
     assert tested["auc_synthetic"] > tested["auc_real"] + 0.1, "causes hold elsewhere, correlations do not"
     go(app, "diagnostics")
-    assert "hold-out" not in words(app)
+    assert "hold-out" not in sentences(app)
     assert "Does a model treat the groups alike? Tested on the other hospital" in [s.value for s in app.subheader]
 
 
 def test_reruns_and_visits_spend_nothing_and_draw_nothing(app: AppTest) -> None:
     released(app)
-    made, spent = state(app).made, list(state(app).spent)
+    made, spent = state(app).released, list(state(app).spent)
     for page in ("plan", "release", "structure", "release", "diagnostics", "data", "release"):
         go(app, page).run()
-    assert state(app).made is made
+    assert state(app).released is made
     assert state(app).spent == spent
 
 
@@ -159,26 +96,26 @@ def test_a_second_release_is_agreed_to_and_adds_up(app: AppTest) -> None:
     next(c for c in app.checkbox if "again" in c.label).check().run()
     finish(press(app, "Spend"))
     assert len(state(app).spent) == 2
-    assert "together" in words(app)
+    assert "together" in sentences(app)
 
 
 def test_a_changed_plan_leaves_the_release_as_it_was(app: AppTest) -> None:
     released(app)
-    made = state(app).made
+    made = state(app).released
     go(app, "plan")
     next(n for n in app.text_input if n.label.startswith("ε")).set_value("2,0").run()
     assert state(app).project.plan.epsilon == 2.0
     go(app, "release")
-    assert state(app).made is made
-    assert "has changed since" in words(app)
+    assert state(app).released is made
+    assert "has changed since" in sentences(app)
 
 
 def test_rows_kept_back_are_tested_on(app: AppTest) -> None:
     go(sample(app, "hiring"), "release")
     app.select_slider[0].set_value(20).run()
-    assert "25 % more" in words(app)
+    assert "25 % more" in sentences(app)
     finish(press(app, "Spend"))
-    made = state(app).made
+    made = state(app).released
     assert made is not None
     assert made.holdout is not None
     assert (made.real.rows, made.holdout.rows) == (4800, 1200)
@@ -196,9 +133,9 @@ def test_cancelling_counts_as_spent(app: AppTest, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(core.release, "release", slow)
     released(app)
-    assert state(app).made is None
+    assert state(app).released is None
     assert [s.complete for s in state(app).spent] == [False]
-    assert "counts as spent" in words(app)
+    assert "counts as spent" in sentences(app)
 
 
 def test_a_cancel_that_comes_too_late_loses_nothing_and_says_so(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,9 +152,9 @@ def test_a_cancel_that_comes_too_late_loses_nothing_and_says_so(app: AppTest, mo
     monkeypatch.setattr(core.release, "release", cancelled_at_the_end)
     monkeypatch.setattr(QUEUE, "join", lambda job, join=QUEUE.join: (running.append(job), join(job)))
     released(app)
-    assert state(app).made is not None
+    assert state(app).released is not None
     assert [s.complete for s in state(app).spent] == [True]
-    assert "came too late" in words(app)
+    assert "came too late" in sentences(app)
 
 
 def test_an_unexpected_error_shows_no_value_and_no_traceback(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,8 +165,8 @@ def test_an_unexpected_error_shows_no_value_and_no_traceback(app: AppTest, monke
 
     monkeypatch.setattr(core.release, "release", broken)
     released(app)
-    assert "RuntimeError" in words(app)
-    assert "Alice" not in words(app)
+    assert "RuntimeError" in sentences(app)
+    assert "Alice" not in sentences(app)
     assert state(app).spent == [], "it failed before anything was drawn"
 
 
@@ -240,7 +177,7 @@ def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> 
     project = state(app).project
     assert project is not None
     assert len(project.schema.guessed) == 3
-    assert "hold guesses" in words(app)
+    assert "hold guesses" in sentences(app)
     go(app, "release")
     assert not any(b.label.startswith("Spend") for b in app.button)
     go(app, "data")
@@ -254,7 +191,7 @@ def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> 
     assert not any(b.label.startswith("Spend") for b in app.button), "it must be said what it is paid from"
     next(s for s in app.selectbox if s.label.startswith("Paid from")).set_value("Not recorded in a ledger").run()
     finish(press(app, "Spend"))
-    made = state(app).made
+    made = state(app).released
     assert made is not None
     assert made.files["synthetic.csv"].decode().startswith('"Name of ward, old",年齢,out*come*')
     report = made.files["report.html"].decode()
@@ -283,12 +220,12 @@ def test_a_wrong_row_is_explained_and_kept_as_typed(app: AppTest) -> None:
         "deleted_rows": [],
     }
     app.run()
-    assert "'x' is not a number" in words(app).replace("\\", "")
+    assert "'x' is not a number" in sentences(app).replace("\\", "")
     assert state(app).project == before
     go(app, "plan")
-    assert "cannot be used yet" in words(app)
+    assert "cannot be used yet" in sentences(app)
     go(app, "data")
-    assert state(app).drafts["schema"].rows[2]["edges"] == "0; 5; x"
+    assert draft(app).rows[2]["edges"] == "0; 5; x"
 
 
 def test_leaving_a_column_out_keeps_its_arrows_aside(app: AppTest) -> None:
@@ -298,7 +235,7 @@ def test_leaving_a_column_out_keeps_its_arrows_aside(app: AppTest) -> None:
     app.session_state[key] = {"edited_rows": {0: {"use": False}}, "added_rows": [], "deleted_rows": []}
     app.run()
     assert "gender" not in state(app).project.schema
-    assert "Left out of everything" in words(app)
+    assert "Left out of everything" in sentences(app)
     app.session_state[key] = {"edited_rows": {}, "added_rows": [], "deleted_rows": []}
     app.run()
     after = state(app).project
@@ -313,7 +250,7 @@ def test_a_cycle_is_refused_and_nothing_is_lost(app: AppTest) -> None:
     effect.set_value("heart_failure").run()
     causes = next(m for m in app.multiselect if m.label == "Causes of it")
     causes.set_value([*causes.value, "readmitted"]).run()
-    assert "cycle" in words(app)
+    assert "cycle" in sentences(app)
     assert state(app).project.dag == before
     go(app, "plan")
     go(app, "structure")
@@ -343,7 +280,7 @@ def test_conflicts_are_explained(app: AppTest, changes: dict[str, Any], text: st
     sample(app, "hiring")
     state(app).change_plan(**changes)
     go(app, "plan")
-    assert text in words(app).replace("\\", "")
+    assert text in sentences(app).replace("\\", "")
     for page in PAGES:
         go(app, page)
 
@@ -351,11 +288,11 @@ def test_conflicts_are_explained(app: AppTest, changes: dict[str, Any], text: st
 def test_the_structure_page_claims_a_fence_only_where_the_plan_has_one(app: AppTest) -> None:
     go(sample(app, "hiring"), "structure")
     assert state(app).project.plan.fenced
-    assert "fence erases these links" in words(app)
+    assert "fence erases these links" in sentences(app)
     state(app).change_plan(method="mst", fair=None)
     go(app, "structure")
-    assert "fence erases" not in words(app)
-    assert "has no fence: these links may show" in words(app)
+    assert "fence erases" not in sentences(app)
+    assert "has no fence: these links may show" in sentences(app)
 
 
 def test_changing_methods_keeps_the_switch_and_logs_no_complaint(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,7 +315,7 @@ def test_a_wrong_delta_stays_in_its_field(app: AppTest) -> None:
     go(sample(app, "hiring"), "plan")
     field = next(t for t in app.text_input if t.label.startswith("δ"))
     field.set_value("tiny").run()
-    assert "must be a number" in words(app)
+    assert "must be a number" in sentences(app)
     go(app, "structure")
     go(app, "plan")
     assert next(t for t in app.text_input if t.label.startswith("δ")).value == "tiny"
@@ -397,7 +334,7 @@ def test_what_was_open_can_be_brought_back(app: AppTest) -> None:
 
 def test_a_broken_file_is_named(app: AppTest) -> None:
     upload(app, "a,b\n1,2,3\n", "broken.csv")
-    assert "broken.csv" in words(app).replace("\\", "")
+    assert "broken.csv" in sentences(app).replace("\\", "")
     assert any(b.key == "sample-hiring" for b in app.button)
 
 
@@ -406,7 +343,7 @@ def test_no_private_value_before_it_is_asked_for(app: AppTest) -> None:
     shown = len(app.dataframe)
     next(t for t in app.toggle if t.label.startswith("Show me the rows")).set_value(True).run()
     assert len(app.dataframe) == shown + 2
-    assert "curator's eyes only" in words(app)
+    assert "curator's eyes only" in sentences(app)
 
 
 def test_an_undeclared_value_is_not_shown_unasked(app: AppTest) -> None:
@@ -417,10 +354,10 @@ def test_an_undeclared_value_is_not_shown_unasked(app: AppTest) -> None:
     go(sample(app, "hiring"), "data")
     state(app).open(project, read_table(text.encode(), "hiring.csv"))
     go(app, "data")
-    assert "does not allow" in words(app)
-    assert "SECRET" not in words(app)
+    assert "does not allow" in sentences(app)
+    assert "SECRET" not in sentences(app)
     next(t for t in app.toggle if t.label.startswith("Show me which")).set_value(True).run()
-    assert "SECRET" in words(app)
+    assert "SECRET" in sentences(app)
 
 
 def test_no_cache_is_shared_between_sessions() -> None:
@@ -435,20 +372,20 @@ def test_the_fence_of_a_release_is_shown_explained_and_asked_about(app: AppTest)
     state(app).change_plan(explain=0.2, width=2)
     go(app, "release")
     finish(press(app, "Spend"))
-    said = words(app)
+    said = sentences(app)
     assert "**Protected side**: `gender`" in said
     assert "**Gate: admissible**: `qualification`, `experience`, `interview_score`" in said
     assert "**What the fence gave up** (paid for from the budget)" in said
     assert "`postcode` and `hired` are not measured together" in said
     app.selectbox(key="ask-a").select("hired").run()
-    assert "Choose two different columns." in words(app)
+    assert "Choose two different columns." in sentences(app)
     app.selectbox(key="ask-a").select("gender").run()
-    assert "the frame forbids the pair" in words(app)
+    assert "the frame forbids the pair" in sentences(app)
 
 
 def test_without_paying_nothing_is_said_of_refused_pairs(app: AppTest) -> None:
     released(app, "hiring")
-    said = words(app)
+    said = sentences(app)
     assert "gave up" not in said
     assert "this plan did not pay for that" in said
 
@@ -457,7 +394,7 @@ def test_fairness_is_judged_with_its_floor_and_the_fences_cost(app: AppTest) -> 
     released(app, "hiring")
     go(app, "diagnostics")
     finish(press(app, "Compare with"))
-    said = words(app)
+    said = sentences(app)
     assert "sampling floor" in said
     assert "What a separation does not promise" in said
     facts = next(iter(state(app).findings.values()))
@@ -499,7 +436,7 @@ def test_further_separations_are_added_refused_removed_and_parked(app: AppTest) 
     state(app).change_schema(type(schema)(tuple(c for c in schema.columns if c.name != "hobby")))
     assert state(app).project.separations == ()
     app.run()
-    assert "Kept aside" in words(app)
+    assert "Kept aside" in sentences(app)
     state(app).change_schema(schema)
     assert len(state(app).project.separations) == 1
     app.run()
@@ -522,36 +459,36 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
     press(app, "Confirm the")
     assert "patient" in state(app).project.schema
     go(app, "plan")
-    assert "no person column enforces it" in words(app)
+    assert "no person column enforces it" in sentences(app)
     next(s for s in app.selectbox if s.label.startswith("Person")).select("patient").run()
     assert not app.exception
     assert "patient" not in state(app).project.schema
-    assert "Next: type the **Declared total of rows**" in words(app)
+    assert "Next: type the **Declared total of rows**" in sentences(app)
     assert not app.error
     next(n for n in app.number_input if n.label == "Declared total of rows").set_value(60).run()
     next(n for n in app.number_input if n.label.startswith("Rows per person")).set_value(1).run()
-    assert "at most 1 of them kept" in words(app)
+    assert "at most 1 of them kept" in sentences(app)
     assert not app.error
 
     go(app, "data")
     next(t for t in app.toggle if t.label.startswith("Show me the rows")).set_value(True).run()
-    assert "60 people in `patient`; the most rows of one: 40" in words(app)
+    assert "60 people in `patient`; the most rows of one: 40" in sentences(app)
     assert "patient" not in state(app).project.schema, "looking at the pages brings it not back"
 
     go(app, "release")
     next(s for s in app.selectbox if s.label.startswith("Paid from")).set_value("Not recorded in a ledger").run()
     finish(press(app, "Spend"))
-    facts = json.loads(state(app).made.files["release.json"])
+    facts = json.loads(state(app).released.files["release.json"])
     assert facts["spent"]["person"] == "patient"
     assert facts["rows"] == 60
-    assert b"patient" not in state(app).made.files["synthetic.csv"]
+    assert b"patient" not in state(app).released.files["synthetic.csv"]
     finish(press(go(app, "diagnostics"), "Compare"))
     assert state(app).findings
 
     go(app, "plan")
     next(s for s in app.selectbox if s.label.startswith("Person")).select("").run()
     assert state(app).project.plan.person is None
-    assert "no person column enforces it" in words(app)
+    assert "no person column enforces it" in sentences(app)
 
 
 def test_people_are_kept_back_whole(app: AppTest) -> None:
@@ -567,7 +504,7 @@ def test_people_are_kept_back_whole(app: AppTest) -> None:
     app.select_slider[0].set_value(30).run()
     assert not app.exception
     finish(press(app, "Spend"))
-    made = state(app).made
+    made = state(app).released
     assert not set(made.real.person) & set(made.holdout.person)
     assert made.release.rows == 70
 
@@ -579,17 +516,17 @@ def test_private_figures_stand_apart_from_those_that_are_not(app: AppTest) -> No
     assert not app.exception
     assert state(app).project.plan.private_evaluation == 0.1
     assert any("Private figures" in s.value for s in app.subheader)
-    assert "adds nothing to the bill" in words(app)
+    assert "adds nothing to the bill" in sentences(app)
 
-    assert "10 % of the rows, drawn by lot" in words(go(app, "release"))
+    assert "10 % of the rows, drawn by lot" in sentences(go(app, "release"))
     finish(press(app, "Spend"))
-    assert "adds nothing" in words(app)
-    section = json.loads(state(app).made.files["release.json"])["looking"]
+    assert "adds nothing" in sentences(app)
+    section = json.loads(state(app).released.files["release.json"])["looking"]
     assert section["rows"] == 800
-    assert b"private figures" in state(app).made.files["report.html"]
+    assert b"private figures" in state(app).released.files["report.html"]
 
     go(app, "diagnostics")
-    shown = words(app)
+    shown = sentences(app)
     assert "may leave the building" in shown
     assert shown.index("may leave the building") < shown.index("for the curator's eyes only")
     accuracy = next(f for f in section["figures"] if f["figure"] == "accuracy")
@@ -601,13 +538,13 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     rows = "".join(f"{1000 + i},{'fm'[i % 2]}\n" for i in range(40))
     press(upload(app, f"patient_nbr,sex\n{rows}"), "Guess")
     assert state(app).project.schema.names == ("sex",)
-    assert "`patient_nbr`: looks like an identifier" in words(app)
-    assert [row["use"] for row in state(app).drafts["schema"].rows] == [False, True]
+    assert "`patient_nbr`: looks like an identifier" in sentences(app)
+    assert [row["use"] for row in draft(app).rows] == [False, True]
     press(app, "Tick all")
     press(app, "Confirm the ticked column")
     assert state(app).project.schema.unconfirmed == ("patient_nbr",), "what is left out was read off the rows as well"
     go(app, "release")
-    assert "nobody has confirmed: `patient_nbr`" in words(app)
+    assert "nobody has confirmed: `patient_nbr`" in sentences(app)
     assert not any(s.label.startswith("Paid from") for s in app.selectbox)
     press(go(app, "data"), "Leave it out")
     assert state(app).project.schema.unconfirmed == ()
@@ -615,22 +552,22 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     next(s for s in app.selectbox if s.label.startswith("Person")).select("patient_nbr").run()
     assert not app.exception
     assert state(app).project.plan.person == "patient_nbr"
-    assert "looks like an identifier" not in words(go(app, "data"))
+    assert "looks like an identifier" not in sentences(go(app, "data"))
 
 
 def test_a_table_of_identifiers_only_is_guessed_all_the_same(app: AppTest) -> None:
     press(upload(app, "id\n" + "\n".join(f"p{i}" for i in range(40)) + "\n"), "Guess")
     assert state(app).project.schema.names == ("id",)
     assert "1 column is declared" in "".join(s.value for s in app.success)
-    assert "1 column holds guesses" in words(app)
+    assert "1 column holds guesses" in sentences(app)
 
 
 def test_many_categories_are_shown_before_they_become_public(app: AppTest) -> None:
     rows = "".join(f"d{i % 60:02},e{i % 40:02},{i % 30}\n" for i in range(240))
     press(upload(app, f"diagnosis,ward,age\n{rows}"), "Guess")
     press(app, "Tick all")
-    assert [row["checked"] for row in state(app).drafts["schema"].rows] == [False, True, True]
-    said = words(app)
+    assert [row["checked"] for row in draft(app).rows] == [False, True, True]
+    said = sentences(app)
     assert "“Tick all” leaves out what has more than 50 categories: `diagnosis`" in said
     assert "`ward`: **40 categories** will be public, among them `e00`, `e20`, `e39`" in said
     assert "Ranges that will be public: `age` 0 to" in said
@@ -640,9 +577,9 @@ def test_many_categories_are_shown_before_they_become_public(app: AppTest) -> No
 
 def test_a_table_read_as_one_column_is_doubted(app: AppTest) -> None:
     upload(app, 'hello "world\n1,2,3\n"unclosed,4\n')
-    assert "was read as **one column**" in words(app)
+    assert "was read as **one column**" in sentences(app)
     press(app, "Guess")
-    assert "was read as **one column**" in words(app)
+    assert "was read as **one column**" in sentences(app)
 
 
 @pytest.mark.parametrize("method", ["privci", "prefair"])
@@ -650,7 +587,7 @@ def test_the_fence_of_a_method_that_has_it_is_not_said_to_be_a_switch(app: AppTe
     sample(app, "readmission")
     state(app).redraw(roles=Roles())
     state(app).change_plan(method=method, fair=None)
-    said = words(go(app, "plan"))
+    said = sentences(go(app, "plan"))
     assert "A fence needs at least one protected column" in said.replace("\\", "")
     assert "choose the method mst" in said
     assert "plan without the fence" not in said

@@ -12,9 +12,8 @@ from core.errors import EspalierError, SchemaError
 from core.graph.roles import Roles
 from core.project.coarsening import group
 from core.project.schema import Column, LeftOut, Schema
-from pages.parts import fields
-from pages.parts import text as words
-from pages.parts.data.schema_rows import Draft, column_of, join, numbers, row_of, split
+from pages.parts import fields, text
+from pages.parts.data.schema_rows import SchemaDraft, column_of, join, numbers, row_of, split
 from pages.parts.session import job
 from pages.parts.session.job import Job
 
@@ -80,14 +79,14 @@ def test_a_range_stays_guessed_while_one_of_its_edges_stands(edges: str, guessed
 
 
 def test_a_guess_typed_away_and_back_is_a_guess_again() -> None:
-    draft = Draft.of(Schema((Column("c", "categorical", ("a", "rare"), guessed=("kind", "categories")),)))
+    draft = SchemaDraft.of(Schema((Column("c", "categorical", ("a", "rare"), guessed=("kind", "categories")),)))
     for typed, guessed in (("b; c", False), ("b; rare", True)):
         draft.rows[0]["categories"] = typed
         assert ("categories" in draft.columns()[0].guessed) == guessed
 
 
 def test_a_row_that_is_not_in_use_is_not_confirmed() -> None:
-    draft = Draft.of(Schema((Column("c", "categorical", ("a",), guessed=("categories",)),)))
+    draft = SchemaDraft.of(Schema((Column("c", "categorical", ("a",), guessed=("categories",)),)))
     draft.rows[0] |= {"use": False, "checked": True}
     draft.confirm()
     draft.rows[0]["use"] = True
@@ -95,7 +94,7 @@ def test_a_row_that_is_not_in_use_is_not_confirmed() -> None:
 
 
 def test_only_what_stays_out_is_confirmed_to_be_left_out() -> None:
-    draft = Draft.of(Schema((Column("c", "categorical", ("a",)),), (LeftOut("id"), LeftOut("ward"))))
+    draft = SchemaDraft.of(Schema((Column("c", "categorical", ("a",)),), (LeftOut("id"), LeftOut("ward"))))
     draft.add([Column("ward", "categorical", ("w",), guessed=("kind",))])
     assert draft.still_out(draft.columns()) == (LeftOut("id"),)
     draft.confirm_left_out()
@@ -105,7 +104,7 @@ def test_only_what_stays_out_is_confirmed_to_be_left_out() -> None:
 
 def test_only_ticked_rows_are_confirmed() -> None:
     guessed = [Column(n, "categorical", ("x",), guessed=("kind", "categories")) for n in "ab"]
-    draft = Draft.of(Schema(tuple(guessed)))
+    draft = SchemaDraft.of(Schema(tuple(guessed)))
     draft.rows[1]["checked"] = True
     draft.confirm()
     assert [c.guessed for c in draft.columns()] == [("kind", "categories"), ()]
@@ -113,7 +112,7 @@ def test_only_ticked_rows_are_confirmed() -> None:
 
 
 def test_what_was_confirmed_is_told_while_anything_of_it_stands() -> None:
-    draft = Draft.of(Schema((Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories")),)))
+    draft = SchemaDraft.of(Schema((Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories")),)))
     draft.rows[0]["checked"] = True
     draft.confirm()
     draft.rows[0]["categories"] = "1; 2; 3"
@@ -126,7 +125,7 @@ def test_what_was_confirmed_is_told_while_anything_of_it_stands() -> None:
     "text", ["[x](http://evil)", "# a", "<b>x</b>", "$x$", "`x`", "a*b*", "www.evil.example", "a@b.example"]
 )
 def test_text_stays_text(text: str) -> None:
-    shown = words.plain(text)
+    shown = text.plain(text)
     assert shown.replace("\\", "").replace("\u2060", "") == text
     assert "](" not in shown
     assert "://" not in shown
@@ -135,8 +134,8 @@ def test_text_stays_text(text: str) -> None:
 
 
 def test_a_name_is_code_whatever_it_holds() -> None:
-    assert words.name("age") == "`age`"
-    assert words.name("a`b") == "`` a`b ``"
+    assert text.name("age") == "`age`"
+    assert text.name("a`b") == "`` a`b ``"
 
 
 def test_a_job_reports_cancels_and_ends() -> None:
@@ -310,7 +309,9 @@ def test_a_column_with_many_categories_is_not_ticked_with_the_rest() -> None:
     def column(name: str, size: int, *guessed: str) -> Column:
         return Column(name, "categorical", tuple(f"v{i}" for i in range(size)), guessed=guessed)
 
-    draft = Draft.of(Schema((column("a", 50, "categories"), column("b", 51, "categories"), column("c", 51, "kind"))))
+    draft = SchemaDraft.of(
+        Schema((column("a", 50, "categories"), column("b", 51, "categories"), column("c", 51, "kind")))
+    )
     draft.tick_all()
     assert [row["checked"] for row in draft.rows] == [True, False, True]
     draft.rows[1]["checked"] = True
@@ -339,7 +340,7 @@ def test_the_pairs_of_a_star_are_told_apart() -> None:
 
 
 def test_high_boxes_of_a_tree_do_not_touch() -> None:
-    from pages.parts.board.board import graph_picture
+    from pages.parts.board import graph_picture
 
     tall = {"y": 58.0, "a": 98.0, "b": 98.0, "c": 38.0, "d": 98.0}
     around = {"y": ["a", "b", "d"], "a": ["y"], "b": ["y", "c"], "c": ["b"], "d": ["y"]}

@@ -7,8 +7,8 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests import corpus
-from tests.app.test_pages import app, go, press, state  # noqa: F401 (a fixture)
+from tests.support import corpus
+from tests.support.app import go, press, state
 
 TABLES = {c.name: c for c in corpus.tables()}
 REFUSED = [c for c in TABLES.values() if c.status == 2 and c.name.startswith(("csv", "xlsx", "parquet"))]
@@ -16,13 +16,13 @@ SLOW = ("bomb", "laughs", "million", "ten thousand", "far corner", "gzipped twic
 ODD = [c for c in TABLES.values() if c.status == 0 and c.name.startswith("own project: column")]
 
 
-def give(app: AppTest, label: str, file: str, content: bytes) -> None:  # noqa: F811
+def give(app: AppTest, label: str, file: str, content: bytes) -> None:
     next(u for u in app.file_uploader if u.label == label).upload(file, content).run()
     assert not app.exception, [e.value for e in app.exception]
 
 
 @pytest.mark.parametrize("kind", ["csv", "xlsx", "parquet"])
-def test_what_is_refused_is_explained_and_the_next_file_is_welcome(app: AppTest, kind: str) -> None:  # noqa: F811
+def test_what_is_refused_is_explained_and_the_next_file_is_welcome(app: AppTest, kind: str) -> None:
     told = 0
     for case in [c for c in REFUSED if c.name.startswith(kind) and not any(s in c.name for s in SLOW)][::2]:
         give(app, "Your table", case.file, case.make())
@@ -37,13 +37,13 @@ def test_what_is_refused_is_explained_and_the_next_file_is_welcome(app: AppTest,
 
 
 @pytest.mark.parametrize("name", ["csv: a gzip bomb", "xlsx: a bomb of rows", "parquet: a bomb of one long text"])
-def test_bombs(app: AppTest, name: str) -> None:  # noqa: F811
+def test_bombs(app: AppTest, name: str) -> None:
     give(app, "Your table", TABLES[name].file, TABLES[name].make())
     assert app.error or any(b.label.startswith("Guess") for b in app.button)
 
 
 @pytest.mark.parametrize("case", ODD[::3], ids=[c.name for c in ODD[::3]])
-def test_odd_names_can_be_opened_planned_and_looked_at(app: AppTest, case: corpus.Case) -> None:  # noqa: F811
+def test_odd_names_can_be_opened_planned_and_looked_at(app: AppTest, case: corpus.Case) -> None:
     give(app, "Your table", case.file, case.make())
     give(app, "Its project file", "p.json", json.dumps(case.project).encode())
     press(app, "Open the project with this table")
@@ -53,7 +53,7 @@ def test_odd_names_can_be_opened_planned_and_looked_at(app: AppTest, case: corpu
     assert not app.error
 
 
-def test_broken_projects(app: AppTest) -> None:  # noqa: F811
+def test_broken_projects(app: AppTest) -> None:
     for name, content in corpus.projects().items():
         give(app, "Its project file", "p.json", content)
         assert app.error, name

@@ -1,24 +1,14 @@
-"""A real browser on a real server, and somebody who sits in front of it."""
+"""A server for all browser tests, and somebody at the screen for each."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+from tests.support.app import free_port
+from tests.support.browser import CHROMIUM, FLAGS, Person, serving
 
 
 @pytest.fixture(scope="session")
@@ -26,131 +16,6 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     port = free_port()
     with serving(port, tmp_path_factory.mktemp("kept")):
         yield f"http://127.0.0.1:{port}"
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
-
-
-@contextmanager
-def serving(port: int, kept: Path, *options: str) -> Iterator[None]:
-    """The app on ``port``, for tests that have a browser; its ledger and its shelf are in the folder ``kept``."""
-    if CHROMIUM is None:
-        if os.environ.get("CI"):
-            pytest.fail("no Chromium was found, and CI must run the browser tests: apt-get install -y chromium")
-        pytest.skip("no Chromium was found on the PATH; install it to run the browser tests")
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true", f"--server.port={port}"]
-    places = {"ESPALIER_LEDGER": str(kept / "ledger.db"), "ESPALIER_SHARED": str(kept / "shelf")}
-    server = subprocess.Popen(
-        [*command, *options], cwd=ROOT, env=os.environ | places, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        _await(f"http://127.0.0.1:{port}/_stcore/health", server)
-        yield
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
-def _await(url: str, server: subprocess.Popen[bytes]) -> None:
-    for _ in range(120):
-        if server.poll() is not None:
-            pytest.fail("the app ended before it answered")
-        try:
-            with urllib.request.urlopen(url, timeout=1):
-                return
-        except OSError:
-            time.sleep(0.25)
-    pytest.fail("the app did not answer within 30 s")
-
-
-class Person:
-    """Somebody at the screen, whose clicks are counted."""
-
-    def __init__(self, page: Any) -> None:
-        self.page, self.clicks = page, 0
-        self.outside: list[str] = []
-        self.errors: list[str] = []
-        page.on("request", self._request)
-        page.on("pageerror", lambda e: self.errors.append(str(e)))
-
-    def _request(self, request: Any) -> None:
-        if request.url.startswith(("http", "ws")) and "//127.0.0.1:" not in request.url:
-            self.outside.append(request.url)
-
-    def upload(self, table: Path, project: Path) -> None:
-        """Open a table of one's own with its project file."""
-        for label, file in (("Your table", table), ("Its project file", project)):
-            self.give(label, file)
-        self.press("Open the project with this table")
-        self.sees("columns are declared")
-
-    def give(self, label: str, file: Path) -> None:
-        """Put a file into an uploader; once more if the page was drawn anew and lost it."""
-        from playwright.sync_api import TimeoutError as Late
-
-        box = self.page.locator("[data-testid=stFileUploader]").filter(has_text=label)
-        for _ in range(6):
-            self.rests()
-            box.locator("input[type=file]").set_input_files(file)
-            try:
-                box.get_by_text(file.name).first.wait_for(timeout=8000)
-                return
-            except Late:
-                pass
-        pytest.fail(f"{label!r} does not take {file.name}")
-
-    def rests(self) -> None:
-        """The page is drawn to its end: what is done to it while it is drawn anew may be lost."""
-        self.page.locator("[data-testid=stApp][data-test-script-state=notRunning]").wait_for()
-        self.page.wait_for_timeout(300)
-
-    def pick(self, field: str, option: str) -> None:
-        """Choose an option of a field that opens a list; once more if the page was drawn anew and shut it."""
-        from playwright.sync_api import TimeoutError as Late
-
-        wanted = self.page.get_by_role("option", name=option).first
-        for _ in range(6):
-            self.page.get_by_role("combobox", name=field).click()
-            try:
-                wanted.click(timeout=5000)
-                return
-            except Late:
-                self.page.keyboard.press("Escape")
-        pytest.fail(f"{field!r} offers no {option!r}")
-
-    def press(self, label: str) -> None:
-        self.clicks += 1
-        self.page.get_by_role("button", name=label).first.click()
-
-    def sees(self, text: str) -> None:
-        self.page.get_by_text(text).first.wait_for(timeout=30_000)
-
-    def visit(self, page: str) -> None:
-        self.rests()
-        link = self.page.locator("[data-testid=stSidebarNavLink]").filter(has_text=page)
-        if not link.is_visible():
-            self.page.locator("[data-testid=stExpandSidebarButton]").first.click()
-        link.click()
-        self.page.get_by_role("heading", name=page, exact=True).wait_for(timeout=20_000)
-
-    def paints(self, what: str = ".picture") -> None:
-        """The graph's canvas has ink on it."""
-        self.page.wait_for_function(
-            """what => [...document.querySelectorAll('*')].some(e => e.shadowRoot &&
-                 [...e.shadowRoot.querySelectorAll(what + ' canvas')].some(c => c.width && c.height &&
-                 c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v)))""",
-            arg=what,
-            timeout=20_000,
-        )
-
-    def fine(self) -> None:
-        """Nothing broke, and nothing was fetched from another machine."""
-        assert self.page.locator("[data-testid=stException]").count() == 0
-        assert self.errors == []
-        assert self.outside == []
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.project.file import Project
-from pages.parts.session.session import restore
+from pages.parts.session import restore
 
 pytestmark = [pytest.mark.browser]
 

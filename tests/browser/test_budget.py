@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.ledger.ledger import digest_of
-from tests.browser.conftest import Person
+from tests.support.browser import Person
 
 pytestmark = [pytest.mark.browser]
 

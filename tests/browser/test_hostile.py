@@ -14,8 +14,8 @@ from core.release import shelf
 from core.release.spend import release
 from core.tables.reading import read_table
 from core.tables.table import Table
-from tests.browser.conftest import Person
 from tests.browser.test_sign_in import Guarded, guarded, signed_in  # noqa: F401  guarded is a fixture
+from tests.support.browser import Person
 
 pytestmark = [pytest.mark.browser]
 

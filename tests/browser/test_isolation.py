@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.conftest import Person
+from tests.support.browser import Person
 
 pytestmark = [pytest.mark.browser]
 

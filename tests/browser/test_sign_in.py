@@ -17,7 +17,8 @@ import pytest
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from tests.browser.conftest import CHROMIUM, FLAGS, free_port, serving
+from tests.support.app import free_port
+from tests.support.browser import CHROMIUM, FLAGS, serving
 
 pytestmark = [pytest.mark.browser]
 

@@ -42,7 +42,7 @@ function make(parent) {
     data = JSON.parse(JSON.stringify(api.data));
     if (data.board === self) waiting = waiting.filter((a) => a.n > data.taken);
     if (before && waiting.length) { // Python has not seen all of it yet: what is on the screen is newer
-      data = { ...before, said: data.said, undo: data.undo, redo: data.redo, board: data.board, taken: data.taken };
+      data = { ...before, message: data.message, undo: data.undo, redo: data.redo, board: data.board, taken: data.taken };
     }
     if (!globalThis.vis) { clearTimeout(timer); timer = setTimeout(() => take(api), 50); return; }
     colours();
@@ -50,7 +50,7 @@ function make(parent) {
     buttons();
     words();
     if (!waiting.length) show(!before || before.view !== data.view || before.fits !== data.fits);
-    if (data.said && data.said.n !== spoken) { spoken = data.said.n; tell(data.said.text, data.said.bad); }
+    if (data.message && data.message.n !== spoken) { spoken = data.message.n; tell(data.message.text, data.message.bad); }
     measure();
     root.dataset.taken = data.board === self ? data.taken : 0;
   }

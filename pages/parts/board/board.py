@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
-from pages.parts.board.boxes import COLORS, apart, label, load_vis, width
 
 from core.graph.implied import Implied, without
 from core.graph.paths import arrows_of
 from core.graph.roles import Roles
-from pages.parts.board.board import drawing
+from pages.parts.board import drawing
+from pages.parts.board.boxes import COLORS, apart, label, load_vis, width
 from pages.parts.session.session import Session
 from pages.parts.structure import implications
 
@@ -107,7 +107,7 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
             }
         )
     chosen, arrow = drawing.selected(state)
-    board = state.drafts.get("board", {"id": None, "taken": 0})
+    board = state.drafts.board
     hidden = len(project.schema.columns) - len(columns)
     return {
         "nodes": nodes,
@@ -118,12 +118,12 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         "centre": drawing.centre(state),
         "undo": bool(state.past),
         "redo": bool(state.future),
-        "board": board["id"],
-        "taken": board["taken"],
-        "said": state.drafts.get("said"),
+        "board": board.board,
+        "taken": board.taken,
+        "message": board.message,
         "view": f"{drawing.view(state)} {drawing.view_of(state)}",
-        "wide": state.drafts.get("wide", drawing.WIDE),
-        "fits": state.drafts.get("fits", 0),
+        "wide": board.wide,
+        "fits": board.fits,
         "hint": drawing.hint(state),
         "alt": f"Causal graph: {len(columns)} columns{f' shown, {hidden} not' if hidden else ''}, {len(dag.edges)} "
         "arrows. The arrows are listed below as text, and the fields below the drawing do all that it does.",

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
 from core.graph.layers import Slot, layered
 from core.graph.roles import Roles
@@ -166,13 +167,13 @@ def _shifted(
     half = np.array([[wide[n] / 2 + 6, 0.5 * HIGH] for n in names])
     ends = np.array([(at[a], at[b]) for a, b in edges])
 
-    def behind() -> np.ndarray:
+    def behind() -> NDArray[np.bool_]:
         """Which arrow passes behind which box."""
         start, way = xy[ends[:, 0], None], (xy[ends[:, 1]] - xy[ends[:, 0]])[:, None]
         way = np.where(way == 0, 1e-9, way)
         one, other = (xy - half - start) / way, (xy + half - start) / way
         enter, leave = np.minimum(one, other).max(2), np.maximum(one, other).min(2)
-        out = (enter < leave) & (leave > 0) & (enter < 1)
+        out: NDArray[np.bool_] = (enter < leave) & (leave > 0) & (enter < 1)
         out[np.arange(len(ends))[:, None], ends] = False
         return out
 

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pages.parts.board.boxes import Places, arranged
-
 from core.errors import EspalierError, GraphError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.project.file import Project
+from pages.parts.board.boxes import Places, arranged
 from pages.parts.session.session import Session
 
 MOST_BOXES = 60
@@ -34,14 +33,14 @@ def take(state: Session, sent: Any) -> None:
     """Put what the board sent into the project; what cannot be is said and changes nothing."""
     if state.project is None or not isinstance(sent, Mapping) or not isinstance(sent.get("list"), list):
         return
-    board = state.drafts.setdefault("board", {"id": None, "taken": 0})
-    if board["id"] != sent.get("board"):
-        board.update(id=sent.get("board"), taken=0)
+    board = state.drafts.board
+    if board.board != sent.get("board"):
+        board.board, board.taken = sent.get("board"), 0
     for action in sent["list"][:500]:
         number = action.get("n") if isinstance(action, Mapping) else None
-        if not isinstance(number, int) or number <= board["taken"]:
+        if not isinstance(number, int) or number <= board.taken:
             continue
-        board["taken"] = number
+        board.taken = number
         try:
             text = _ACTIONS[_text(action, "do")](state, action)
         except EspalierError as error:
@@ -55,27 +54,28 @@ def take(state: Session, sent: Any) -> None:
 
 def say(state: Session, text: str, bad: bool = False) -> None:
     """A sentence under the drawing."""
-    number = state.drafts.get("said", {"n": 0})["n"] + 1
-    state.drafts["said"] = {"n": number, "text": text, "bad": bad}
+    board = state.drafts.board
+    board.message = {"n": 1 + (board.message["n"] if board.message else 0), "text": text, "bad": bad}
 
 
 def selected(state: Session) -> tuple[tuple[str, ...], tuple[str, str] | None]:
     """The selected columns (one or two) and the selected arrow, as far as they are still there."""
     assert state.project is not None
-    columns, arrow = state.drafts.get("selected", ((), None))
+    board = state.drafts.board
     return (
-        tuple(c for c in columns if c in state.project.schema),
-        arrow if arrow in state.project.dag.edges else None,
+        tuple(c for c in board.columns if c in state.project.schema),
+        board.arrow if board.arrow in state.project.dag.edges else None,
     )
 
 
 def select(state: Session, columns: tuple[str, ...] = (), arrow: tuple[str, str] | None = None) -> None:
     """Select columns or an arrow, on the drawing and in the fields."""
-    state.drafts["selected"] = (columns, arrow)
+    board = state.drafts.board
+    board.columns, board.arrow = columns, arrow
     if columns:
-        state.drafts["effect"] = columns[-1]
+        board.effect = columns[-1]
     elif arrow:
-        state.drafts["effect"] = arrow[1]
+        board.effect = arrow[1]
 
 
 def _column(state: Session, name: Any) -> str:
@@ -102,7 +102,7 @@ def _draw(state: Session, action: Mapping[str, Any]) -> str:
     assert state.project is not None
     cause, effect = _arrow(state, action.get("arrow"))
     state.redraw(state.project.dag.drawn(cause, effect))
-    state.drafts["effect"] = effect
+    state.drafts.board.effect = effect
     return f"{cause} → {effect} is drawn."
 
 
@@ -149,7 +149,7 @@ def _place(state: Session, places: Places) -> None:
     """Keep places: in the project, or with the neighbourhood that is shown."""
     assert state.project is not None
     if (view := view_of(state)).startswith("around"):
-        state.drafts.setdefault("places", {})[view] = places
+        state.drafts.board.places[view] = places
     else:
         kept = {**state.project.dag.positions, **places}
         state.redraw(replace(state.project.dag, positions=kept))
@@ -159,7 +159,7 @@ def _arrange(state: Session, _: Mapping[str, Any]) -> str:
     project = state.project
     assert project is not None
     _place(state, _arranged(state, project, shown(state)))
-    state.drafts["fits"] = state.drafts.get("fits", 0) + 1
+    state.drafts.board.fits += 1
     return "Arranged: effects below their causes."
 
 
@@ -168,13 +168,13 @@ def _width(state: Session, action: Mapping[str, Any]) -> None:
     wide = action.get("wide")
     if not isinstance(wide, int) or not 300 <= wide <= WIDE:
         raise GraphError("the drawing sent no width")
-    state.drafts["wide"] = wide
-    state.drafts.pop("places", None)
-    state.drafts["fits"] = state.drafts.get("fits", 0) + 1
+    state.drafts.board.wide = wide
+    state.drafts.board.places = {}
+    state.drafts.board.fits += 1
 
 
 def _arranged(state: Session, project: Project, columns: list[str]) -> Places:
-    most = state.drafts.get("wide", WIDE)
+    most = state.drafts.board.wide
     return {
         n: (round(x), round(y))
         for n, (x, y) in arranged(columns, project.dag.edges, project.roles, project.plan.target, most).items()
@@ -221,8 +221,7 @@ def view(state: Session) -> str:
     """Which columns are shown: one of :data:`VIEWS`."""
     assert state.project is not None
     many = len(state.project.schema.columns) > MOST_BOXES
-    chosen: str = state.drafts.get("view") or ("around" if many else "all")
-    return chosen
+    return state.drafts.board.view or ("around" if many else "all")
 
 
 def hint(state: Session) -> str:
@@ -232,14 +231,13 @@ def hint(state: Session) -> str:
 
 def marks(state: Session) -> list[str]:
     """What is marked on the drawing: some of :data:`MARKS`."""
-    chosen: list[str] = state.drafts.get("marks", list(MARKS))
-    return chosen
+    chosen = state.drafts.board.marks
+    return list(MARKS) if chosen is None else chosen
 
 
 def steps(state: Session) -> int:
     """How many arrows away a neighbourhood reaches."""
-    many: int = state.drafts.get("steps", 1)
-    return many
+    return state.drafts.board.steps
 
 
 def view_of(state: Session) -> str:
@@ -251,9 +249,9 @@ def centre(state: Session) -> str:
     """The column that the neighbourhood is shown of."""
     assert state.project is not None
     columns, arrow = selected(state)
-    last = columns[-1] if columns else arrow[1] if arrow else state.drafts.get("effect")
+    last = columns[-1] if columns else arrow[1] if arrow else state.drafts.board.effect
     first = state.project.plan.target or next(iter(state.project.roles.outcome), state.project.schema.names[0])
-    return last if last in state.project.schema else first
+    return last if last is not None and last in state.project.schema else first
 
 
 def shown(state: Session) -> list[str]:
@@ -265,7 +263,7 @@ def shown(state: Session) -> list[str]:
         return list(project.schema.names)
     if kind == "linked":
         linked = {n for e in project.dag.edges for n in e}
-        extra = {*selected(state)[0], state.drafts.get("effect"), project.plan.target}
+        extra = {*selected(state)[0], state.drafts.board.effect, project.plan.target}
         return [n for n in project.schema.names if n in linked or n in extra or project.roles.of(n)]
     near = neighbourhood(project.dag, centre(state), steps(state))
     near = list(dict.fromkeys([*near, *selected(state)[0]]))[:MOST_BOXES]
@@ -292,7 +290,7 @@ def places(state: Session, columns: list[str]) -> Places:
     """A place for every shown box: where it was put, else where it was laid out first, else below the others."""
     project = state.project
     assert project is not None
-    view, laid = view_of(state), state.drafts.setdefault("places", {})
+    view, laid = view_of(state), state.drafts.board.places
     known = dict(laid.get(view, {}))
     if view == "all":
         known |= project.dag.positions

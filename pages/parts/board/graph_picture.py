@@ -11,10 +11,10 @@ from itertools import pairwise
 from typing import Any
 
 import streamlit as st
-from pages.parts.board.boxes import COLORS, HIGH, folded, high, label, load_vis, width
 
 from core.graph.layers import layered
 from core.graph.roles import Roles
+from pages.parts.board.boxes import COLORS, HIGH, folded, high, label, load_vis, width
 
 MAX_NODES = 120
 

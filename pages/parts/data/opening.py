@@ -13,7 +13,7 @@ from core.project.file import Project
 from core.project.schema import Schema
 from core.tables.guessing import guess_column, guess_schema
 from core.tables.reading import TextTable, misread, read_table
-from pages.parts.data.schema_rows import Draft
+from pages.parts.data.schema_rows import SchemaDraft
 from pages.parts.session.session import Session, blank
 from pages.parts.shell import filename
 from pages.parts.text import name, plain
@@ -93,7 +93,7 @@ def upload(state: Session) -> None:
         help="A JSON file that this app or the command line saved. It describes the columns without any data.",
     )
     if file is None:
-        state.drafts.pop("upload", None)
+        state.drafts.upload = None
     if file is None and plan is None:
         st.caption(
             "With a table alone, the columns can be guessed. With a project file alone, you can plan before "
@@ -115,11 +115,10 @@ def upload(state: Session) -> None:
 
 def _read(state: Session, file: Any) -> TextTable:
     """The uploaded table, parsed once and not at every rerun."""
-    known = state.drafts.get("upload")
+    known = state.drafts.upload
     if known is None or known[0] != file.file_id:
-        known = state.drafts["upload"] = (file.file_id, read_table(file.getvalue(), file.name))
-    table: TextTable = known[1]
-    return table
+        known = state.drafts.upload = (file.file_id, read_table(file.getvalue(), file.name))
+    return known[1]
 
 
 def warn_if_misread(text: TextTable) -> None:
@@ -165,6 +164,6 @@ def _guess(state: Session, text: TextTable) -> None:
         return
     if schema.left_out:
         shown = Schema(tuple(guess_column(n, column) for n, column in text.columns.items() if n))
-        draft = state.drafts["schema"] = replace(Draft.of(shown), left_out=schema.left_out)
+        draft = state.drafts.schema = replace(SchemaDraft.of(shown), left_out=schema.left_out)
         for column in schema.left_out:
             draft.leave_out(column.name)

@@ -11,7 +11,7 @@ from core.project.coarsening import even_bins, group, growing_bins
 from core.project.schema import Column, Schema
 from core.tables.guessing import guess_column
 from core.tables.table import Table
-from pages.parts.data.schema_rows import LISTED, ONE_BY_ONE, Draft, guessed_categories
+from pages.parts.data.schema_rows import LISTED, ONE_BY_ONE, SchemaDraft, guessed_categories
 from pages.parts.session.session import Session
 from pages.parts.text import name, names, plain
 
@@ -55,7 +55,9 @@ _CONFIG = {
 def show(state: Session) -> None:
     """The editor. What can be used goes into the project at once; what cannot stays as typed, with its reason."""
     assert state.project is not None
-    draft: Draft = state.drafts.setdefault("schema", Draft.of(state.project.schema))
+    if state.drafts.schema is None:
+        state.drafts.schema = SchemaDraft.of(state.project.schema)
+    draft = state.drafts.schema
     key = f"schema-{state.opened}-{draft.revision}"
     if draft.base is None or key not in st.session_state:
         draft.refresh()
@@ -77,10 +79,10 @@ def show(state: Session) -> None:
     columns = draft.columns()
     for row, reason in draft.errors.items():
         st.error(f"Row {row + 1}: {plain(reason)}")
-    state.drafts["schema_errors"] = len(draft.errors)
+    state.drafts.schema_errors = len(draft.errors)
     if not columns:
         st.error("At least one column must be in use.")
-        state.drafts["schema_errors"] += 1
+        state.drafts.schema_errors += 1
     else:
         kept = {c.name: c for c in state.project.schema.columns}
         broken = {draft.rows[i]["name"] for i in draft.errors}
@@ -88,7 +90,12 @@ def show(state: Session) -> None:
     _left_out(state, draft)
 
 
-def _apply(state: Session, columns: list[Column], draft: Draft) -> None:
+def _draft(state: Session) -> SchemaDraft:
+    assert state.drafts.schema is not None  # show() has made it
+    return state.drafts.schema
+
+
+def _apply(state: Session, columns: list[Column], draft: SchemaDraft) -> None:
     place = {row["name"]: i for i, row in reversed(list(enumerate(draft.rows)))}
     try:
         state.change_schema(Schema(tuple(sorted(columns, key=lambda c: place[c.name])), draft.still_out(columns)))
@@ -96,7 +103,7 @@ def _apply(state: Session, columns: list[Column], draft: Draft) -> None:
         st.error(plain(error))
 
 
-def _left_out(state: Session, draft: Draft) -> None:
+def _left_out(state: Session, draft: SchemaDraft) -> None:
     assert state.project is not None
     out = [row["name"] for row in draft.rows if not row["use"]]
     if state.text is not None:
@@ -104,7 +111,7 @@ def _left_out(state: Session, draft: Draft) -> None:
             c for c in Table.left_out(state.text, state.project.schema) if c not in {row["name"] for row in draft.rows}
         ]
     person = state.project.plan.person
-    if person in out:
+    if person is not None and person in out:
         out.remove(person)
         st.caption(f"{name(person)} says whose a row is (Plan page). It is never counted or released.")
     if not out:
@@ -131,7 +138,7 @@ def _confirm_left_out(state: Session) -> None:
     out = [c.name for c in state.project.schema.left_out if not c.confirmed]
     if not out:
         return
-    draft: Draft = state.drafts["schema"]
+    draft = _draft(state)
     with st.container(border=True):
         st.markdown(
             f"#### :material/warning: {len(out)} column{' was' if len(out) == 1 else 's were'} left out by a guess: "
@@ -154,7 +161,7 @@ def _confirm_columns(state: Session) -> None:
     guessed = state.project.schema.guessed
     if not guessed:
         return
-    draft: Draft = state.drafts["schema"]
+    draft = _draft(state)
     ticked = sum(row["checked"] and bool(row["guess"]) for row in draft.rows)
     pairs = draft.guessed()
     with st.container(border=True):
@@ -202,7 +209,7 @@ def _becomes_public(ticked: list[Column]) -> None:
 def coarsen(state: Session) -> None:
     """Fewer bins or categories for one column, from the schema and the person's word alone."""
     assert state.project is not None
-    schema, draft = state.project.schema, state.drafts["schema"]
+    schema, draft = state.project.schema, _draft(state)
     st.markdown(
         "Every cell that is counted gets noise, so few, well-filled categories are released better than many "
         "rare ones. "
@@ -238,7 +245,7 @@ def coarsen(state: Session) -> None:
 
 
 def _act(
-    state: Session, label: str, make: Callable[[], Column], draft: Draft, key: str, disabled: bool = False
+    state: Session, label: str, make: Callable[[], Column], draft: SchemaDraft, key: str, disabled: bool = False
 ) -> None:
     def act() -> None:
         try:

@@ -19,7 +19,7 @@ FLAGS = ("use", "checked", "integer", "missing", "unknown")
 
 
 @dataclass
-class Draft:
+class SchemaDraft:
     """What the editable table holds, usable or not.
 
     ``origin`` is, by row, the column as it was opened or guessed: a guessed field is one no more when nothing of the
@@ -35,7 +35,7 @@ class Draft:
     errors: dict[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, schema: Schema) -> Draft:
+    def of(cls, schema: Schema) -> SchemaDraft:
         """The rows of a schema."""
         return cls([row_of(c) for c in schema.columns], list(schema.columns), schema.left_out)
 
@@ -56,7 +56,8 @@ class Draft:
 
     def columns(self) -> list[Column]:
         """The columns in use; ``errors`` says, by row, what is wrong with the others."""
-        self.errors, out = {}, []
+        out: list[Column] = []
+        self.errors = {}
         for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
             if not row["use"]:
                 continue

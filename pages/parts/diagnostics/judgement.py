@@ -14,22 +14,22 @@ from core.tables.table import Table
 from pages.parts import charts
 from pages.parts.data.opening import FOLDER, OTHER
 from pages.parts.release import payment
-from pages.parts.session.session import Made, Session
+from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import name, plain
 
 Facts = Mapping[str, Any]
 MOST = 15
 
 
-def start(state: Session, made: Made, other: tuple[str, Table] | None = None) -> None:
-    """Judge ``made`` on its own table (or the rows kept back), or on another real table."""
-    release, project = made.release, made.release.project
-    title = "The rows kept back" if made.holdout else "Its own table"
-    tested = made.holdout
+def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | None = None) -> None:
+    """Judge ``released`` on its own table (or the rows kept back), or on another real table."""
+    release, project = released.release, released.release.project
+    title = "The rows kept back" if released.holdout else "Its own table"
+    tested = released.holdout
     if other is not None:
         title, tested = other
 
-    record = payment.diagnosed(state, made, [made.real, tested] if tested else [made.real])
+    record = payment.diagnosed(state, released, [released.real, tested] if tested else [released.real])
 
     def work(report: Any) -> dict[str, Any]:
         from core.compare.fence_cost import cost_or_reason
@@ -40,7 +40,7 @@ def start(state: Session, made: Made, other: tuple[str, Table] | None = None) ->
         part = 1.0 if other else 0.5
         found = evaluate(
             project,
-            made.real,
+            released.real,
             synthetic,
             model=release.model,
             holdout=tested,
@@ -49,7 +49,7 @@ def start(state: Session, made: Made, other: tuple[str, Table] | None = None) ->
         if other is None:
             found |= cost_or_reason(
                 project,
-                made.real,
+                released.real,
                 synthetic,
                 release.edges,
                 holdout=tested,
@@ -58,15 +58,15 @@ def start(state: Session, made: Made, other: tuple[str, Table] | None = None) ->
         return found
 
     def done(facts: dict[str, Any]) -> None:
-        if state.made is made:
+        if state.released is released:
             state.findings[title] = facts
 
     state.start("diagnostics", work, done, lambda _: None)
 
 
-def another_table(state: Session, made: Made) -> None:
+def another_table(state: Session, released: ReleaseBundle) -> None:
     """Test on a second real table: another hospital, another year."""
-    sample = made.release.project.name == "readmission" and state.sample == "readmission"
+    sample = released.release.project.name == "readmission" and state.sample == "readmission"
     with st.expander(
         "Test on another real table (another place, another year)", expanded=sample and bool(state.findings)
     ):
@@ -83,31 +83,31 @@ def another_table(state: Session, made: Made) -> None:
             st.button(
                 "Test on the other hospital of the sample",
                 on_click=_other_hospital,
-                args=(state, made),
+                args=(state, released),
                 key="other-hospital",
                 disabled=state.job is not None or "The other hospital" in state.findings,
             )
         file = st.file_uploader(
-            "Another table with the same columns", type=["csv", "gz", "parquet", "xlsx"], key=f"other-{made.number}"
+            "Another table with the same columns", type=["csv", "gz", "parquet", "xlsx"], key=f"other-{released.number}"
         )
         if file is not None:
             try:
-                table = Table.encode(read_table(file.getvalue(), file.name), made.release.project.schema)
+                table = Table.encode(read_table(file.getvalue(), file.name), released.release.project.schema)
             except EspalierError as error:
                 st.error(plain(error))
                 return
             st.button(
                 "Test on this table",
                 on_click=start,
-                args=(state, made, (file.name, table)),
+                args=(state, released, (file.name, table)),
                 disabled=state.job is not None,
             )
 
 
-def _other_hospital(state: Session, made: Made) -> None:
+def _other_hospital(state: Session, released: ReleaseBundle) -> None:
     text: TextTable = read_table(FOLDER / OTHER, OTHER)
     try:
-        start(state, made, ("The other hospital", Table.encode(text, made.release.project.schema)))
+        start(state, released, ("The other hospital", Table.encode(text, released.release.project.schema)))
     except EspalierError as error:
         state.trouble["diagnostics"] = str(error)
 

@@ -12,9 +12,9 @@ from pages.parts import text
 
 def show(seen: Preview, plan: Plan) -> None:
     """The bound for the columns counted with the target, and for a model trained on the table."""
-    assert seen.promise is not None
-    assert seen.promise.tree is not None
-    inputs = seen.promise.inputs
+    assert seen.bounds is not None
+    assert seen.bounds.tree is not None
+    inputs = seen.bounds.inputs
     with st.expander("What theory promises about the target"):
         st.markdown(
             "These are **bounds**: they hold for every table, and are far above what happens. Plan by the expected "
@@ -28,7 +28,7 @@ def show(seen: Preview, plan: Plan) -> None:
             "The model's weights have a norm of at most", 0.01, 1000.0, float(inputs["norm"]), key="promise-norm",
             help="Of a linear model on one-hot columns; a regularised fit keeps it small.",
         )  # fmt: skip
-        tree = seen.promise.tree
+        tree = seen.bounds.tree
         risk = excess_risk(tree, seen.features, inputs["rows"], loss, norm, inputs["beta"] / 2)
         st.markdown(
             f"- {text.name(plan.target or '')} and the {seen.features} columns counted with it, all together: "

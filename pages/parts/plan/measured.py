@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import streamlit as st
 
@@ -16,7 +17,7 @@ def table(bought: Sequence[Line], of: str = "n") -> None:
     """``of`` says what an error and a bound are a share of. A column that would be empty is left out."""
     rows = grouped(bought)
     error, bound = f"error (% of {of})", f"bound (% of {of})"
-    columns = {
+    columns: dict[str, list[Any]] = {
         "what": [f"{times} times: {x.what}" if times > 1 else x.what for times, x in rows],
         "σ (rows)": [x.sigma for _, x in rows],
         error: [None if x.error is None else 100 * x.error for _, x in rows],

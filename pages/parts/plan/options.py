@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 
@@ -12,93 +12,105 @@ from core.project.options import Option, declared
 from pages.parts import text
 from pages.parts.session.session import Session
 
-Bound = Callable[[Session, str], dict[str, Any]]
+Bound = Callable[..., dict[str, Any]]
+"""Gives a field its key, and the callback that puts its value into the plan."""
+
+
+class Given(NamedTuple):
+    """An option of the plan's method, and the value that the plan gives it."""
+
+    key: str
+    option: Option
+    value: Any
+
+    @property
+    def leads(self) -> bool:
+        """Does it shape the plan, so that its field stands below the method?"""
+        return bool(self.option.choices) and not self.option.only
 
 
 def first(state: Session, bound: Bound) -> dict[str, Any]:
     """The choices that shape the plan, such as a regime, each with its meaning; returns the places under them."""
     spots = {}
-    for key, said, value in _shown(state):
-        if said.choices and not said.only:
-            ways = list(said.choices)
-            st.selectbox(
-                said.label,
-                ways,
-                index=ways.index(value),
-                format_func=str.capitalize,
-                help=said.help or None,
-                **bound(state, key),
-            )
-            st.markdown(text.plain(said.choices[value]))
-            spots[key] = st.container()
+    for key, option, value in (given for given in _shown(state) if given.leads):
+        choices = list(option.choices)
+        st.selectbox(
+            option.label,
+            choices,
+            index=choices.index(value),
+            format_func=str.capitalize,
+            help=option.help or None,
+            **bound(state, key),
+        )
+        st.markdown(text.plain(option.choices[value]))
+        spots[key] = st.container()
     return spots
 
 
 def further(state: Session, bound: Bound) -> None:
     """All other options, in two columns."""
-    shown = [item for item in _shown(state) if not item[1].choices or item[1].only]
-    for place, (key, said, value) in zip(st.columns(2) * len(shown), shown, strict=False):
-        with place:
-            _field(state, key, said, value, bound)
+    shown = [given for given in _shown(state) if not given.leads]
+    for k in range(0, len(shown), 2):
+        for place, given in zip(st.columns(2), shown[k : k + 2], strict=False):
+            with place:
+                _field(state, given, bound)
 
 
 def any_further(state: Session) -> bool:
     """Does the plan's method have options beyond those that `first` draws?"""
-    return any(not said.choices or said.only for _, said, _ in _shown(state))
+    return any(not given.leads for given in _shown(state))
 
 
-def given(state: Session) -> dict[str, Any]:
-    """The method's options that the plan gives another value than the default."""
-    return {key: value for key, said, value in _shown(state) if value != _default(state, key) and not said.choices}
-
-
-def _default(state: Session, key: str) -> Any:
+def any_changed(state: Session) -> bool:
+    """Does the plan give one of those another value than the method's own?"""
     assert state.project is not None
-    return getattr(method_of(state.project.plan).options(), key)
+    usual = vars(method_of(state.project.plan).options())
+    return any(given.value != usual[given.key] for given in _shown(state) if not given.leads)
 
 
-def _shown(state: Session) -> list[tuple[str, Option, Any]]:
+def _shown(state: Session) -> list[Given]:
     assert state.project is not None
     plan = state.project.plan
     method = method_of(plan)
     now = vars(method.read(plan))
     return [
-        (key, said, now[key])
-        for key, said in declared(method.options).items()
-        if (method.fenced(plan) or not said.fenced) and all(now[k] == v for k, v in said.only.items())
+        Given(key, option, now[key])
+        for key, option in declared(method.options).items()
+        if (method.fenced(plan) or not option.fenced) and all(now[k] == v for k, v in option.only.items())
     ]
 
 
-def _field(state: Session, key: str, said: Option, value: Any, bound: Bound) -> None:
-    field = bound(state, key)
-    if said.choices:
-        ways = list(said.choices)
-        st.selectbox(
-            said.label, ways, index=ways.index(value), format_func=said.choices.get, help=said.help or None, **field
-        )
-    elif said.low is None or said.high is None:
-        st.toggle(said.label, value, wrap=True, help=said.help or None, **field)
-    elif said.whole and said.high <= 10:
-        st.slider(said.label, int(said.low), int(said.high), value, help=said.help or None, **field)
-    elif said.whole:
-        st.number_input(
-            said.label, int(said.low), int(said.high), value, placeholder=said.empty or None, help=said.help or None,
-            **field,
-        )  # fmt: skip
-    elif said.high <= 1:
-        _share(state, key, said, value, bound)
+def _field(state: Session, given: Given, bound: Bound) -> None:
+    key, option, value = given
+    tip = option.help or None
+    if option.choices:
+        choices, words = list(option.choices), option.choices.__getitem__
+        st.selectbox(option.label, choices, choices.index(value), words, help=tip, **bound(state, key))
+    elif option.low is None or option.high is None:
+        st.toggle(option.label, value, wrap=True, help=tip, **bound(state, key))
+    elif option.whole and option.high <= 10 and not option.empty:
+        st.slider(option.label, int(option.low), int(option.high), value, help=tip, **bound(state, key))
+    elif not option.whole and option.high <= 1 and not option.empty:
+        _share(state, given, bound)
     else:
-        st.number_input(said.label, float(said.low), float(said.high), value, help=said.help or None, **field)
+        kind = int if option.whole else float
+        st.number_input(
+            option.label,
+            kind(option.low),
+            kind(option.high),
+            value,
+            placeholder=option.empty or None,
+            help=tip,
+            **bound(state, key),
+        )
 
 
-def _share(state: Session, key: str, said: Option, value: float, bound: Bound) -> None:
-    """A share, typed in percent."""
-    field = bound(state, key)
+def _share(state: Session, given: Given, bound: Bound) -> None:
+    """A share, chosen in percent."""
+    key, option, value = given
 
-    def take() -> None:
-        state.change_plan(**{key: st.session_state[field["key"]] / 100})
+    def take(s: Session, percent: int) -> None:
+        s.change_plan(**{key: percent / 100})
 
-    low, high = round(100 * (said.low or 0)), round(100 * (said.high or 1))
-    st.slider(
-        f"{said.label} (%)", low, high, round(100 * value), help=said.help or None, key=field["key"], on_change=take
-    )
+    low, high = round(100 * (option.low or 0)), round(100 * (option.high or 1))
+    st.slider(f"{option.label} (%)", low, high, round(100 * value), help=option.help or None, **bound(state, key, take))

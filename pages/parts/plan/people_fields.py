@@ -68,6 +68,6 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         help="A tenth of the people (without a person column: of the rows), drawn by lot, is kept out of the release "
         "and used to judge it with the same ρ once more, which costs nothing further: nobody is in both parts. "
         "The figures may leave the building. The release is made from a tenth fewer rows.",
-        **bound(state, "looking", lambda s, v: s.change_plan(private_evaluation=TENTH if v else 0.0)),
+        **bound(state, "private_evaluation", lambda s, v: s.change_plan(private_evaluation=TENTH if v else 0.0)),
     )
-    spots["looking"] = st.container()
+    spots["private_evaluation"] = st.container()

@@ -10,8 +10,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.methods import METHODS, method_of
 from core.privacy.contribution import public_rows
-from pages.parts import fields, shell
-from pages.parts import text as words
+from pages.parts import fields, shell, text
 from pages.parts.plan import options, people_fields
 from pages.parts.session.session import Session
 from pages.parts.text import plain
@@ -38,7 +37,7 @@ def show(state: Session) -> Spots:
             "Method",
             list(METHODS),
             index=list(METHODS).index(plan.method),
-            format_func=words.method,
+            format_func=text.method,
             **_bound(state, "method", _method),
         )
         st.markdown(f"**{method.title}**: {method.summary}. {method.when}")
@@ -75,7 +74,7 @@ def show(state: Session) -> Spots:
     with right:
         _epsilon(state)
         spots["epsilon"] = st.container()
-        known = list(words.NEIGHBORS)
+        known = list(text.NEIGHBORS)
         st.radio(
             "Neighbouring tables",
             known,
@@ -84,13 +83,13 @@ def show(state: Session) -> Spots:
             **_bound(state, "neighbors"),
         )
         declared = plan.person and plan.neighbors == "replace-one"
-        st.caption(words.DECLARED if declared else words.NEIGHBORS[plan.neighbors])
+        st.caption(text.DECLARED if declared else text.NEIGHBORS[plan.neighbors])
         if plan.neighbors == "replace-one" and plan.person is None:
             _n(state)
             spots["rows"] = st.container()
         st.text_input(
             "δ (blank: 1/n²)" if plan.neighbors == "replace-one" else "δ (needed here, such as 1e-9)",
-            state.drafts.get("delta", "" if plan.delta is None else f"{plan.delta:g}"),
+            _typed_delta(state),
             help="The chance that the promise of ε fails. It must be far below 1/n.",
             **_bound(state, "delta", _delta),
         )
@@ -98,10 +97,10 @@ def show(state: Session) -> Spots:
         if "delta" in state.trouble:
             spots["delta"].error(f"{plain(state.trouble['delta'])}. The plan keeps its old δ.")
         people_fields.show(state, spots, _bound)
-    with st.expander("More: allocation, accounting, features, synthetic rows"):
+    with st.expander("More: allocation, accounting, synthetic rows"):
         _more(state)
     if options.any_further(state):
-        with st.expander(f"More: what {method.title} reads", expanded=bool(options.given(state))):
+        with st.expander(f"More: options of {method.title}", expanded=options.any_changed(state)):
             options.further(state, _bound)
     return spots
 
@@ -123,12 +122,12 @@ def _more(state: Session) -> None:
             "better in this project's benchmarks. Shares by hand are set further down.",
             **_bound(state, "allocation"),
         )
-        ways = ["zcdp", "basic"]
+        kinds = ["zcdp", "basic"]
         st.selectbox(
             "Accounting",
-            ways,
-            index=ways.index(plan.accounting),
-            help="zcdp adds up ρ and converts once, tightly. basic chooses each noise as PRISM's experiments do: it "
+            kinds,
+            index=kinds.index(plan.accounting),
+            help="zcdp adds up ρ and converts once, tightly. basic adds up ε and chooses each noise by itself: it "
             "spends less than the budget allows, so its noise is larger.",
             **_bound(state, "accounting"),
         )
@@ -183,7 +182,8 @@ def _epsilon(state: Session) -> None:
     assert state.project is not None
     epsilon = state.project.plan.epsilon
     field = _bound(state, "epsilon", _take_epsilon)
-    st.session_state[field["key"]] = state.drafts.get("epsilon", f"{epsilon:g}")
+    typed = state.drafts.plan.epsilon
+    st.session_state[field["key"]] = f"{epsilon:g}" if typed is None else typed
     st.text_input(
         "ε (the budget)",
         help="Smaller protects more and blurs more. About 1 is common; above 8 protects little.",
@@ -256,18 +256,24 @@ def _method(state: Session, method: str) -> None:
     assert state.project is not None
     plan = state.project.plan
     if method_of(plan).fence == "optional":
-        state.drafts["fair"] = plan.fair
-    state.change_plan(method=method, fair=state.drafts.get("fair") if METHODS[method].fence == "optional" else None)
+        state.drafts.plan.fair = plan.fair
+    state.change_plan(method=method, fair=state.drafts.plan.fair if METHODS[method].fence == "optional" else None)
 
 
-def _take_epsilon(state: Session, text: str) -> None:
-    state.drafts["epsilon"] = text
-    state.change_plan(epsilon=fields.number(text, "ε"))
+def _take_epsilon(state: Session, typed: str) -> None:
+    state.drafts.plan.epsilon = typed
+    state.change_plan(epsilon=fields.number(typed, "ε"))
 
 
-def _delta(state: Session, text: str) -> None:
-    state.drafts["delta"] = text
-    state.change_plan(delta=fields.number(text, "δ") if text.strip() else None)
+def _typed_delta(state: Session) -> str:
+    assert state.project is not None
+    typed, delta = state.drafts.plan.delta, state.project.plan.delta
+    return typed if typed is not None else "" if delta is None else f"{delta:g}"
+
+
+def _delta(state: Session, typed: str) -> None:
+    state.drafts.plan.delta = typed
+    state.change_plan(delta=fields.number(typed, "δ") if typed.strip() else None)
 
 
 _ON_SCREEN = {"delta": "δ must be given here: a number above 0 and far below 1/n, such as 1e-9."}
@@ -277,7 +283,7 @@ _NEXT = {
     "person": "Next: type the **Declared total of rows** below. How many rows are left when each person keeps only a "
     "few is private, so the table is filled up or cut to a number that you declare. Or choose add-remove under "
     "**Neighbouring tables**, which needs no such number.",
-    "target": "Next: choose the **Target** above. PRISM protects what predicts one column: say which.",
+    "target": "Next: choose the **Target** above. The method protects what predicts one column: say which.",
 }
 """What is only not filled in yet, by the field beside which it is said."""
 
@@ -291,11 +297,11 @@ def to_fill_in(error: EspalierError) -> str:
 def conflict(spots: Spots, error: EspalierError) -> None:
     """Explain a conflict where it can be mended, or say what is still to be filled in."""
     key = error.data.get("key", "")
-    text = plain(error)
+    sentence = plain(error)
     with spots.get(key) or st.container():
         if step := to_fill_in(error):
             st.info(step)
         else:
-            st.error(_ON_SCREEN.get(key, f"{text[:1].upper()}{text[1:]}."))
+            st.error(_ON_SCREEN.get(key, f"{sentence[:1].upper()}{sentence[1:]}."))
         if key in ("roles", "regime"):
-            shell.way("Structure", "Mend it on Structure", primary=False)
+            shell.link_to("Structure", "Mend it on Structure", primary=False)

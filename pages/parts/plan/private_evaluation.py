@@ -6,7 +6,7 @@ import json
 
 import streamlit as st
 
-from core.evaluation.private.held_out import Looking, PrivateFigure
+from core.evaluation.private.held_out import PrivateEvaluation, PrivateFigure
 from core.privacy.accounting import round_up
 from core.release.planning import Preview
 from pages.parts.plan import measured
@@ -56,27 +56,28 @@ def _expected(figure: PrivateFigure) -> dict[str, str]:
     return {"": FIGURES[figure.name], "expected": f"± {(figure.high - figure.low) / 2:.3f}"}
 
 
-def show(looking: Looking, stem: str) -> None:
+def show(evaluation: PrivateEvaluation, stem: str) -> None:
     """On the Diagnostics page: the figures, with their intervals, marked as what may be shared."""
     with st.container(border=True):
         st.markdown("#### :material/share: Private figures: these may leave the building")
-        of = f", predicting {name(looking.target)}" if looking.target else ""
+        of = f", predicting {name(evaluation.target)}" if evaluation.target else ""
         st.markdown(
-            f"Differentially private, from noisy counts of {100 * looking.share:.3g} % of the "
-            f"{'people' if looking.by == 'person' else 'rows'}, held out by lot (about {looking.rows:,} rows){of}. "
-            f"They cost ρ = {round_up(looking.rho)} on those alone, which adds nothing to what the release spent."
+            f"Differentially private, from noisy counts of {100 * evaluation.share:.3g} % of the "
+            f"{'people' if evaluation.by == 'person' else 'rows'}, held out by lot (about {evaluation.rows:,} rows)"
+            f"{of}. They cost ρ = {round_up(evaluation.rho)} on those alone, which adds nothing to what the release "
+            "spent."
         )
-        there = [f for f in looking.figures if f.value is not None]
+        there = [f for f in evaluation.figures if f.value is not None]
         with st.container(horizontal=True, gap="large"):
             for f in there:
                 with st.container(width="content", gap=None):
                     st.metric(FIGURES[f.name], f"{f.value:.3f}", width="content", help=plain(f.method))
                     st.caption(f"95 % interval: {f.low:.3f} to {f.high:.3f}")
-        for f in looking.figures:
+        for f in evaluation.figures:
             if f.value is None:
                 st.caption(f"{FIGURES[f.name]}: not shown, {plain(f.reason)}.")
         if any(f.name == "accuracy" for f in there):
-            guess = looking.accuracy_baseline
+            guess = evaluation.accuracy_baseline
             st.markdown(
                 f"Beside accuracy: always guessing the commonest value gives about **{guess:.3f}**, by the same noisy "
                 "counts."
@@ -87,7 +88,7 @@ def show(looking: Looking, stem: str) -> None:
         st.markdown(MEANING)
         st.download_button(
             "Download these figures (private)",
-            json.dumps(looking.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
+            json.dumps(evaluation.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
             file_name=f"{stem}-private-figures.json",
             mime="application/json",
             on_click="ignore",

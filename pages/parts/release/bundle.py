@@ -8,13 +8,13 @@ from core.errors import EspalierError
 from core.methods import method_of
 from core.privacy.accounting import round_up
 from core.release import shelf
+from core.release.artefact import Release
 from core.release.planning import Line, lines_of
-from core.release.spend import Release
 from pages.parts import charts, doors, shell, text
-from pages.parts.board.board import graph_picture
+from pages.parts.board import graph_picture
 from pages.parts.plan import measured
 from pages.parts.release import fence, fence_picture, payment
-from pages.parts.session.session import Made, Session
+from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import name, names, plain
 
 FILES = (
@@ -27,57 +27,59 @@ FILES = (
 """What is handed over: file, what it is called on the screen, its type."""
 
 
-def files(made: Made) -> None:
+def files(released: ReleaseBundle) -> None:
     """One button for each file of a release."""
-    stem = shell.filename(made.release.project.name)
+    stem = shell.filename(released.release.project.name)
     with st.container(horizontal=True):
         for file, label, mime in FILES:
+            if file not in released.files:  # a model that must not be written
+                continue
             st.download_button(
                 label,
-                made.files[file],
+                released.files[file],
                 file_name=f"{stem}-{file}",
                 mime=mime,
                 on_click="ignore",
-                key=f"take-{made.number}-{file}",
+                key=f"take-{released.number}-{file}",
                 type="primary" if file == "synthetic.csv" else "secondary",
                 icon=":material/download:",
             )
     if doors.guarded():
-        _sharing(made)
+        _sharing(released)
 
 
-def _sharing(made: Made) -> None:
+def _sharing(released: ReleaseBundle) -> None:
     """Mark a release for viewers to see, or take it back."""
     try:
-        there = shelf.is_shared(made.files)
+        there = shelf.is_shared(released.files)
         on = st.toggle(
             "Shared with viewers",
             value=there,
-            key=f"share-{made.number}",
+            key=f"share-{released.number}",
             help="Whoever signs in as a viewer can see this release's figures and take its table, report and "
             "accounting. Nothing else of this project is shown to them.",
         )
         if on and not there:
-            shelf.share(made.files)
+            shelf.share(released.files)
         elif there and not on:
-            shelf.take_back(shelf.identity(made.files))
+            shelf.take_back(shelf.identity(released.files))
     except EspalierError as error:
         st.error(plain(error))
 
 
-def show(state: Session, made: Made) -> None:
+def show(state: Session, released: ReleaseBundle) -> None:
     """The release: its files, its graph, its bill, its first rows."""
-    release: Release = made.release
-    facts_project = release.project
-    st.subheader(f"Release {made.number} of {name(facts_project.name)}: {release.rows:,} synthetic rows", anchor=False)
-    if state.project is None or facts_project.to_json() != state.project.to_json():
+    release = released.release
+    project = release.project
+    st.subheader(f"Release {released.number} of {name(project.name)}: {release.rows:,} synthetic rows", anchor=False)
+    if state.project is None or project.to_json() != state.project.to_json():
         st.info(
             "The open project is another, or has changed since. This release was made from the project as it stood "
             "then; its own project file is below."
         )
-    files(made)
+    files(released)
     payment.recorded(state)
-    shell.way("Diagnostics", "Next: Diagnostics")
+    shell.link_to("Diagnostics", "Next: Diagnostics")
     graph, bill, rows = st.tabs(["What was measured", "What was spent", "First rows"])
     with graph:
         _picture(release)
@@ -106,7 +108,7 @@ def show(state: Session, made: Made) -> None:
 def _picture(release: Release) -> None:
     """The model's graph with its fence."""
     project, edges = release.project, release.edges
-    if release.frame.separations and len(project.schema.names) <= fence_picture.MAX_COLUMNS:
+    if release.plan_frame.separations and len(project.schema.names) <= fence_picture.MAX_COLUMNS:
         fence.picture(release)
     else:
         refused = fence.refused_pairs(release)
@@ -117,10 +119,10 @@ def _picture(release: Release) -> None:
         targets = list(project.plan.weights)
         chosen = [c for c in release.fitted.features if c not in targets[:1]]
         st.markdown(f"Measured together with {names(targets)}: {names(chosen, 40)}.")
-    for s in release.frame.separations:
-        state_word = "holds" if release.model.answers(s) != "not promised" else "**does not hold**"
+    for s in release.plan_frame.separations:
+        kept = "holds" if release.model.answers(s) != "not promised" else "**does not hold**"
         given = f" given {names(s.given)}" if s.given else ""
-        st.markdown(f"- {names(s.left)} and {names(s.right)} are independent{given}: {state_word}.")
+        st.markdown(f"- {names(s.left)} and {names(s.right)} are independent{given}: {kept}.")
     fence.given_up(release)
     with st.expander(f"The {len(edges)} measured pairs as text"):
         st.markdown("; ".join(f"{name(a)} – {name(b)}" for a, b in edges) or "None: every column stands alone.")

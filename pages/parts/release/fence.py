@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.graph.links import link_of, sides
 from core.graph.separations import Clique
-from core.release.spend import Release
+from core.release.artefact import Release
 from pages.parts import charts
 from pages.parts.release import fence_picture
 from pages.parts.text import name, names
@@ -16,7 +16,7 @@ MOST_REFUSED = 12
 
 def picture(release: Release) -> None:
     """Both sides of a separation and its gate, the measured pairs through it, the refused ones dashed."""
-    project, separations = release.project, release.frame.separations
+    project, separations = release.project, release.plan_frame.separations
     s = separations[0]
     if len(separations) > 1:
         number = st.selectbox(
@@ -91,12 +91,12 @@ def ask(release: Release) -> None:
     if first == second:
         st.caption("Choose two different columns.")
     elif first and second:
-        st.markdown(link_of(first, second, release.edges, release.frame.separations).sentence(name))
+        st.markdown(link_of(first, second, release.edges, release.plan_frame.separations).sentence(name))
 
 
 def refused_pairs(release: Release, most: int = MOST_REFUSED) -> list[tuple[str, str]]:
     """Pairs that the frame forbids, those at the target or an outcome first."""
-    project, frame = release.project, release.frame
+    project, frame = release.project, release.plan_frame
     first = {*project.roles.outcome, project.plan.target}
     out = []
     for s in frame.separations:

@@ -30,11 +30,12 @@ FREE = 3
 """Columns on neither side stand below, so many to a row."""
 
 Place = tuple[float, float]
+Pair = tuple[str, str]
 
 
 def draw(
     columns: Sequence[str],
-    edges: Sequence[Clique],
+    edges: Sequence[Pair],
     separation: Separation,
     roles: Roles,
     refused: Sequence[tuple[Clique, float | None]],
@@ -124,7 +125,7 @@ def _curve(a: Place, b: Place, others: Sequence[Place]) -> tuple[list[float], li
     return xs, straight
 
 
-def _lanes(columns: Sequence[str], edges: Sequence[Clique], side: Mapping[str, str]) -> dict[str, list[list[str]]]:
+def _lanes(columns: Sequence[str], edges: Sequence[Pair], side: Mapping[str, str]) -> dict[str, list[list[str]]]:
     """The columns of each band in one lane, or in two so that pairs of the band stand across from one another."""
     out = {}
     for band in BANDS:
@@ -152,7 +153,7 @@ def _lanes(columns: Sequence[str], edges: Sequence[Clique], side: Mapping[str, s
 
 
 def _places(
-    columns: Sequence[str], edges: Sequence[Clique], side: Mapping[str, str], lanes: Mapping[str, list[list[str]]]
+    columns: Sequence[str], edges: Sequence[Pair], side: Mapping[str, str], lanes: Mapping[str, list[list[str]]]
 ) -> tuple[dict[str, Place], int]:
     """Where each column stands, and how many rows the picture has; few lines cross."""
     near: dict[str, list[str]] = {n: [] for n in columns}
@@ -170,7 +171,7 @@ def _places(
             names.sort(key=weight.__getitem__)
             height |= {n: float(i) for i, n in enumerate(names)}
     tall = max(map(len, upright))
-    where = {}
+    where: dict[str, Place] = {}
     for x, names in enumerate(upright):
         gap = (tall - len(names)) / 2
         where |= {n: (float(x), -gap - i) for i, n in enumerate(names)}

@@ -16,7 +16,8 @@ from core.project.plan import Neighbors
 from core.release.planning import Preview
 from core.tables.table import Table
 from pages.parts import doors, fields, shell, text
-from pages.parts.session.session import Made, Session, session
+from pages.parts.session import session
+from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import name, plain
 
 UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
@@ -63,7 +64,7 @@ def chosen(state: Session) -> tuple[Population | None, str]:
 
 
 def choose(state: Session) -> tuple[bool, Population | None]:
-    """Let the person choose; returns whether that is settled, and the budget (None: not recorded)."""
+    """Let the person choose; returns whether that is decided, and the budget (None: not recorded)."""
     population, trouble = chosen(state)
     ledger, away = open_ledger()
     known, broken = budgets(ledger)
@@ -75,8 +76,8 @@ def choose(state: Session) -> tuple[bool, Population | None]:
     key = f"paid-from-{state.tables}-{len(known)}"
 
     def take() -> None:
-        said = st.session_state[key]
-        state.paid_from = "" if said == UNRECORDED else None if said == NEW else said
+        picked = st.session_state[key]
+        state.paid_from = "" if picked == UNRECORDED else None if picked == NEW else picked
 
     picked = st.selectbox(
         "Paid from the budget of",
@@ -111,7 +112,7 @@ def fits(state: Session, population: Population) -> bool:
 
         def mend() -> None:
             delta = None if population.neighbors == "replace-one" else population.delta
-            state.drafts.pop("delta", None)
+            state.drafts.plan.delta = None
             person = population.persons.get(state.paid_from or "", plan.person)
             state.change_plan(
                 neighbors=population.neighbors, rows_per_person=population.rows_per_person, delta=delta, person=person
@@ -162,10 +163,10 @@ def known_table(state: Session) -> bool:
     )
 
 
-def diagnosed(state: Session, made: Made, tables: Sequence[Table]) -> Callable[[], None]:
-    """How to tell the ledger that diagnostics of ``made`` are about to be computed on ``tables``; for any thread."""
+def diagnosed(state: Session, released: ReleaseBundle, tables: Sequence[Table]) -> Callable[[], None]:
+    """How to tell the ledger, from any thread, that diagnostics of ``released`` are about to read ``tables``."""
     by, where = who(), default_ledger()
-    reservation = made.release.reservation
+    reservation = released.release.reservation
     names = [reservation.entry.table if reservation else None, state.paid_from]
 
     def record() -> None:
@@ -210,7 +211,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             )  # fmt: skip
             place = b.empty()
             planned, k = (plan.neighbors, plan.rows_per_person) if plan else ("replace-one", 1)
-            neighbors = a.selectbox(
+            neighbors: Neighbors = a.selectbox(
                 "Neighbouring tables", list(text.NEIGHBORS), index=list(text.NEIGHBORS).index(planned),
                 key=f"{key}-neighbors", help=" ".join(text.NEIGHBORS.values()),
             )  # fmt: skip
@@ -239,25 +240,27 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
 def _open(state: Session, key: str, nobody: str) -> None:
     """Open the budget as the form says, and pay from it."""
     doors.need_steward()
-    said: dict[str, Any] = {k.removeprefix(f"{key}-"): v for k, v in st.session_state.items() if str(k).startswith(key)}
+    entered = {str(k).removeprefix(f"{key}-"): v for k, v in st.session_state.items() if str(k).startswith(key)}
     state.trouble.pop("ledger", None)
     try:
-        if said["people"] != nobody:
-            unit: dict[str, Any] = {"population": said["people"]}
+        if entered["people"] != nobody:
+            unit: dict[str, Any] = {"population": entered["people"]}
         else:
             unit = {
-                "epsilon": fields.number(said["epsilon"], "Total ε"),
-                "delta": fields.number(st.session_state[_delta_key(key, said["neighbors"], said["person"])], "δ"),
-                "neighbors": said["neighbors"], "rows_per_person": said["rows"],
+                "epsilon": fields.number(entered["epsilon"], "Total ε"),
+                "delta": fields.number(st.session_state[_delta_key(key, entered["neighbors"], entered["person"])], "δ"),
+                "neighbors": entered["neighbors"], "rows_per_person": entered["rows"],
             }  # fmt: skip
         ledger = Ledger(default_ledger(), create=True)
-        by = who() if doors.guarded() else said["who"]  # a name typed by hand is no signature
-        ledger.open_table(said["table"], **unit, person=said["person"].strip() or None, who=by, note=said["note"])
+        by = who() if doors.guarded() else entered["who"]  # a name typed by hand is no signature
+        ledger.open_table(
+            entered["table"], **unit, person=entered["person"].strip() or None, who=by, note=entered["note"]
+        )
     except EspalierError as error:
         state.trouble["ledger"] = str(error)
         return
     if state.project is not None and state.text is not None:
-        state.paid_from = said["table"].strip()
+        state.paid_from = entered["table"].strip()
 
 
 def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
@@ -284,9 +287,9 @@ def who() -> str:
 
 def recorded(state: Session) -> None:
     """Whether the release on the screen is in the ledger."""
-    made = state.made
-    assert made is not None
-    release = made.release
+    released = state.released
+    assert released is not None
+    release = released.release
     if release.reservation is None:
         st.caption("**Not recorded in a ledger.** Closing or reloading this tab forgets it: download what you need.")
         return
@@ -297,4 +300,4 @@ def recorded(state: Session) -> None:
     )
     if release.ledger_trouble:
         st.warning(f"{plain(release.ledger_trouble)}. Download what you need before you close this tab.")
-    shell.way("Ledger", "See the ledger", primary=False)
+    shell.link_to("Ledger", "See the ledger", primary=False)

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from typing import NamedTuple
 
 from core.ledger.ledger import Ledger, default_ledger
 from core.privacy.accounting import epsilon_of
 from core.privacy.contribution import public_rows, split
+from core.progress import Report
 from core.project.file import Project
+from core.release.artefact import Release
 from core.release.planning import Preview, preview
 from core.tables.table import Table
-from pages.parts.session.session import Made, Session, Spent
-
-Report = Callable[[float, str], None]
+from pages.parts.session.session import ReleaseBundle, Session, Spent
 
 
-def start(state: Session, share: float, rho: float, delta: float, paid: tuple[str, str, str] | None = None) -> None:
+class Paid(NamedTuple):
+    """What a release is paid from: the table's name in the ledger, who releases, and a note."""
+
+    table: str
+    who: str
+    note: str
+
+
+def start(state: Session, share: float, rho: float, delta: float, paid: Paid | None = None) -> None:
     """Spend the budget of the open project on the open table, ``share`` of its rows kept back for testing.
 
-    ``rho`` and ``delta`` are what was agreed to, for the rows that are left. ``paid``: the table's name in the ledger,
-    who releases, and a note; None: not recorded.
+    ``rho`` and ``delta`` are what was agreed to, for the rows that are left. ``paid`` None: not recorded in a ledger.
     """
     project = state.project
     if project is None or state.text is None or state.job is not None:
@@ -29,12 +36,14 @@ def start(state: Session, share: float, rho: float, delta: float, paid: tuple[st
     plan, number = project.plan, state.releases + 1
     bill = Spent(state.tables, rho, delta, plan.neighbors, plan.rows_per_person)
 
-    def done(made: Made) -> None:
-        spent = made.release.spending.rho
-        if state.made is not None:
-            state.earlier.append(state.made)
-        state.made, state.releases, state.findings = made, number, {}
-        state.spent.append(Spent(bill.table, spent, made.release.budget.delta, plan.neighbors, plan.rows_per_person))
+    def done(made: tuple[Release, Table, Table | None]) -> None:
+        release, real, holdout = made
+        spent, delta = release.spending.rho, release.budget.delta
+        if state.released is not None:
+            state.earlier.append(state.released)
+        state.released = ReleaseBundle(number, release, release.files, real, holdout)
+        state.releases, state.findings = number, {}
+        state.spent.append(Spent(bill.table, spent, delta, plan.neighbors, plan.rows_per_person))
 
     def ended(reason: str) -> None:
         if not began.is_set():
@@ -43,13 +52,13 @@ def start(state: Session, share: float, rho: float, delta: float, paid: tuple[st
         state.trouble["release"] = f"{reason}. What had been drawn counts as spent, at most the whole ε asked for"
         state.spent.append(Spent(bill.table, rho, delta, plan.neighbors, plan.rows_per_person, complete=False))
 
-    state.start("release", lambda report: _make(project, table, share, number, began, report, paid), done, ended)
+    state.start("release", lambda report: _make(project, table, share, paid, began, report), done, ended)
 
 
 def _make(
-    project: Project, table: Table, share: float, number: int, began: threading.Event, report: Report,
-    paid: tuple[str, str, str] | None,
-) -> Made:  # fmt: skip
+    project: Project, table: Table, share: float, paid: Paid | None, began: threading.Event, report: Report
+) -> tuple[Release, Table, Table | None]:
+    """The release, the rows it was made from, and those that were kept back."""
     account = Ledger(default_ledger()).account(*paid, again=True) if paid else None  # the page has asked for a tick
     holdout = None
     if share:
@@ -57,12 +66,12 @@ def _make(
         table, holdout = split(table, share, size)
     from core.release.spend import release
 
-    def told(fraction: float, message: str) -> None:
+    def report_begun(fraction: float, message: str) -> None:
         report(0.95 * fraction, message)
         began.set()  # from here on something may have been drawn
 
-    made = release(project, table, told, account)  # from here on it is kept, also if somebody cancels
-    return Made(number, made, made.files, table, holdout)
+    made = release(project, table, report_begun, account)  # from here on it is kept, also if somebody cancels
+    return made, table, holdout
 
 
 def kept_back(state: Session, table: Table, share: float, delta: float | None) -> tuple[Preview, int | None]:

@@ -8,7 +8,7 @@ the drawing is kept. What comes back is checked like any other file.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -19,6 +19,7 @@ from core.graph.dag import Dag
 from core.graph.merge import inside
 from core.graph.roles import Roles
 from core.project.file import Project
+from pages.parts.session.drafts import Kept
 from pages.parts.session.session import Session
 from pages.parts.text import name
 
@@ -33,18 +34,6 @@ export default function ({ data, setTriggerValue }) {
   } catch { /* a browser that keeps nothing */ }
 }
 """
-
-
-@dataclass(frozen=True)
-class Found:
-    """What the tab had kept: a whole project, or (where it held guesses) its drawing only."""
-
-    title: str
-    dag: Dag
-    roles: Roles
-    project: Project | None
-    rows: int | None
-    sample: str
 
 
 @cache
@@ -71,7 +60,7 @@ def kept(state: Session) -> str | None:
     )
 
 
-def read(text: Any) -> Found:
+def read(text: Any) -> Kept:
     """What the tab had kept; raises :class:`EspalierError`."""
     if not isinstance(text, str) or len(text) > MOST:
         raise ProjectError("the draft is too large")
@@ -85,7 +74,7 @@ def read(text: Any) -> Found:
         raise ProjectError("the draft cannot be read") from None
     if not isinstance(title, str) or not isinstance(sample, str) or not isinstance(rows, int | None):
         raise ProjectError("the draft cannot be read")
-    return Found(title, dag, roles, project, rows, sample)
+    return Kept(title, dag, roles, project, rows, sample)
 
 
 def keep(state: Session) -> None:
@@ -132,7 +121,7 @@ def offer(state: Session) -> None:
             st.button("Forget it", on_click=forget, args=(state,), key="forget-draft")
 
 
-def fits(state: Session, found: Found) -> bool:
+def fits(state: Session, found: Kept) -> bool:
     """Is there anything to bring back? A drawing alone must hold something about the table that is open."""
     if found.project is not None:
         return True

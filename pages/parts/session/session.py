@@ -8,8 +8,8 @@ one in the place of the old.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 import streamlit as st
 from streamlit import runtime
@@ -20,27 +20,29 @@ from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.ledger.ledger import Ledger
+from core.methods.registry import DEFAULT
 from core.privacy.contribution import public_rows
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Schema
+from core.release.artefact import Release
 from core.release.planning import Preview, preview
 from core.tables.reading import TextTable
 from core.tables.table import Table
 from pages.parts import doors
+from pages.parts.session.drafts import Drafts, Drawing, Kept
 from pages.parts.session.job import Job, Report
 
 KEY = "espalier"
-Drawing = tuple[Dag, Roles, str | None]
-"""Graph, roles and target."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, repr=False)
-class Made:
+class ReleaseBundle:
     """A release with its files, and the private rows it may be judged by."""
 
     number: int
-    release: Any
+    release: Release
     files: dict[str, bytes]
     real: Table
     holdout: Table | None
@@ -56,6 +58,20 @@ class Spent:
     neighbors: str
     rows_per_person: int
     complete: bool = True
+
+
+@dataclass(frozen=True, repr=False)
+class Opened:
+    """What opening something else puts aside, to be brought back."""
+
+    project: Project | None
+    text: TextTable | None
+    rows: int | None
+    sample: str
+    tables: int
+    paid_from: str | None
+    parked: tuple[Dag, Roles]
+    drafts: Drafts
 
 
 @dataclass(repr=False)
@@ -80,13 +96,13 @@ class Session:
     past: list[Drawing] = field(default_factory=list)
     future: list[Drawing] = field(default_factory=list)
     """Drawings to undo to and to redo."""
-    drafts: dict[str, Any] = field(default_factory=dict)
-    before: dict[str, Any] | None = None
-    found: Any = None
+    drafts: Drafts = field(default_factory=Drafts)
+    before: Opened | None = None
+    found: Kept | None = None
     """What the browser's tab had kept from before a reload, until it is restored or forgotten."""
     forget: bool = False
-    made: Made | None = None
-    earlier: list[Made] = field(default_factory=list)
+    released: ReleaseBundle | None = None
+    earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
@@ -98,15 +114,13 @@ class Session:
     _encoded: tuple[tuple[Schema, str | None], TextTable, Table | EspalierError] | None = None
     _previewed: tuple[Project, int | None, Preview] | None = None
 
-    _KEPT = ("project", "text", "rows", "sample", "tables", "paid_from", "parked", "drafts")
-
     def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
         """Put a project (and its table) in place of what was open, which can be brought back once."""
-        self.drafts.pop("upload", None)
+        self.drafts.upload = None
         if self.project is not None:
-            self.before = {key: getattr(self, key) for key in self._KEPT}
+            self.before = self._opened()
         self.project, self.text, self.rows, self.sample = project, text, rows, sample
-        self.parked, self.drafts, self._encoded = (Dag(), Roles()), {}, None
+        self.parked, self.drafts, self._encoded = (Dag(), Roles()), Drafts(), None
         self.past, self.future = [], []
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
@@ -114,12 +128,15 @@ class Session:
     def go_back(self) -> None:
         """Bring back what was open before."""
         if self.before is not None:
-            now = {key: getattr(self, key) for key in self._KEPT}
-            for key, value in self.before.items():
-                setattr(self, key, value)
+            now, then = self._opened(), self.before
+            for each in fields(then):
+                setattr(self, each.name, getattr(then, each.name))
             self.before, self._encoded = now, None
             self.past, self.future = [], []
             self.opened += 1
+
+    def _opened(self) -> Opened:
+        return Opened(**{each.name: getattr(self, each.name) for each in fields(Opened)})
 
     def attach(self, text: TextTable) -> None:
         """A table for the project that is open."""
@@ -135,10 +152,10 @@ class Session:
         sees = self.project.schema, self.project.plan.person
         if known is None or known[0] != sees or known[1] is not self.text:
             try:
-                made: Table | EspalierError = Table.encode(self.text, *sees)
+                table: Table | EspalierError = Table.encode(self.text, *sees)
             except EspalierError as error:
-                made = error
-            known = self._encoded = (sees, self.text, made)
+                table = error
+            known = self._encoded = (sees, self.text, table)
         if isinstance(known[2], EspalierError):
             raise known[2]
         return known[2]
@@ -167,13 +184,13 @@ class Session:
         """Say which column names the person of each row; it leaves the schema. Raises :class:`EspalierError`."""
         project = self.project
         assert project is not None
-        if column in project.schema:
+        if column is not None and column in project.schema:
             kept = tuple(c for c in project.schema.columns if c.name != column)
             if not kept:
                 raise EspalierError(f"{column!r} is the only column: there would be nothing left to release")
             self.change_schema(Schema(kept, project.schema.left_out))
-            if "schema" in self.drafts:
-                self.drafts["schema"].leave_out(column)
+            if self.drafts.schema is not None:
+                self.drafts.schema.leave_out(column)
         self.change_plan(person=column or None)
 
     def change_schema(self, schema: Schema) -> None:
@@ -187,13 +204,12 @@ class Session:
             self.past, self.future = [], []  # they speak of other columns
         edges = tuple(dict.fromkeys((*project.dag.edges, *self.parked[0].edges)))
         roles = {role: (*cols, *getattr(self.parked[1], role)) for role, cols in project.roles.items()}
-        further = (*project.separations, *self.drafts.pop("separations", ()))
+        further = (*project.separations, *self.drafts.separations)
         whole = [s for s in further if known((*s.left, *s.right, *s.given))]
-        if len(whole) < len(further):
-            self.drafts["separations"] = [s for s in further if s not in whole]
-        target = project.plan.target or self.drafts.get("target")
+        self.drafts.separations = [s for s in further if s not in whole]
+        target = project.plan.target or self.drafts.target
         if target is not None and target not in inside:
-            self.drafts["target"] = target
+            self.drafts.target = target
         self.parked = (
             Dag(tuple(e for e in edges if not known(e))),
             Roles(**{r: tuple(c for c in cols if c not in inside) for r, cols in roles.items()}),
@@ -281,7 +297,7 @@ class Session:
         self.project = self.project.with_plan(**changes)
 
     def start(
-        self, kind: str, work: Callable[[Report], Any], done: Callable[[Any], None], ended: Callable[[str], None]
+        self, kind: str, work: Callable[[Report], T], done: Callable[[T], None], ended: Callable[[str], None]
     ) -> None:
         """Start a job, for a steward only, unless one is under way, or the queue is full."""
         doors.need_steward()
@@ -324,4 +340,4 @@ def _still_here() -> Callable[[], bool]:
 
 def blank(name: str, schema: Schema) -> Project:
     """A project for a table that has none yet."""
-    return Project(name, schema, Plan("mst", 1.0))
+    return Project(name, schema, Plan(DEFAULT, 1.0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
@@ -11,7 +12,7 @@ from core.graph.annotations import BELIEFS, MOST
 from core.graph.implied import implied, without
 from core.graph.paths import between
 from pages.parts import text
-from pages.parts.board.board import drawing
+from pages.parts.board import drawing
 from pages.parts.fields import field, taken
 from pages.parts.session.session import Session
 from pages.parts.structure import implications
@@ -31,9 +32,9 @@ def view(state: Session) -> None:
         list(drawing.VIEWS),
         list(drawing.VIEWS).index(shown.default),
         key=shown.key,
-        on_change=_take_draft,
-        args=(state, "view"),
-        format_func=drawing.VIEWS.get,
+        on_change=_take_view,
+        args=(state,),
+        format_func=drawing.VIEWS.__getitem__,
     )
     right.pills(
         "Mark on the drawing",
@@ -42,9 +43,9 @@ def view(state: Session) -> None:
         wrap=True,
         default=marks.default,
         key=marks.key,
-        on_change=_take_draft,
-        args=(state, "marks"),
-        format_func=drawing.MARKS.get,
+        on_change=_take_marks,
+        args=(state,),
+        format_func=drawing.MARKS.__getitem__,
     )
     if drawing.view(state) == "around":
         _around(state)
@@ -70,8 +71,8 @@ def _around(state: Session) -> None:
         default=steps.default,
         key=steps.key,
         required=True,
-        on_change=_take_draft,
-        args=(state, "steps"),
+        on_change=_take_steps,
+        args=(state,),
     )
 
 
@@ -89,7 +90,7 @@ def causes(state: Session) -> None:
         on_change=_take_effect,
         args=(state, "effect"),
     )
-    refused = state.drafts.get("causes", {}).get(effect)
+    refused = state.drafts.board.refused.get(effect)
     drawn = [c for c in (refused[0] if refused else project.dag.parents(effect)) if c in columns]
     name = f"causes-{effect}"
     box = field(state, name, drawn, columns)
@@ -113,7 +114,8 @@ def causes(state: Session) -> None:
         key=box.key,
         on_change=_take_target,
         args=(state,),
-        help="The column that somebody will want to predict from the table. PRISM spends most of the budget on it.",
+        help="The column that somebody will want to predict from the table. Some methods spend most of the budget on "
+        "it.",
         placeholder="The column to predict",
     )
 
@@ -182,45 +184,45 @@ def annotation(state: Session) -> None:
         rest = without(dag, [(of[0], of[1])], state.project.plan.target, state.project.roles, now)
         found = implications.erasing(rest)
         st.markdown(f"**What if it were erased?** {plain(found)}")
-    said = dag.annotation(*of)
-    box = field(state, f"belief-{of!r}", said.belief or None)
+    remark = dag.annotation(*of)
+    box = field(state, f"belief-{of!r}", remark.belief or None)
     st.pills(
         "How sure",
         BELIEFS,
         default=box.default,
         key=box.key,
-        on_change=_take_said,
+        on_change=_take_remark,
         args=(state, of, "belief"),
         format_func=str.capitalize,
         help="Contested arrows are dashed, and the sets can be seen without them.",
     )
     if len(of) == 2:
-        box = field(state, f"may_break-{of!r}", said.may_break)
+        box = field(state, f"may_break-{of!r}", remark.may_break)
         st.checkbox(
             "May break elsewhere",
             box.default,
             key=box.key,
-            on_change=_take_said,
+            on_change=_take_remark,
             args=(state, of, "may_break"),
             help="It may not hold where the table will be used: another hospital, another year. The Plan page "
             "warns if the regime leans on it.",
         )
-    box = field(state, f"source-{of!r}", said.source)
+    box = field(state, f"source-{of!r}", remark.source)
     st.text_input(
         "Source",
         box.default,
         key=box.key,
-        on_change=_take_said,
+        on_change=_take_remark,
         args=(state, of, "source"),
         max_chars=MOST,
         placeholder="a study, a guideline, a colleague",
     )
-    box = field(state, f"note-{of!r}", said.note)
+    box = field(state, f"note-{of!r}", remark.note)
     st.text_area(
         "Note",
         box.default,
         key=box.key,
-        on_change=_take_said,
+        on_change=_take_remark,
         args=(state, of, "note"),
         max_chars=MOST,
         height=90,
@@ -236,8 +238,8 @@ def pair(state: Session) -> None:
     chosen, arrow = drawing.selected(state)
     both = arrow or chosen
     if len(both) == 2:
-        state.drafts["pair"] = [both[0], both[1]]
-    kept = [n if n in columns else None for n in state.drafts.get("pair", [None, None])]
+        state.drafts.board.pair = [both[0], both[1]]
+    kept = [n if n in columns else None for n in state.drafts.board.pair]
     for place, label, which in zip(st.columns(2), ("One column", "Another column"), (0, 1), strict=True):
         box = field(state, f"pair-{which}", kept[which], columns)
         place.selectbox(
@@ -262,14 +264,23 @@ def pair(state: Session) -> None:
     )
 
 
-def _take_draft(state: Session, name: str) -> None:
-    state.drafts[name] = taken(state, name)
+def _take_view(state: Session) -> None:
+    state.drafts.board.view = taken(state, "view")
 
 
-def _take_said(state: Session, of: Of, what: str) -> None:
+def _take_marks(state: Session) -> None:
+    state.drafts.board.marks = taken(state, "marks")
+
+
+def _take_steps(state: Session) -> None:
+    state.drafts.board.steps = taken(state, "steps")
+
+
+def _take_remark(state: Session, of: Of, what: str) -> None:
     assert state.project is not None
     dag, value = state.project.dag, taken(state, f"{what}-{of!r}")
-    state.redraw(dag.annotated(of, replace(dag.annotation(*of), **{what: "" if value is None else value})))
+    changes: dict[str, Any] = {what: "" if value is None else value}
+    state.redraw(dag.annotated(of, replace(dag.annotation(*of), **changes)))
 
 
 def _take_selected(state: Session) -> None:
@@ -288,7 +299,7 @@ def _erase(state: Session, arrow: tuple[str, str]) -> None:
 
 def _take_pair(state: Session, which: int, kept: list[str | None]) -> None:
     kept[which] = taken(state, f"pair-{which}")
-    state.drafts["pair"] = kept
+    state.drafts.board.pair = kept
     drawing.select(state)
 
 
@@ -302,7 +313,7 @@ def _take_effect(state: Session, name: str) -> None:
 def _take_causes(state: Session, effect: str, name: str) -> None:
     """Arrows into ``effect`` as chosen; a cycle is refused and what was chosen stays in the field."""
     chosen = taken(state, name)
-    refused = state.drafts.setdefault("causes", {})
+    refused = state.drafts.board.refused
     try:
         state.change_causes(effect, chosen)
         refused.pop(effect, None)

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import streamlit as st
-from pages.parts.board.boxes import GAP, HIGH
 
 from core.errors import EspalierError
 from core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph
+from core.graph.formats.mixed import MixedGraph
 from core.graph.formats.resolve import Question, Settled, settle, taken_over
 from core.graph.roles import Roles
-from pages.parts.board.board import drawing
+from pages.parts.board import drawing
+from pages.parts.board.boxes import GAP, HIGH
 from pages.parts.session.session import Session
 from pages.parts.shell import filename
 from pages.parts.text import plain
@@ -46,28 +47,28 @@ def show(state: Session) -> None:
 
 def _bring(state: Session) -> None:
     left, right = st.columns(2, gap="medium")
-    closed = state.drafts.get("graph_closed", 0)
+    draft = state.drafts.graph_file
     with left:
         file = st.file_uploader(
-            "A graph file", key=f"graph-file-{state.opened}-{closed}", max_upload_size=2, help=READS + "."
+            "A graph file", key=f"graph-file-{state.opened}-{draft.closed}", max_upload_size=2, help=READS + "."
         )
     key = f"graph-text-{state.opened}"
-    st.session_state[key] = state.drafts.get("graph_text", "")
+    st.session_state[key] = draft.text
     with right:
         st.text_area(
             "or its text, pasted", key=key, height=110, on_change=_pasted, args=(state, key),
             placeholder="dag { smoking -> tar; tar -> cancer }",
         )  # fmt: skip
-    if file is not None and state.drafts.get("graph_file") != file.file_id:
-        state.drafts["graph_file"] = file.file_id
+    if file is not None and draft.file != file.file_id:
+        draft.file = file.file_id
         _read(state, file.name, file.getvalue())
     if "graph" in state.trouble:
         st.error(plain(state.trouble["graph"]))
-    if "graph" in state.drafts:
-        _settle(state)
-    elif "graph_told" in state.drafts and state.drafts["graph_told"][1] == state.drawing:
+    if draft.graph is not None:
+        _resolve(state, *draft.graph)
+    elif draft.remarks is not None and draft.remarks[1] == state.drawing:
         st.success("Taken over. Undo, above the drawing, brings back what was there.")
-        _list(state.drafts["graph_told"][0])
+        _list(draft.remarks[0])
     else:
         st.caption(
             f"Reads {READS}. What a causal graph cannot hold is asked, and nothing changes before you take it over."
@@ -75,7 +76,7 @@ def _bring(state: Session) -> None:
 
 
 def _pasted(state: Session, key: str) -> None:
-    state.drafts["graph_text"] = st.session_state[key]
+    state.drafts.graph_file.text = st.session_state[key]
     if st.session_state[key].strip():
         _read(state, "the pasted text", st.session_state[key])
     else:
@@ -88,21 +89,19 @@ def _read(state: Session, title: str, data: str | bytes) -> None:
     try:
         if len(data) > MOST_BYTES:
             raise EspalierError("a graph of more than 2 MB is for the command line: python -m core graph FILE")
-        state.drafts["graph"] = (title, read_graph(data, title))
-        state.drafts["graph_answers"] = {}
+        state.drafts.graph_file.graph = (title, read_graph(data, title))
     except EspalierError as error:
         state.trouble["graph"] = f"{title}: {error}"
 
 
 def _away(state: Session) -> None:
-    for key in ("graph", "graph_answers", "graph_told"):
-        state.drafts.pop(key, None)
+    draft = state.drafts.graph_file
+    draft.graph, draft.answers, draft.remarks = None, {}, None
     state.trouble.pop("graph", None)
 
 
-def _settle(state: Session) -> None:
+def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
     assert state.project is not None
-    title, graph = state.drafts["graph"]
     kind, columns = FORMATS[graph.format].title, state.project.schema.names
     st.markdown(
         f"**{plain(title)}** · {kind} · {len(graph.nodes):,} names, {len(graph.edges):,} links · "
@@ -110,11 +109,11 @@ def _settle(state: Session) -> None:
     )
     _list([f"line {r.line}: {r.text}" for r in graph.remarks])
     try:
-        settled = settle(graph, columns, state.drafts["graph_answers"])
+        settled = settle(graph, columns, state.drafts.graph_file.answers)
     except EspalierError as error:
         st.error(plain(error))
         return
-    _questions(state, settled)
+    _questions(state, title, settled)
     for clash in settled.clashes:
         st.error(plain(clash))
     if settled.open:
@@ -133,14 +132,14 @@ def _settle(state: Session) -> None:
         for keep, label in ((False, "Put it in place of the drawing"), (True, "Add it to the drawing")):
             st.button(
                 label, type="secondary" if keep else "primary", disabled=empty,
-                on_click=_take_over, args=(state, settled, keep), help="Undo brings the drawing back as it was.",
+                on_click=_take_over, args=(state, title, settled, keep), help="Undo brings the drawing back as it was.",
             )  # fmt: skip
         st.button("Put the file away", on_click=_close, args=(state,))
     if "graph_taking" in state.trouble:
         st.error(plain(state.trouble["graph_taking"]))
 
 
-def _questions(state: Session, settled: Settled) -> None:
+def _questions(state: Session, title: str, settled: Settled) -> None:
     """A field for each question, the open ones first; those with a proposed answer may be many."""
     open_ = {q.key for q in settled.open}
     ranked = sorted(settled.questions, key=lambda q: (list(KINDS).index(q.kind), q.line))
@@ -162,32 +161,38 @@ def _questions(state: Session, settled: Settled) -> None:
         if question.kind != heading:
             heading = question.kind
             st.markdown(f"**{KINDS[heading]}**")
-        _field(state, question)
+        _field(state, title, question)
 
 
-def _field(state: Session, question: Question) -> None:
-    mark = hashlib.sha1(f"{state.drafts['graph'][0]}\n{question.key}".encode()).hexdigest()[:12]
+def _field(state: Session, title: str, question: Question) -> None:
+    mark = hashlib.sha1(f"{title}\n{question.key}".encode()).hexdigest()[:12]
     key = f"graph-question-{state.opened}-{mark}"
-    answer = state.drafts["graph_answers"].get(question.key, question.default)
+    answer = state.drafts.graph_file.answers.get(question.key, question.default)
     st.session_state[key] = answer if answer in question.choices else question.default
     st.selectbox(
-        f"Line {question.line}: {plain(question.text)}", list(question.choices), index=None, key=key,
-        format_func=question.choices.get, placeholder="Choose", on_change=_answer, args=(state, question.key, key),
-    )  # fmt: skip
+        f"Line {question.line}: {plain(question.text)}",
+        list(question.choices),
+        index=None,
+        key=key,
+        format_func=question.choices.__getitem__,
+        placeholder="Choose",
+        on_change=_answer,
+        args=(state, question.key, key),
+    )
 
 
 def _answer(state: Session, question: str, key: str) -> None:
     if (answer := st.session_state[key]) is None:
-        state.drafts["graph_answers"].pop(question, None)
+        state.drafts.graph_file.answers.pop(question, None)
     else:
-        state.drafts["graph_answers"][question] = answer
+        state.drafts.graph_file.answers[question] = answer
 
 
 def _as_listed(state: Session, questions: list[Question]) -> None:
-    state.drafts["graph_answers"].update({q.key: "->" for q in questions})
+    state.drafts.graph_file.answers.update({q.key: "->" for q in questions})
 
 
-def _take_over(state: Session, settled: Settled, keep: bool) -> None:
+def _take_over(state: Session, title: str, settled: Settled, keep: bool) -> None:
     """The settled graph into the project, in one step that can be undone."""
     project = state.project
     assert project is not None
@@ -205,11 +210,10 @@ def _take_over(state: Session, settled: Settled, keep: bool) -> None:
         state.trouble["graph_taking"] = f"{error}. The drawing is unchanged."
         return
     if not keep:
-        state.drafts.pop("places", None)
-        state.drafts["fits"] = state.drafts.get("fits", 0) + 1
-    title, told = state.drafts["graph"][0], settled.told
+        state.drafts.board.places = {}
+        state.drafts.board.fits += 1
     _close(state)
-    state.drafts["graph_told"] = (told, state.drawing)
+    state.drafts.graph_file.remarks = (settled.told, state.drawing)
     drawing.say(state, f"{title} is taken over: {len(settled.dag.edges)} arrows. Undo brings back what was here.")
 
 
@@ -239,8 +243,8 @@ def _on_the_board(places: dict[str, tuple[float, float]]) -> dict[str, tuple[flo
 def _close(state: Session) -> None:
     """Put the file and the pasted text away."""
     _away(state)
-    state.drafts["graph_text"] = ""
-    state.drafts["graph_closed"] = state.drafts.get("graph_closed", 0) + 1  # an empty uploader
+    state.drafts.graph_file.text = ""
+    state.drafts.graph_file.closed += 1  # an empty uploader
 
 
 def _list(sentences: Any) -> None:

@@ -65,7 +65,7 @@ def now(state: Session) -> tuple[Dag, Implied]:
     """The drawing that the sets are read off, with or without its contested arrows, and what it implies."""
     project = state.project
     assert project is not None
-    dag = project.dag.without(project.dag.contested) if state.drafts.get("settled_only") else project.dag
+    dag = project.dag.without(project.dag.contested) if state.drafts.board.without_contested else project.dag
     return dag, implied(dag, project.plan.target, project.roles)
 
 
@@ -137,7 +137,7 @@ def contested(state: Session) -> None:
     assert project is not None
     if not project.dag.contested:
         return
-    box = field(state, "settled_only", bool(state.drafts.get("settled_only")))
+    box = field(state, "without_contested", state.drafts.board.without_contested)
     st.toggle(
         "Leave contested arrows out",
         box.default,
@@ -154,7 +154,7 @@ def contested(state: Session) -> None:
 
 
 def _take_switch(state: Session) -> None:
-    state.drafts["settled_only"] = taken(state, "settled_only")
+    state.drafts.board.without_contested = taken(state, "without_contested")
 
 
 def difference(found: Change, dag: Dag) -> str:

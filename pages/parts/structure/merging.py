@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import partial
 
 import streamlit as st
 
@@ -12,15 +12,16 @@ from core.graph.annotations import Annotation
 from core.graph.dag import Dag
 from core.graph.formats import read_graph
 from core.graph.formats.resolve import settle
-from core.graph.merge import Difference, differences, inside, merge
+from core.graph.merge import Difference, Side, differences, inside, merge
 from core.graph.roles import Roles
 from core.project.file import FORMAT, Project
-from pages.parts.board.board import drawing, graph_picture
+from pages.parts.board import drawing, graph_picture
 from pages.parts.fields import field, taken
+from pages.parts.session.drafts import OtherDrawing
 from pages.parts.session.session import Session
 from pages.parts.text import name, names, plain
 
-SIDES = {"mine": "This drawing", "theirs": "Theirs"}
+SIDES: dict[Side, str] = {"mine": "This drawing", "theirs": "Theirs"}
 
 
 def show(state: Session) -> None:
@@ -30,24 +31,25 @@ def show(state: Session) -> None:
         "Another person's project file or graph file", key=f"theirs-file-{state.opened}", max_upload_size=2,
         help="Only the drawing in it is read. Both drawings must be about the same columns.",
     )  # fmt: skip
-    if file is not None and state.drafts.get("theirs_file") != file.file_id:
-        state.drafts["theirs_file"] = file.file_id
+    draft = state.drafts.merge
+    if file is not None and draft.file != file.file_id:
+        draft.file = file.file_id
         try:
-            drawn, told = read(file.getvalue(), file.name)
-            state.drafts["theirs"] = (file.name, *inside(drawn, state.project.schema.names), told)
-            state.drafts["settled"] = {}
+            drawn, remarks = read(file.getvalue(), file.name)
+            draft.theirs = OtherDrawing(file.name, *inside(drawn, state.project.schema.names), remarks)
+            draft.decided = {}
             state.trouble.pop("theirs", None)
         except EspalierError as error:
             state.trouble["theirs"] = f"{file.name}: {error}"
     if "theirs" in state.trouble:
         st.error(plain(state.trouble["theirs"]))
-    if "theirs" not in state.drafts:
+    if draft.theirs is None:
         st.caption(
             "Somebody else has drawn the same columns? Open their project file: both drawings are shown side by side, "
             "and you settle arrow by arrow what becomes of the differences."
         )
         return
-    _settle(state)
+    _decide(state, draft.theirs)
 
 
 def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
@@ -72,41 +74,43 @@ def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
     return settled.dag, settled.told
 
 
-def _settle(state: Session) -> None:
+def _decide(state: Session, theirs: OtherDrawing) -> None:
     assert state.project is not None
-    project = state.project
-    title, theirs, unknown, told = state.drafts["theirs"]
-    for sentence in told:
+    project, draft = state.project, state.drafts.merge
+    for sentence in theirs.remarks:
         st.caption(plain(sentence))
-    if unknown:
-        st.warning(f"Not among the columns here, so left aside with their arrows: {names(unknown)}.")
-    for place, words, dag in zip(
-        st.columns(2), ("This drawing", f"Theirs ({title})"), (project.dag, theirs), strict=True
+    if theirs.unknown:
+        st.warning(f"Not among the columns here, so left aside with their arrows: {names(theirs.unknown)}.")
+    for place, head, dag in zip(
+        st.columns(2), ("This drawing", f"Theirs ({theirs.title})"), (project.dag, theirs.dag), strict=True
     ):
         with place:
-            st.markdown(f"**{plain(words)}**: {len(dag.edges)} arrows")
+            st.markdown(f"**{plain(head)}**: {len(dag.edges)} arrows")
             graph_picture.dag(
-                project.schema.names, dag.edges, Roles(), project.plan.target, f"side-{words[:4]}-{state.opened}"
+                project.schema.names, dag.edges, Roles(), project.plan.target, f"side-{head[:4]}-{state.opened}"
             )
-    found = differences(project.dag, theirs)
-    settled: dict[Difference, Any] = {d: s for d, s in state.drafts.get("settled", {}).items() if d in found}
-    state.drafts["settled"] = settled
+    found = differences(project.dag, theirs.dag)
+    draft.decided = decided = {d: side for d, side in draft.decided.items() if d in found}
     if not found:
         st.success("The two drawings do not differ.")
         st.button("Put theirs away", on_click=_away, args=(state,))
         return
     st.markdown(f"**{len(found)} difference{'s' * (len(found) > 1)} to settle**")
     for difference in found:
-        box = field(state, f"settle-{difference.kind}-{difference.of!r}", settled.get(difference), title)
+        box = field(state, f"settle-{difference.kind}-{difference.of!r}", decided.get(difference), theirs.title)
         st.segmented_control(
-            _words(difference), list(SIDES), default=box.default, key=box.key,
-            on_change=_choose, args=(state, difference),
-            format_func=lambda side, d=difference: f"{SIDES[side]}: {_has(d, side)}",
-        )  # fmt: skip
-    open_ = [d for d in found if d not in settled]
+            _question(difference),
+            list(SIDES),
+            default=box.default,
+            key=box.key,
+            on_change=_choose,
+            args=(state, difference),
+            format_func=partial(_choice, difference),
+        )
+    open_ = [d for d in found if d not in decided]
     with st.container(horizontal=True):
         st.button(
-            "Merge into this drawing", type="primary", disabled=bool(open_), on_click=_merge, args=(state, theirs),
+            "Merge into this drawing", type="primary", disabled=bool(open_), on_click=_merge, args=(state, theirs.dag),
             help="Undo brings the drawing back as it was.",
         )  # fmt: skip
         for side, label in SIDES.items():
@@ -118,7 +122,11 @@ def _settle(state: Session) -> None:
         st.error(f"{plain(state.trouble['merge'])}. Settle one of these arrows the other way.")
 
 
-def _words(d: Difference) -> str:
+def _choice(d: Difference, side: Side) -> str:
+    return f"{SIDES[side]}: {_has(d, side)}"
+
+
+def _question(d: Difference) -> str:
     if d.kind == "arrow":
         return f"{name(d.of[0])} → {name(d.of[1])}: is it an arrow?"
     if d.kind == "reversed":
@@ -126,7 +134,7 @@ def _words(d: Difference) -> str:
     return f"What is said about {' → '.join(map(name, d.of))}"
 
 
-def _has(d: Difference, side: str) -> str:
+def _has(d: Difference, side: Side) -> str:
     value = d.mine if side == "mine" else d.theirs
     if value is None:
         return "no arrow"
@@ -136,19 +144,19 @@ def _has(d: Difference, side: str) -> str:
 def _choose(state: Session, difference: Difference) -> None:
     side = taken(state, f"settle-{difference.kind}-{difference.of!r}")
     if side is None:
-        state.drafts["settled"].pop(difference, None)
+        state.drafts.merge.decided.pop(difference, None)
     else:
-        state.drafts["settled"][difference] = side
+        state.drafts.merge.decided[difference] = side
 
 
-def _rest(state: Session, open_: list[Difference], side: str) -> None:
-    state.drafts["settled"].update(dict.fromkeys(open_, side))
+def _rest(state: Session, open_: list[Difference], side: Side) -> None:
+    state.drafts.merge.decided.update(dict.fromkeys(open_, side))
 
 
 def _merge(state: Session, theirs: Dag) -> None:
     assert state.project is not None
     try:
-        state.redraw(merge(state.project.dag, theirs, state.drafts["settled"]))
+        state.redraw(merge(state.project.dag, theirs, state.drafts.merge.decided))
     except EspalierError as error:
         state.trouble["merge"] = str(error)
         return
@@ -157,7 +165,6 @@ def _merge(state: Session, theirs: Dag) -> None:
 
 
 def _away(state: Session) -> None:
-    for key in ("theirs", "settled"):
-        state.drafts.pop(key, None)
+    state.drafts.merge.theirs, state.drafts.merge.decided = None, {}
     for key in ("theirs", "merge"):
         state.trouble.pop(key, None)

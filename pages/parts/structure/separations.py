@@ -6,6 +6,8 @@ import streamlit as st
 
 from core.errors import GraphError
 from core.graph.separations import Separation
+from core.methods import METHODS, method_of
+from pages.parts import text
 from pages.parts.session.session import Session
 from pages.parts.text import names, plain
 
@@ -15,12 +17,13 @@ def show(state: Session) -> None:
     project = state.project
     assert project is not None
     listed = project.separations
+    fenced = ", ".join(m.title for m in METHODS.values() if m.fence == "always")
     with st.expander(
         f"Further separations ({len(listed)})" if listed else "Further separations", expanded=bool(listed)
     ):
         st.markdown(
             "Beside the fence of the roles you can ask for more: *these columns must show no link to those, except "
-            "through the gate*. A plan with a fence (PrivCI, PreFair, Independent) keeps all of them at once."
+            f"through the gate*. A plan with a fence ({fenced}) keeps all of them at once."
         )
         for i, s in enumerate(listed):
             left, right = st.columns([6, 1], vertical_alignment="center")
@@ -44,16 +47,18 @@ def show(state: Session) -> None:
             st.error(plain(trouble))
         if method_of(project.plan).fence == "never" and listed:
             st.caption(
-                f"The plan's method, {text.method(project.plan.method)}, does not keep these; choose one with a fence on Plan."
+                f"The plan's method, {text.method(project.plan.method)}, does not keep these; choose one with a fence "
+                "on Plan."
             )
-    if kept := state.drafts.get("separations"):
+    if kept := state.drafts.separations:
         st.caption(f"Kept aside, as columns of theirs are left out on Data: {len(kept)} of the further separations.")
 
 
 def _add(state: Session, key: str) -> None:
     assert state.project is not None
     clique, chosen = state.project.schema.clique, st.session_state
-    new = Separation(*(clique(chosen[f"{key}-{side}"]) for side in ("left", "right", "given")), chosen[f"{key}-why"])
+    left, right, given = (clique(chosen[f"{key}-{side}"]) for side in ("left", "right", "given"))
+    new = Separation(left, right, given, chosen[f"{key}-why"])
     try:
         state.change_separations([*state.project.separations, new])
     except GraphError as error:

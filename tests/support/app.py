@@ -1,0 +1,103 @@
+"""The app, driven without a browser."""
+
+from __future__ import annotations
+
+import csv
+import io
+import socket
+from pathlib import Path
+from typing import Any
+
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.data.schema_rows import SchemaDraft
+from pages.parts.session.session import KEY, Session
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def start() -> AppTest:
+    """The app as somebody meets it who opens it for the first time."""
+    return AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+
+
+def state(app: AppTest) -> Session:
+    """The session's state."""
+    found: Session = app.session_state[KEY]
+    return found
+
+
+def draft(app: AppTest) -> SchemaDraft:
+    """The table of columns on the Data page."""
+    found = state(app).drafts.schema
+    assert found is not None
+    return found
+
+
+def go(app: AppTest, page: str) -> AppTest:
+    """Visit a page."""
+    app.switch_page(f"pages/{page}.py").run()
+    assert not app.exception, [e.value for e in app.exception]
+    return app
+
+
+def sample(app: AppTest, name: str) -> AppTest:
+    """Open a sample."""
+    app.button(key=f"sample-{name}").click().run()
+    assert not app.exception
+    return app
+
+
+def press(app: AppTest, label: str) -> AppTest:
+    """Press the first button whose label begins so."""
+    button = next(b for b in app.button if b.label.startswith(label))
+    assert not button.disabled, f"{label} cannot be pressed"
+    button.click().run()
+    assert not app.exception, [e.value for e in app.exception]
+    return app
+
+
+def finish(app: AppTest) -> AppTest:
+    """Wait for the session's job, then let the page take over what it made."""
+    if (job := state(app).job) is not None:
+        job.wait(60)
+        app.run()
+    assert not app.exception
+    return app
+
+
+def field(app: AppTest, kind: str, label: str) -> Any:
+    """The first field of a kind whose label begins so."""
+    return next(w for w in app.get(kind) if w.label.startswith(label))
+
+
+def upload(app: AppTest, text: str, name: str = "people.csv") -> AppTest:
+    """Give the Data page a table."""
+    uploader = next(u for u in app.file_uploader if u.label == "Your table")
+    uploader.upload(name, text.encode(), "text/csv").run()
+    assert not app.exception
+    return app
+
+
+def people(rows: int = 60) -> str:
+    """A table with odd names."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(["Name of ward, old", "年齢", "out*come*"])
+    for i in range(rows):
+        writer.writerow([("A; b", "C")[i % 2], 20 + i % 30, ("yes", "no")[i % 3 == 0]])
+    return out.getvalue()
+
+
+def sentences(app: AppTest) -> str:
+    """All sentences on the page."""
+    return "\n".join(
+        str(e.value) for kind in ("markdown", "error", "warning", "info", "caption") for e in app.get(kind)
+    )
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
