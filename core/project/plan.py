@@ -134,7 +134,7 @@ class Plan:
             if key not in given:
                 raise ProjectError(f"plan: {key} is missing", key=key)
         own = {f.name for f in fields(cls)} - {"options"}
-        options = {k: v for k, v in given.items() if k not in own}
+        options = {k: v for k, v in given.items() if k not in own and (k not in ALWAYS or v != ALWAYS[k])}
         return cls(**{k: v for k, v in given.items() if k in own}, options=options)
 
 
