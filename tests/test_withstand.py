@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from core.cli.main import main
-from tests import corpus
+from tests.support import corpus
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {"synthetic.csv", "release.json", "report.html", "model.npz", "project.json"}

@@ -56,8 +56,9 @@ def swept(tmp_path, monkeypatch):
     ran = []
 
     def fake(project, *_):
-        ran.append((project.plan.method, project.plan.width, project.plan.epsilon))
-        good = {"mst": 3, "privci": 2, "prefair": 1, "prism": 2}[project.plan.method] + project.plan.width / 10
+        width = project.plan.options.get("width", 1)
+        ran.append((project.plan.method, width, project.plan.epsilon))
+        good = {"mst": 3, "privci": 2, "prefair": 1, "prism": 2}[project.plan.method] + width / 10
         value = dict.fromkeys(bench.HEAD[4:], good + project.plan.epsilon / 100 + len(ran) / 1e4)
         return {k: f"{v:.6f}" for k, v in {**value, "holds": 1, "CMI_floor": 99, "CMI_model": 0}.items()}
 

@@ -7,7 +7,6 @@ import json
 
 import numpy as np
 import pytest
-from by_hand import project_of, random_table, schema_of, table_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from core.evaluation import evaluate, split_holdout, target_of
 from core.project.schema import Column, Schema
 from core.tables.reading import read_table
 from core.tables.table import Table
+from tests.support.tables import project_of, random_table, schema_of, table_of
 
 ROLES = {"outcome": ("y",), "protected": ("s",), "admissible": ("a",)}
 SCHEMA = schema_of(a=3, s=2, y=2)

@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 import pytest
-from by_hand import project_of, quiet, random_table, schema_of, table_of
 
 from core.errors import SizeError
 from core.evaluation import fairness as module
 from core.evaluation.fairness import cmi, fairness_of
 from core.evaluation.utility import ITSELF, Predictions, predict
 from core.graph.separations import Separation
+from tests.support.tables import project_of, quiet, random_table, schema_of, table_of
 
 
 def slow_cmi(table, left, right, given):

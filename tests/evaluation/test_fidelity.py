@@ -8,10 +8,10 @@ import time
 
 import numpy as np
 import pytest
-from by_hand import quiet, random_table, schema_of, table_of
 
 from core.evaluation import fidelity as module
 from core.evaluation.fidelity import fidelity_of
+from tests.support.tables import quiet, random_table, schema_of, table_of
 
 
 def rows_of(table, names):

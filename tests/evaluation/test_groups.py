@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from by_hand import random_table, schema_of, table_of
 from fairlearn.metrics import demographic_parity_difference, equalized_odds_difference
 from sklearn.metrics import roc_auc_score
 
@@ -20,6 +19,7 @@ from core.evaluation.groups import (
 )
 from core.evaluation.quality import best_tree_quality, dependence, tree_quality
 from core.graph.separations import Separation
+from tests.support.tables import random_table, schema_of, table_of
 
 
 def test_differences_are_fairlearns():

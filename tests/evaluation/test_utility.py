@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from by_hand import project_of, quiet, random_table, schema_of, table_of
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from core.evaluation import classifier
 from core.evaluation.classifier import auc, cross_scores, fit
 from core.evaluation.utility import HOLDOUT, ITSELF, predict, utility_of
+from tests.support.tables import project_of, quiet, random_table, schema_of, table_of
 
 
 def dense(table, features):

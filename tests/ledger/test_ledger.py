@@ -41,6 +41,7 @@ from core.release import load_release, release
 from core.release.shelf import unpacked
 from core.tables.reading import read_table
 from core.tables.table import Table
+from tests.support.tables import bought
 
 ROOT = Path(__file__).resolve().parents[2]
 DELTA = 1e-6
@@ -126,7 +127,7 @@ def test_each_selection_measurement_and_looking_is_a_line_of_its_own(where):
     assert sum(x.rho for x in looked) == pytest.approx(made.private_evaluation.rho)
     assert sum(x.rho for x in entry.parts if x.kind != "look") == pytest.approx(entry.counted)
     assert sum(x.rho for x in entry.parts if x.kind == "select") == pytest.approx(
-        sum(c.rho for c in made.spending.choices)
+        sum(c.rho for c in bought(made.spending, "choice"))
     )
     assert entry.parts[0].rho_before == other.reserved
     for before, after in itertools.pairwise(x for x in entry.parts if x.kind != "look"):
@@ -523,7 +524,7 @@ import sys
 from core.errors import LedgerError
 from core.privacy.accounting import Budget
 from core.ledger.ledger import Ledger
-from core.project import Project
+from core.project.file import Project
 project = Project.loads(sys.argv[2])
 account = Ledger(sys.argv[1]).account("people")
 budget = Budget.of(project.plan, None)

@@ -24,6 +24,7 @@ from core.project.schema import Column, Schema
 from core.release.planning import preview
 from core.release.spend import release
 from core.tables.table import Table
+from tests.support.tables import bought
 
 SCHEMA = Schema((
     Column("s", "categorical", ("f", "m")),
@@ -72,7 +73,7 @@ def table(n=2000, seed=0):
 
 def project(dag=DAG, separations=(), **plan):
     settings = {"epsilon": 1.0, "delta": 1e-6, "target": "y", **plan}
-    return Project("t", SCHEMA, Plan(**settings), dag, ROLES, separations)
+    return Project("t", SCHEMA, Plan.from_json(settings), dag, ROLES, separations)
 
 
 @pytest.fixture(params=CASES, scope="module")
@@ -97,11 +98,11 @@ def test_spends_what_was_asked_and_nothing_is_left(made):
 def test_every_sigma_is_what_its_rho_buys(made):
     for m in made.to_json()["measurements"]:
         if m["pool"] == "explain":
-            bought = made.to_json()["explained"]
-            scores = len(bought["refused"]) + len(bought["tree"])
+            paid = made.to_json()["explained"]
+            scores = len(paid["refused"]) + len(paid["tree"])
             assert m["cells"] == scores
-            assert bought["sensitivity"] == pytest.approx(2 * math.sqrt(scores), rel=1e-3)
-            assert m["sigma"] == pytest.approx(bought["sensitivity"] / math.sqrt(2 * m["rho"]), rel=1e-12)
+            assert paid["sensitivity"] == pytest.approx(2 * math.sqrt(scores), rel=1e-3)
+            assert m["sigma"] == pytest.approx(paid["sensitivity"] / math.sqrt(2 * m["rho"]), rel=1e-12)
             continue
         if m["pool"] == "selection" and not m["columns"]:  # the gradient of a logistic fit: 2 √d rows, d = 4 columns
             assert m["sigma"] == pytest.approx(4 / math.sqrt(2 * m["rho"]), rel=1e-5)
@@ -158,15 +159,14 @@ def test_the_preview_shows_the_same_budget(case, made):
     assert shown.spent == pytest.approx(made.spending.rho, rel=1e-9)
     assert math.fsum(line.rho for line in shown.lines) == pytest.approx(shown.spent)
     real, told = Counter(), Counter()
-    for m in made.spending.measurements:
-        real[m.clique] += m.rho
+    for d in bought(made.spending, "count"):
+        real[d.columns] += d.rho
     for line in shown.lines:
         told[line.columns] += line.rho
     for clique, rho in told.items():
         if clique and (len(clique) == 1 or "y" in clique):
             assert real[clique] >= 0.5 * rho, "what is known beforehand gets what was shown, or more"
-    bought = made.spending.measurements, made.spending.choices, made.spending.scores
-    count = sum(map(len, bought)) + len(made.spending.gradients)
+    count = len(made.spending.draws)
     if project(**case).plan.method == "prism":  # its further pairs may end early; their share goes to the task
         assert len(shown.lines) / 2 < count < 2 * len(shown.lines)
     else:
@@ -205,9 +205,9 @@ def test_add_remove_hides_the_number_of_rows(case):
 def test_a_release_pays_for_the_unit_of_its_plan(case, neighbors):
     made = release(project(**case, neighbors=neighbors, rows_per_person=3), table())
     delta = 3 * (math.sqrt(2) if neighbors == "replace-one" else 1)
-    for m in made.spending.measurements:
-        assert m.sigma == pytest.approx(delta / math.sqrt(2 * m.rho), rel=1e-9)
-    for c in made.spending.choices:
+    for d in bought(made.spending, "count"):
+        assert d.scale == pytest.approx(delta / math.sqrt(2 * d.rho), rel=1e-9)
+    for c in bought(made.spending, "choice"):
         replaced = neighbors == "replace-one"
         if c.what in EDGE:
             expected = 6 if replaced else 3
@@ -226,8 +226,8 @@ def test_basic_accounting_is_refused_nothing_and_spends_less(case):
 
 def test_optimal_allocation_gives_larger_tables_more(case):
     made = release(project(**case, allocation="optimal"), table())
-    counts = [m for m in made.spending.measurements if m.pool != "selection"]
-    first = sorted((m.values.size, m.rho) for m in counts[: len(SCHEMA.columns)])
+    counts = [d for d in bought(made.spending, "count") if d.pool != "selection"]
+    first = sorted((d.cells, d.rho) for d in counts[: len(SCHEMA.columns)])
     assert first[0][0] < first[-1][0]
     for (cells, rho), (more, higher) in itertools.pairwise(first):
         assert cells == more or rho < higher
@@ -247,7 +247,10 @@ def test_prism_never_leaves_its_frame(roles, regime, target, more, epsilon, thre
     """Whatever the roles, the regime, the joint table, three-way tables and several targets: all separations hold."""
     by_role = {role: tuple(n for n, r in zip(SCHEMA.names, roles, strict=True) if r == role) for role in set(roles)}
     roles_of = Roles(**{role: by_role.get(role, ()) for role in ("outcome", "protected", "admissible", "inadmissible")})
-    plan = Plan("prism", epsilon, 1e-6, target=target, targets={k: v for k, v in more.items() if k != target}, fair=fair, options={"regime": regime, "three_way": three_way})  # fmt: skip
+    plan = Plan(
+        "prism", epsilon, 1e-6, target=target, fair=fair, targets={k: v for k, v in more.items() if k != target},
+        options={"regime": regime, "three_way": three_way},
+    )  # fmt: skip
     try:
         made = release(Project("t", SCHEMA, plan, DAG, roles_of), table(600))
     except EspalierError:
@@ -265,10 +268,12 @@ def test_a_constant_cause_costs_nothing_and_three_way_without_features_is_no_err
 
 def test_several_targets_divide_the_task_by_weight():
     plans = [project(method="prism", targets={"x": weight}, epsilon=2.0) for weight in (1.0, 4.0)]
-    even, more = (release(plan, table()).spending.measurements for plan in plans)
+    even, more = (bought(release(plan, table()).spending, "count") for plan in plans)
 
     def task(found, target):
-        return sum(m.rho for m in found if m.pool.startswith("task") and target in m.clique and m.clique != ("x", "y"))
+        return sum(
+            d.rho for d in found if d.pool.startswith("task") and target in d.columns and d.columns != ("x", "y")
+        )
 
     assert task(more, "x") / task(more, "y") > 2 * task(even, "x") / task(even, "y")
 

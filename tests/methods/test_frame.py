@@ -26,7 +26,7 @@ ROLES = Roles(outcome=("y",), protected=("s",), admissible=("a",), inadmissible=
 
 def frame(roles=ROLES, dag=DAG, separations=(), **plan):
     plan = {"method": "prism", "epsilon": 1.0, "delta": 1e-9, "target": "y", "regime": "causal", **plan}
-    return frame_of(Project("t", SCHEMA, Plan(**plan), dag, roles, separations))
+    return frame_of(Project("t", SCHEMA, Plan.from_json(plan), dag, roles, separations))
 
 
 def test_dag_sets():
@@ -179,7 +179,7 @@ def test_further_separations_join_the_fence_of_every_method_that_keeps_one():
         assert more in found.separations
         assert set(frame(method=method, **fair).separations) < set(found.separations)
     assert frame(method="mst", separations=(more,)).separations == ()
-    with pytest.raises(ProjectError, match="choose privci"):
+    with pytest.raises(ProjectError, match="choose a method that keeps them all"):
         frame(fair=True, separations=(more,))
 
 

@@ -25,6 +25,7 @@ from core.project.schema import Column, Schema
 from core.release.planning import preview
 from core.release.spend import release
 from core.tables.table import Table
+from tests.support.tables import bought
 
 
 def column(name, size):
@@ -36,7 +37,7 @@ def wide(count, size=3):
 
 
 def plan(epsilon=1.0, **changes):
-    return Plan(**{"method": "privbayes", "epsilon": epsilon, "delta": 1e-9, **changes})
+    return Plan.from_json({"method": "privbayes", "epsilon": epsilon, "delta": 1e-9, **changes})
 
 
 def exclusive_or(n=20_000):
@@ -54,7 +55,7 @@ def test_a_drawn_graph_is_measured_as_it_is():
     drawn = Dag((("x", "z"), ("y", "z"), ("z", "w")))
     made = release(Project("t", rows.schema, plan(), drawn), rows)
     assert made.fitted.cliques == (("x",), ("y",), ("x", "y", "z"), ("z", "w"))
-    assert not made.spending.choices
+    assert not bought(made.spending, "choice")
     assert made.spending.rho == pytest.approx(made.budget.rho, rel=1e-6)
     assert made.model.cmi(["x", "y"], ["w"], ["z"]) < 1e-9
 
@@ -147,7 +148,7 @@ def test_wide_tables_keep_their_candidates_few():
         cliques, _ = choose_network(curator, BudgetSplit.of(plan(), budget, schema.sizes), 0.3, "c0", 10**6, 2)
         assert time.process_time() - start < 10
         assert max(map(len, cliques)) == (3 if count <= WIDE else 2)
-        assert max(c.candidates for c in curator.spending.choices) <= 10_000
+        assert max(c.candidates for c in bought(curator.spending, "choice")) <= 10_000
 
 
 def test_a_fence_is_a_conflict():
@@ -162,5 +163,5 @@ def test_one_and_two_columns():
         rows = Table(schema, {c.name: np.arange(30) % c.size for c in schema.columns}, 30)
         made = release(Project("t", schema, plan()), rows)
         assert made.fitted.cliques == cliques
-        assert not made.spending.choices
+        assert not bought(made.spending, "choice")
         assert made.spending.rho == pytest.approx(made.budget.rho, rel=1e-6)

@@ -277,7 +277,7 @@ def crowd(people_count=300, heavy=5000):
 
 def test_thousands_of_rows_of_one_person_count_as_k():
     made = release(PROJECT, crowd())
-    for m in made.spending.measurements:
+    for m in made.fitted.measurements:
         assert m.sigma == pytest.approx(2 / math.sqrt(2 * m.rho))
         assert m.values.sum() == pytest.approx(302, abs=8 * m.sigma * math.sqrt(m.values.size))
         if len(m.clique) == 2:
@@ -298,7 +298,7 @@ def test_under_replace_one_the_declared_total_is_what_is_public():
     said = str(made.to_json()).replace(",", "")
     assert not re.search(r"(?<![\d.])5300(?!\d)", said), "no number is the true one (digits inside others may be)"
     assert any("invented rows" in p for p in made.to_json()["promises"])
-    for m in made.spending.measurements:
+    for m in made.fitted.measurements:
         assert m.sigma == pytest.approx(2 * math.sqrt(2) / math.sqrt(2 * m.rho))
 
 

@@ -21,34 +21,24 @@ from core.privacy.rehearsal import Rehearsal
 from core.privacy.scores import EdgeScore, FeatureScore
 from core.privacy.unit import Unit
 from core.project.plan import Plan
-from core.project.schema import Column, Schema
+from tests.support.tables import FakeSource
 
 SIZES = {"a": 2, "b": 3, "c": 4}
-SCHEMA = Schema(tuple(Column(n, "categorical", tuple(f"v{i}" for i in range(k))) for n, k in SIZES.items()))
 ONE = Unit()
 FLAT = EdgeScore(lambda pair: np.ones([SIZES[c] for c in pair]))
 
 
-class Counted:
-    """A source that remembers how often it was asked."""
-
-    schema = SCHEMA
-    rows = 24
-    person_column = None
-    names_people = False
-    kept = None
-    digest = b"counted"
+class Counted(FakeSource):
+    """It remembers how often it was asked."""
 
     def __init__(self):
+        super().__init__(24, **SIZES)
         self.asked = []
 
     def count(self, clique):
         self.asked.append(clique)
         shape = tuple(SIZES[c] for c in clique)
         return np.full(shape, self.rows // math.prod(shape), dtype=np.int64)
-
-    def count_many(self, cliques):
-        return [self.count(clique) for clique in cliques]
 
     def residual_sums(self, target, columns, weights):
         self.asked.append((target, *columns))

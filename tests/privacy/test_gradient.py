@@ -98,7 +98,9 @@ def test_the_noise_is_what_the_price_buys_not_less_and_not_more():
     c = curator(t, 10.0)
     exact = t.residual_sums("y", names, w) / UNITS
     sigma = 2 * math.sqrt(60) / math.sqrt(2 * 0.1)
-    draws = np.concatenate([c.measure_sums(LogisticGradient("y", tuple(names), w), 0.1).values - exact for _ in range(60)])
+    draws = np.concatenate(
+        [c.measure_sums(LogisticGradient("y", tuple(names), w), 0.1).values - exact for _ in range(60)]
+    )
     square = float(np.sum((draws / sigma) ** 2))
     low, high = chi2.ppf([1e-7, 1 - 1e-7], len(draws))
     assert low < square < high

@@ -19,24 +19,20 @@ from core.privacy.accounting import Budget, delta_of, epsilon_of, guess_right, r
 from core.privacy.curator import PrivateCurator
 from core.privacy.scores import EdgeScore
 from core.privacy.unit import Unit
+from tests.support.tables import FakeSource, bought
 
 FALSE_ALARM = 1e-7
 """Each of the checks below fails by chance at most so often."""
 
 
-class Fixed:
-    """A table whose every count is known."""
+class Fixed(FakeSource):
+    """Its every count is known."""
 
-    def __init__(self, counts):
+    def __init__(self, counts, **sizes):
         self.counts = np.asarray(counts, dtype=np.int64)
-        self.rows = int(self.counts.sum())
-        self.asked = 0
-
-    def known_rows(self, unit):
-        return self.rows if unit.neighbors == "replace-one" else None
+        super().__init__(int(self.counts.sum()), **sizes)
 
     def count(self, clique):  # noqa: ARG002
-        self.asked += 1
         return self.counts
 
 
@@ -47,8 +43,7 @@ def scale_interval(draws: np.ndarray, sigma: float) -> bool:
 
 
 def curator(unit, rho, counts):
-    sizes = {"a": len(counts)}
-    return PrivateCurator(Fixed(counts), unit, Budget(1.0, 1e-9, rho), 10**6)
+    return PrivateCurator(Fixed(counts, a=len(counts)), unit, Budget(1.0, 1e-9, rho), 10**6)
 
 
 @pytest.mark.parametrize("unit", [Unit(), Unit("replace-one", 3), Unit("add-remove"), Unit("add-remove", 2)], ids=str)
@@ -67,7 +62,7 @@ def test_measured_noise_has_the_booked_scale(unit):
 def test_two_way_counts_get_the_booked_noise_too():
     """A clique of several columns is no exception, and every cell is drawn anew."""
     shape, rho = (50, 80), 0.004
-    c = PrivateCurator(Fixed(np.full(shape, 3)), {"a": 50, "b": 80}, Unit(), Budget(1.0, 1e-9, 1.0), 10**6)
+    c = PrivateCurator(Fixed(np.full(shape, 3), a=50, b=80), Unit(), Budget(1.0, 1e-9, 1.0), 10**6)
     first, second = (c.measure({("a", "b"): rho})[0] for _ in range(2))
     for made in (first, second):
         draws = (made.values - 3).ravel()
@@ -81,9 +76,9 @@ def test_two_way_counts_get_the_booked_noise_too():
 def test_bought_scores_carry_the_booked_noise(unit):
     """3,240 scores at once, all 0: their spread is the scale booked, Δ = √m times that of one score, in rows."""
     names = [f"c{i}" for i in range(81)]
-    c = PrivateCurator(Fixed(np.full((2, 2), 4)), dict.fromkeys(names, 2), unit, Budget(1.0, 1e-9, 0.5), 10**6)
+    c = PrivateCurator(Fixed(np.full((2, 2), 4), **dict.fromkeys(names, 2)), unit, Budget(1.0, 1e-9, 0.5), 10**6)
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    made = c.measure_scores(EdgeScore(lambda pair: np.full((2, 2), 4.0)), pairs, 0.3, "explain")
+    made = c.measure_scores(EdgeScore(lambda pair: np.full((2, 2), 4.0)), pairs, 0.3, "scores", "explain")
     one = unit.rows_per_person * (2 if unit.neighbors == "replace-one" else 1)
     assert made.sensitivity == pytest.approx(math.sqrt(len(pairs)) * one, rel=1e-4)
     assert made.sigma == pytest.approx(made.sensitivity / math.sqrt(2 * 0.3), rel=1e-9)
@@ -92,8 +87,8 @@ def test_bought_scores_carry_the_booked_noise(unit):
     assert not scale_interval(made.values, made.sigma / 1.15)
     assert c.spending.rho == 0.3
     with pytest.raises(BudgetError):
-        c.measure_scores(EdgeScore(lambda pair: np.full((2, 2), 4.0)), pairs, 0.3, "explain")
-    assert len(c.spending.scores) == 1
+        c.measure_scores(EdgeScore(lambda pair: np.full((2, 2), 4.0)), pairs, 0.3, "scores", "explain")
+    assert len(bought(c.spending, "scores")) == len(c.spending.draws) == 1
 
 
 @pytest.mark.parametrize("factor", [0.75, 1.0, 1.3])
@@ -106,10 +101,10 @@ def test_the_curators_choice_has_the_booked_odds(factor):
 
     flat = EdgeScore(lambda pair: np.full((2, 2), 4.0))  # the scores are 16 rows and 0 rows
     draws, rho = 6000, 0.0078
-    table = Two([[16, 0], [0, 0]])
-    c = PrivateCurator(table, dict.fromkeys("abc", 2), Unit(), Budget(1.0, 1e-9, rho * draws), 100)
+    table = Two([[16, 0], [0, 0]], a=2, b=2, c=2)
+    c = PrivateCurator(table, Unit(), Budget(1.0, 1e-9, rho * draws), 100)
     wins = sum(c.choose(flat, [("a", "b"), ("b", "c")], rho * 0.999999, "edge") == ("a", "b") for _ in range(draws))
-    odds = 1 / (1 + math.exp(-16 * factor / c.spending.choices[0].scale))
+    odds = 1 / (1 + math.exp(-16 * factor / bought(c.spending, "choice")[0].scale))
     p = stats.binomtest(wins, draws, odds).pvalue
     assert p > FALSE_ALARM if factor == 1.0 else p < 1e-3
 
@@ -140,10 +135,10 @@ def test_exponential_mechanism_chooses_with_the_booked_scale(factor):
 @pytest.mark.parametrize("unit", [Unit(), Unit("add-remove", 2)], ids=str)
 def test_choice_costs_what_is_booked(unit):
     rho = 0.02
-    c = PrivateCurator(Fixed(np.full((3, 3), 5)), {"a": 3, "b": 3, "c": 3}, unit, Budget(1, 1e-9, 0.1), 10**6)
+    c = PrivateCurator(Fixed(np.full((3, 3), 5), a=3, b=3, c=3), unit, Budget(1, 1e-9, 0.1), 10**6)
     score = EdgeScore(lambda pair: np.full((3, 3), 5.0))
     c.choose(score, [("a", "b"), ("b", "c")], rho, "tree edge")
-    booked = c.spending.choices[0]
+    booked = bought(c.spending, "choice")[0]
     k = unit.rows_per_person
     assert booked.sensitivity == (2 * k if unit.neighbors == "replace-one" else k)
     assert booked.scale == pytest.approx(booked.sensitivity / math.sqrt(2 * rho), rel=1e-12)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.privacy.mechanisms import add_gaussian
-from core.release.error_bounds import Counted, excess_risk, marginal_bound, error_bounds, tree_bound
+from core.release.error_bounds import Counted, error_bounds, excess_risk, marginal_bound, tree_bound
 
 
 def tv(p, q):

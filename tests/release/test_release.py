@@ -216,7 +216,7 @@ def test_rows_asked_for_are_drawn():
 
 
 def test_two_releases_differ():
-    first, second = (release(PROJECT, table()).spending.measurements[0].values for _ in range(2))
+    first, second = (release(PROJECT, table()).fitted.measurements[0].values for _ in range(2))
     assert not np.array_equal(first, second)
 
 
@@ -240,7 +240,7 @@ def fenced(**plan):
     columns = {"s": 2, "a": 3, "y": 2, "<b>": 40}
     schema = Schema(tuple(Column(k, "categorical", tuple(f"{k}{i}" for i in range(v))) for k, v in columns.items()))
     roles = Roles(outcome=("y",), protected=("s",), admissible=("a",))
-    project = Project("t", schema, Plan("privci", 4.0, 1e-6, **plan), roles=roles)
+    project = Project("t", schema, Plan("privci", 4.0, 1e-6, options=plan), roles=roles)
     codes = dict(zip(columns, (s, a, y, b), strict=True))
     return project, Table(schema, {k: v.astype(np.uint8) for k, v in codes.items()}, n)
 
@@ -270,7 +270,7 @@ def test_scores_of_refused_pairs_are_shown_only_where_they_were_paid_for():
 
 def test_a_share_for_explaining_is_not_wasted_where_nothing_is_refused():
     project, rows = fenced()
-    project = replace(project, plan=replace(project.plan, method="mst", explain=0.3))
+    project = project.with_plan(method="mst", explain=0.3)
     made = release(project, rows)
     assert made.spending.rho == pytest.approx(made.budget.rho)
     assert "explained" not in made.to_json()

@@ -1,4 +1,4 @@
-"""Small tables and projects written out by hand."""
+"""Small tables, sources and projects written out by hand, and what was bought, by kind."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 
 from core.graph.roles import Roles
+from core.graph.separations import Clique
+from core.privacy.curator import Spending
+from core.privacy.draws import Draw
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema, smallest_unsigned
@@ -38,6 +41,29 @@ def random_table(schema: Schema, rows: int, seed: int) -> Table:
         before = np.where(rng.random(rows) < 0.5, before % c.size, skewed)
         codes[c.name] = before
     return table_of(schema, **codes)
+
+
+class FakeSource:
+    """A source that names nobody; a test's own says what it counts."""
+
+    person_column = None
+    names_people = False
+    kept = None
+    digest = b"fake"
+
+    def __init__(self, rows: int, **sizes: int) -> None:
+        self.rows, self.schema = rows, schema_of(**sizes)
+
+    def count(self, clique: Clique) -> np.ndarray[Any, Any]:
+        raise NotImplementedError
+
+    def count_many(self, cliques: Sequence[Clique]) -> list[np.ndarray[Any, Any]]:
+        return [self.count(clique) for clique in cliques]
+
+
+def bought(spending: Spending, *kinds: str) -> list[Draw]:
+    """The draws of these kinds, in the order of spending."""
+    return [draw for draw in spending.draws if draw.kind in kinds]
 
 
 def quiet(fraction: float, message: str) -> None:

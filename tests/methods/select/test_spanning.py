@@ -27,6 +27,7 @@ from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.planning import preview
+from tests.support.tables import FakeSource, bought
 
 FIVE = tuple("abcde")
 NINE = tuple("abcdefghi")
@@ -144,14 +145,12 @@ def test_a_tree_over_some_columns_beside_a_star_on_the_others():
         assert not any("y" in e for e in edges)
 
 
-class Rows:
-    """A small table of whole columns."""
+class Rows(FakeSource):
+    """A small table of whole columns of three values."""
 
     def __init__(self, columns):
-        self.columns, self.rows = columns, len(next(iter(columns.values())))
-
-    def known_rows(self, unit):
-        return self.rows if unit.neighbors == "replace-one" else None
+        super().__init__(len(next(iter(columns.values()))), **dict.fromkeys(columns, 3))
+        self.columns = columns
 
     def count(self, clique):
         out = np.zeros(tuple(3 for _ in clique), dtype=np.int64)
@@ -201,8 +200,8 @@ def test_each_step_pays_an_equal_share_and_the_rest_is_handed_back():
         c, budget, 0.3, [Separation(("a",), ("b", "c", "d"), ())], EdgeScore(independent(ones, 3000.0))
     )
     assert len(edges) == 2
-    prices = [x.rho for x in c.spending.choices]
-    assert prices == pytest.approx([0.1 * budget.rho] * 2)
+    prices = [x.rho for x in bought(c.spending, "choice")]
+    assert prices == pytest.approx([0.1 * budget.budget.rho] * 2)
     assert unspent == pytest.approx(0.1), "the third of three steps never came: b, c, d and a stay apart"
 
 

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from graphs import SHAPES, joint_probabilities, marginal_matrix, project, random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
@@ -16,6 +15,7 @@ from core.models.graphical import GraphicalModel, Zeros, estimate
 from core.models.graphical.metric import closed_form, links
 from core.models.graphical.problem import pose
 from core.privacy.draws import Measurement
+from tests.support.graphs import SHAPES, joint_probabilities, marginal_matrix, project, random_model
 
 
 def noisy(model, n, rng, sigma):

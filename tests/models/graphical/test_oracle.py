@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphs import SHAPES, joint_probabilities, joint_scores, project, random_model
 
 from core.errors import EspalierError, SizeError
 from core.models.graphical import GraphicalModel
+from tests.support.graphs import SHAPES, joint_probabilities, joint_scores, project, random_model
 
 CASES = [(shape, seed) for shape in SHAPES for seed in range(40)]
 

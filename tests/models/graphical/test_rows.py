@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from graphs import NO_FIT, SHAPES, joint_probabilities, random_model
 
 from core.models.graphical import GraphicalModel
+from tests.support.graphs import NO_FIT, SHAPES, joint_probabilities, random_model
 
 
 def counts(rows, sizes, columns):
