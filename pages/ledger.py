@@ -45,9 +45,12 @@ def total(state: Session, p: Population) -> None:
     )
     st.caption(
         f"For {text.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Set by {name(p.opened_by)} on "
-        f"{p.opened_at[:10]}" + (f": {plain(p.note)}" if p.note else "") + ". Rows per person: "
-        + "; ".join(f"of {name(table)} {plain(p.unit_of(table))}" for table in p.tables) + "."
-    )  # fmt: skip
+        f"{p.opened_at[:10]}"
+        + (f": {plain(p.note)}" if p.note else "")
+        + ". Rows per person: "
+        + "; ".join(f"of {name(table)} {plain(p.unit_of(table))}" for table in p.tables)
+        + "."
+    )
     for caveat in p.caveats:
         st.info(f"{plain(caveat[:1].upper() + caveat[1:])}.")
 
@@ -123,10 +126,22 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
         return {"what": what, "of": of, "status": e.status, "ρ": rho, **shown, **more}
 
     made = line(
-        "release", e.project, e.counted, e.rho_before, e.rho_now, when=e.at.replace("T", " ").rstrip("Z"),
-        method=text.method(e.plan.get("method", "")), plan=f"ε = {e.epsilon:g}", table=e.table,
-        unit=e.unit, looked=e.diagnostics_before, who=e.who, note=e.note, entry=e.id, hash=e.released,
-    )  # fmt: skip
+        "release",
+        e.project,
+        e.counted,
+        e.rho_before,
+        e.rho_now,
+        when=e.at.replace("T", " ").rstrip("Z"),
+        method=text.method(e.plan.get("method", "")),
+        plan=f"ε = {e.epsilon:g}",
+        table=e.table,
+        unit=e.unit,
+        looked=e.diagnostics_before,
+        who=e.who,
+        note=e.note,
+        entry=e.id,
+        hash=e.released,
+    )
     out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", x.what, x.rho, x.rho_before, x.rho_after) for x in e.parts)]
     if e.undrawn:
         last = e.parts[-1].rho_after
@@ -167,14 +182,25 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     stem = shell.filename(project.name)
     with st.container(horizontal=True):
         st.download_button(
-            "All files (zip)", zipped(files), file_name=f"{stem}-{picked}.zip", mime="application/zip",
-            on_click="ignore", key=f"zip-{picked}", type="primary", icon=":material/download:",
-        )  # fmt: skip
+            "All files (zip)",
+            zipped(files),
+            file_name=f"{stem}-{picked}.zip",
+            mime="application/zip",
+            on_click="ignore",
+            key=f"zip-{picked}",
+            type="primary",
+            icon=":material/download:",
+        )
         for file, title, mime in bundle.FILES:
             st.download_button(
-                title, files[file], file_name=f"{stem}-{file}", mime=mime, on_click="ignore",
-                key=f"file-{picked}-{file}", icon=":material/download:",
-            )  # fmt: skip
+                title,
+                files[file],
+                file_name=f"{stem}-{file}",
+                mime=mime,
+                on_click="ignore",
+                key=f"file-{picked}-{file}",
+                icon=":material/download:",
+            )
         st.button(
             "Open its project",
             on_click=state.open,
@@ -189,13 +215,21 @@ def checks(ledger: Ledger) -> None:
     with st.container(horizontal=True):
         verify = st.button("Check every hash and sum", icon=":material/fact_check:")
         st.download_button(
-            "Export as CSV", ledger.csv(), file_name="ledger.csv", mime="text/csv", on_click="ignore",
+            "Export as CSV",
+            ledger.csv(),
+            file_name="ledger.csv",
+            mime="text/csv",
+            on_click="ignore",
             icon=":material/download:",
-        )  # fmt: skip
+        )
         st.download_button(
-            "Export as JSON", json.dumps(ledger.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
-            file_name="ledger.json", mime="application/json", on_click="ignore", icon=":material/download:",
-        )  # fmt: skip
+            "Export as JSON",
+            json.dumps(ledger.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
+            file_name="ledger.json",
+            mime="application/json",
+            on_click="ignore",
+            icon=":material/download:",
+        )
     if verify:
         problems = ledger.verify()
         for problem in problems:

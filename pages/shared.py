@@ -39,6 +39,11 @@ for release in found:
                 continue
             for file, label, mime in FILES:
                 st.download_button(
-                    label, files[file], file_name=f"{release.id}-{file}", mime=mime, on_click="ignore",
-                    key=f"shared-{release.id}-{file}", icon=":material/download:",
-                )  # fmt: skip
+                    label,
+                    files[file],
+                    file_name=f"{release.id}-{file}",
+                    mime=mime,
+                    on_click="ignore",
+                    key=f"shared-{release.id}-{file}",
+                    icon=":material/download:",
+                )

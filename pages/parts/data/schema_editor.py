@@ -152,8 +152,10 @@ def _confirm_left_out(state: Session) -> None:
         )
         st.button(
             "Leave it out" if len(out) == 1 else f"Leave these {len(out)} out",
-            on_click=draft.confirm_left_out, icon=":material/check:", key=f"confirm-left-out-{state.opened}",
-        )  # fmt: skip
+            on_click=draft.confirm_left_out,
+            icon=":material/check:",
+            key=f"confirm-left-out-{state.opened}",
+        )
 
 
 def _confirm_columns(state: Session) -> None:

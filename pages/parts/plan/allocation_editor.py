@@ -47,9 +47,13 @@ def show(state: Session, seen: Preview) -> None:
 
         st.session_state[f"{key}-{chosen}"] = min(max(round(now), 1), round(100 * MOST_BY_HAND))
         st.slider(
-            f"Share of the pool {plain(line.pool)} (%)", 1, round(100 * MOST_BY_HAND), key=f"{key}-{chosen}",
-            on_change=take, help="The other marginals of the pool divide what is left.",
-        )  # fmt: skip
+            f"Share of the pool {plain(line.pool)} (%)",
+            1,
+            round(100 * MOST_BY_HAND),
+            key=f"{key}-{chosen}",
+            on_change=take,
+            help="The other marginals of the pool divide what is left.",
+        )
         with st.container(horizontal=True):
             st.button("This one by itself again", on_click=release, disabled=chosen not in hand)
             st.button(

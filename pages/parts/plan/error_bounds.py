@@ -25,9 +25,13 @@ def show(seen: Preview, plan: Plan) -> None:
             "The loss is at most", 0.01, 1000.0, float(inputs["loss"]), key="promise-loss", help="0–1 loss: 1."
         )
         norm = right.number_input(
-            "The model's weights have a norm of at most", 0.01, 1000.0, float(inputs["norm"]), key="promise-norm",
+            "The model's weights have a norm of at most",
+            0.01,
+            1000.0,
+            float(inputs["norm"]),
+            key="promise-norm",
             help="Of a linear model on one-hot columns; a regularised fit keeps it small.",
-        )  # fmt: skip
+        )
         tree = seen.bounds.tree
         risk = excess_risk(tree, seen.features, inputs["rows"], loss, norm, inputs["beta"] / 2)
         st.markdown(

@@ -18,8 +18,12 @@ ROW = 58
 """Pixels from one column's box to the next below."""
 INK, REFUSED = "#7b8794", "#d1495b"
 COLORS = {
-    "outcome": "#f0c05a", "protected": "#ee9fb0", "admissible": "#93c99a", "inadmissible": "#c3a9e0", None: "#ccd6dd",
-}  # fmt: skip
+    "outcome": "#f0c05a",
+    "protected": "#ee9fb0",
+    "admissible": "#93c99a",
+    "inadmissible": "#c3a9e0",
+    None: "#ccd6dd",
+}
 BANDS = ("right", "gate", "left")
 """Across the picture: the separation's right (protected columns), its gate, its left (the outcome)."""
 STAR = 3
@@ -54,9 +58,16 @@ def draw(
         wide = len(lanes[band])
         x, begin = begin + wide / 2, begin + wide
         figure.add_shape(
-            type="rect", x0=x - wide / 2 + 0.08, x1=x + wide / 2 - 0.08, y0=floor, y1=top, layer="below",
-            fillcolor=ground, opacity=0.10 if band != "gate" else 0.16, line={"width": 0},
-        )  # fmt: skip
+            type="rect",
+            x0=x - wide / 2 + 0.08,
+            x1=x + wide / 2 - 0.08,
+            y0=floor,
+            y1=top,
+            layer="below",
+            fillcolor=ground,
+            opacity=0.10 if band != "gate" else 0.16,
+            line={"width": 0},
+        )
         figure.add_annotation(x=x, y=top + 0.02, text=f"<b>{head}</b>", showarrow=False, yanchor="bottom")
     for pairs, label, style in (
         ([(p, None) for p in edges], "measured together", {"color": INK, "width": 2}),
@@ -66,10 +77,16 @@ def draw(
     for name, (x, y) in where.items():
         role = roles.of(name)
         figure.add_annotation(
-            x=x, y=y, showarrow=False, bgcolor=COLORS[role], bordercolor=INK, borderpad=4,
-            font={"color": "#15201a", "size": 13}, hovertext=charts.short(name, 200),
+            x=x,
+            y=y,
+            showarrow=False,
+            bgcolor=COLORS[role],
+            bordercolor=INK,
+            borderpad=4,
+            font={"color": "#15201a", "size": 13},
+            hovertext=charts.short(name, 200),
             text=charts.short(name, 29 - 3 * across) + (f"<br><i>{role}</i>" if role else ""),
-        )  # fmt: skip
+        )
     figure.update_xaxes(visible=False, range=[-0.55, across - 0.45])
     figure.update_yaxes(visible=False, range=[bottom, top + 0.5])
     figure.update_layout(legend={"y": -0.02, "yanchor": "top"}, margin={"t": 4})
@@ -95,16 +112,27 @@ def _lines(
         )
         figure.add_trace(
             go.Scatter(
-                x=xs, y=ys, mode="lines", line=style, name=label, legendgroup=label, showlegend=first,
-                text=said, hoverinfo="text",
+                x=xs,
+                y=ys,
+                mode="lines",
+                line=style,
+                name=label,
+                legendgroup=label,
+                showlegend=first,
+                text=said,
+                hoverinfo="text",
             )
-        )  # fmt: skip
+        )
         if score is not None:
             near = 4 if xs[0] < xs[-1] else 12  # on the protected side of the gate's boxes
             figure.add_annotation(
-                x=xs[near], y=ys[near], text=f"{score:,.0f}", showarrow=False,
-                font={"size": 12}, yanchor="bottom",
-            )  # fmt: skip
+                x=xs[near],
+                y=ys[near],
+                text=f"{score:,.0f}",
+                showarrow=False,
+                font={"size": 12},
+                yanchor="bottom",
+            )
         first = False
 
 

@@ -198,37 +198,48 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
         people = {p.name: p for p in known.values()}
         nobody = "people of its own"
         shared = b.selectbox(
-            "It is about", [nobody, *people], key=f"{key}-people",
+            "It is about",
+            [nobody, *people],
+            key=f"{key}-people",
             format_func=lambda p: p if p == nobody else f"the people of {p}",
             help="Two tables about the same people, such as two extracts of one register, must share one budget.",
-        )  # fmt: skip
+        )
         if shared == nobody:
             a, b = st.columns(2)
             epsilon = 2.0 * plan.epsilon if plan else 2.0
             a.text_input(
-                "Total ε", f"{min(epsilon, 100.0):g}", key=f"{key}-epsilon",
+                "Total ε",
+                f"{min(epsilon, 100.0):g}",
+                key=f"{key}-epsilon",
                 help="All releases together, for ever. ρ adds up, not ε: ε = 2 pays for some four plans of ε = 1.",
-            )  # fmt: skip
+            )
             place = b.empty()
             planned, k = (plan.neighbors, plan.rows_per_person) if plan else ("replace-one", 1)
             neighbors: Neighbors = a.selectbox(
-                "Neighbouring tables", list(text.NEIGHBORS), index=list(text.NEIGHBORS).index(planned),
-                key=f"{key}-neighbors", help=" ".join(text.NEIGHBORS.values()),
-            )  # fmt: skip
+                "Neighbouring tables",
+                list(text.NEIGHBORS),
+                index=list(text.NEIGHBORS).index(planned),
+                key=f"{key}-neighbors",
+                help=" ".join(text.NEIGHBORS.values()),
+            )
             person = st.session_state.get(f"{key}-person", plan.person if plan else None)
             place.text_input(
-                "δ", f"{_delta(state, neighbors, person):.3g}", key=_delta_key(key, neighbors, person),
+                "δ",
+                f"{_delta(state, neighbors, person):.3g}",
+                key=_delta_key(key, neighbors, person),
                 help="Far below 1/n. Every plan has this δ from now on.",
-            )  # fmt: skip
+            )
             b.number_input("Rows per person, at most", 1, 10_000, k, key=f"{key}-rows")
         else:
             st.caption(f"It shares the total and the unit of {name(shared)}: what is left there is left here.")
         st.text_input(
-            "Person column of this table", plan.person or "" if plan else "", key=f"{key}-person",
+            "Person column of this table",
+            plan.person or "" if plan else "",
+            key=f"{key}-person",
             placeholder="none: that nobody has more rows is a promise",
             help="The column that says whose a row is. It is fixed: no release may name another. Empty: no release "
             "names one, and nothing enforces the rows per person.",
-        )  # fmt: skip
+        )
         a, b = st.columns(2)
         a.text_input("Set by", who(), key=f"{key}-who", disabled=doors.guarded())
         b.text_input("Note", key=f"{key}-note", placeholder="for yourself and whoever reads the ledger")
@@ -249,8 +260,9 @@ def _open(state: Session, key: str, nobody: str) -> None:
             unit = {
                 "epsilon": fields.number(entered["epsilon"], "Total ε"),
                 "delta": fields.number(st.session_state[_delta_key(key, entered["neighbors"], entered["person"])], "δ"),
-                "neighbors": entered["neighbors"], "rows_per_person": entered["rows"],
-            }  # fmt: skip
+                "neighbors": entered["neighbors"],
+                "rows_per_person": entered["rows"],
+            }
         ledger = Ledger(default_ledger(), create=True)
         by = who() if doors.guarded() else entered["who"]  # a name typed by hand is no signature
         ledger.open_table(

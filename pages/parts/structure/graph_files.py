@@ -56,9 +56,13 @@ def _bring(state: Session) -> None:
     st.session_state[key] = draft.text
     with right:
         st.text_area(
-            "or its text, pasted", key=key, height=110, on_change=_pasted, args=(state, key),
+            "or its text, pasted",
+            key=key,
+            height=110,
+            on_change=_pasted,
+            args=(state, key),
             placeholder="dag { smoking -> tar; tar -> cancer }",
-        )  # fmt: skip
+        )
     if file is not None and draft.file != file.file_id:
         draft.file = file.file_id
         _read(state, file.name, file.getvalue())
@@ -131,9 +135,13 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
     with st.container(horizontal=True):
         for keep, label in ((False, "Put it in place of the drawing"), (True, "Add it to the drawing")):
             st.button(
-                label, type="secondary" if keep else "primary", disabled=empty,
-                on_click=_take_over, args=(state, title, settled, keep), help="Undo brings the drawing back as it was.",
-            )  # fmt: skip
+                label,
+                type="secondary" if keep else "primary",
+                disabled=empty,
+                on_click=_take_over,
+                args=(state, title, settled, keep),
+                help="Undo brings the drawing back as it was.",
+            )
         st.button("Put the file away", on_click=_close, args=(state,))
     if "graph_taking" in state.trouble:
         st.error(plain(state.trouble["graph_taking"]))
@@ -153,9 +161,11 @@ def _questions(state: Session, title: str, settled: Settled) -> None:
     if directions := [q for q in settled.open if "->" in q.choices]:
         what = f"{len(directions)} links the directions" if len(directions) > 1 else "one link the direction"
         st.button(
-            f"Give {what} in which the file lists them", key=f"graph-listed-{state.opened}",
-            on_click=_as_listed, args=(state, directions),
-        )  # fmt: skip
+            f"Give {what} in which the file lists them",
+            key=f"graph-listed-{state.opened}",
+            on_click=_as_listed,
+            args=(state, directions),
+        )
     heading = ""
     for question in ranked[:500]:
         if question.kind != heading:
@@ -272,9 +282,13 @@ def _take(state: Session) -> None:
         return
     suffix = FORMATS[kind].suffixes[0] if FORMATS[kind].suffixes else f".{kind}.txt"
     right.download_button(
-        "Download the graph", text, file_name=f"{filename(project.name)}-graph{suffix}", on_click="ignore",
-        icon=":material/download:", key=f"graph-download-{state.opened}",
-    )  # fmt: skip
+        "Download the graph",
+        text,
+        file_name=f"{filename(project.name)}-graph{suffix}",
+        on_click="ignore",
+        icon=":material/download:",
+        key=f"graph-download-{state.opened}",
+    )
     _list(not_held(graph, kind))
     with st.popover("Show the text"):
         st.code(text if len(text) <= 20_000 else text[:20_000] + "\n…", language=None)

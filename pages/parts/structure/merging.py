@@ -28,9 +28,11 @@ def show(state: Session) -> None:
     """Load another person's drawing, settle the differences, merge."""
     assert state.project is not None
     file = st.file_uploader(
-        "Another person's project file or graph file", key=f"theirs-file-{state.opened}", max_upload_size=2,
+        "Another person's project file or graph file",
+        key=f"theirs-file-{state.opened}",
+        max_upload_size=2,
         help="Only the drawing in it is read. Both drawings must be about the same columns.",
-    )  # fmt: skip
+    )
     draft = state.drafts.merge
     if file is not None and draft.file != file.file_id:
         draft.file = file.file_id
@@ -110,9 +112,13 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
     open_ = [d for d in found if d not in decided]
     with st.container(horizontal=True):
         st.button(
-            "Merge into this drawing", type="primary", disabled=bool(open_), on_click=_merge, args=(state, theirs.dag),
+            "Merge into this drawing",
+            type="primary",
+            disabled=bool(open_),
+            on_click=_merge,
+            args=(state, theirs.dag),
             help="Undo brings the drawing back as it was.",
-        )  # fmt: skip
+        )
         for side, label in SIDES.items():
             st.button(f"{label} for the rest", on_click=_rest, args=(state, open_, side), disabled=not open_)
         st.button("Put theirs away", on_click=_away, args=(state,))
