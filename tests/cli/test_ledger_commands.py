@@ -223,7 +223,7 @@ def test_the_ledger_by_default_is_the_environments(work, monkeypatch, capsys):
 
 @pytest.mark.usefixtures("work")
 def test_a_folder_that_cannot_be_written_after_paying(monkeypatch, capsys):
-    import core.release.spend
+    import core.release.artefact
     from core.errors import ProjectError
 
     assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
@@ -233,7 +233,7 @@ def test_a_folder_that_cannot_be_written_after_paying(monkeypatch, capsys):
         raise full
 
     with monkeypatch.context() as patch:
-        patch.setattr(core.release.spend, "save_files", disk)
+        patch.setattr(core.release.artefact, "save_files", disk)
         assert spend("o", "--ledger", "l.db", "--table", "t") == 2
     said = capsys.readouterr().err
     assert "No space left" in said

@@ -13,6 +13,8 @@ from core.evaluation import fairness as module
 from core.evaluation.fairness import cmi, fairness_of
 from core.evaluation.utility import ITSELF, Predictions, predict
 from core.graph.separations import Separation
+from core.models.graphical import GraphicalModel
+from core.models.graphical.model import FitSummary
 from tests.support.tables import project_of, quiet, random_table, schema_of, table_of
 
 
@@ -90,13 +92,13 @@ def test_chance_is_right_where_cells_are_few():
     assert chance == pytest.approx(value, rel=0.15)
 
 
-class Fixed:
-    """A model that says what it is told to."""
+class Fixed(GraphicalModel):
+    """A model of three columns that says what it is told to."""
 
-    cliques = (("y", "a"), ("a", "s"))
-
-    def __init__(self, value):
-        self.value = value
+    def __init__(self, value, *more):
+        cliques = (("y", "a"), ("a", "s"), *more)
+        super().__init__(dict.fromkeys("yas", 1), cliques, {}, 1.0, FitSummary(0, 0.0, 0.0, True, "as told"))
+        object.__setattr__(self, "value", value)
 
     def cmi(self, left, right, given):
         assert (left, right, given) == (("y",), ("s",), ("a",))
@@ -127,8 +129,7 @@ def test_a_model_too_large_to_ask_is_judged_by_its_separation():
     result = judge(project_of(schema, **ROLES), table, table, Fixed(None))
     assert result.cmi_model is None
     assert "the separation itself is the proof" in result.reasons["cmi_model"]
-    open_model = Fixed(None)
-    open_model.cliques = (*Fixed.cliques, ("y", "s"))
+    open_model = Fixed(None, ("y", "s"))
     assert judge(project_of(schema, **ROLES), table, table, open_model).reasons["cmi_model"].endswith("y – s")
 
 

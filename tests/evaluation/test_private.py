@@ -252,4 +252,4 @@ def test_rehearsing_reads_nothing_and_costs_what_a_release_costs():
     budget = Budget(1.0, 1e-6, 0.05)
     rehearsed, _ = rehearse(PROJECT, budget, 1200)
     paid = judge(PROJECT, table(500, 1), table(1200, 2), budget).measurements
-    assert [(m.clique, m.rho) for m in rehearsed] == [(m.clique, m.rho) for m in paid]
+    assert [(d.columns, d.rho) for d in rehearsed] == [(m.clique, m.rho) for m in paid]

@@ -94,14 +94,14 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         )
     edges = []
     for e in (e for e in dag.edges if visible.issuperset(e)):
-        said = dag.annotation(*e)
-        words = [w for w in ("contested" * (said.belief == "contested"), "may break" * said.may_break) if w]
+        annotation = dag.annotation(*e)
+        remarks = [w for w in ("contested" * (annotation.belief == "contested"), "may break" * annotation.may_break) if w]
         edges.append(
             {
                 "from": e[0],
                 "to": e[1],
-                "contested": said.belief == "contested",
-                "label": "\n".join(words),
+                "contested": annotation.belief == "contested",
+                "label": "\n".join(remarks),
                 "lit": e in lit,
                 "without": implications.erasing(without(dag, [e], target, roles, now)) if few else "",
             }

@@ -64,9 +64,9 @@ def load_vis() -> bool:
 
 def label(column: str, roles: Roles, target: str | None, tags: Iterable[str] = ()) -> str:
     """A column's name, and under it what it is."""
-    words = [w for w in (roles.of(column), "target" if column == target else None) if w]
+    parts = [w for w in (roles.of(column), "target" if column == target else None) if w]
     name = column if len(column) <= 40 else column[:39] + "…"
-    return "\n".join([name, *(["(" + ", ".join(words) + ")"] if words else []), *tags])
+    return "\n".join([name, *(["(" + ", ".join(parts) + ")"] if parts else []), *tags])
 
 
 def width(slot: Slot, roles: Roles, target: str | None, bend: float = 46.0, tags: Iterable[str] = ()) -> float:
@@ -169,9 +169,9 @@ def _shifted(
 
     def behind() -> NDArray[np.bool_]:
         """Which arrow passes behind which box."""
-        start, way = xy[ends[:, 0], None], (xy[ends[:, 1]] - xy[ends[:, 0]])[:, None]
-        way = np.where(way == 0, 1e-9, way)
-        one, other = (xy - half - start) / way, (xy + half - start) / way
+        start, along = xy[ends[:, 0], None], (xy[ends[:, 1]] - xy[ends[:, 0]])[:, None]
+        along = np.where(along == 0, 1e-9, along)
+        one, other = (xy - half - start) / along, (xy + half - start) / along
         enter, leave = np.minimum(one, other).max(2), np.maximum(one, other).min(2)
         out: NDArray[np.bool_] = (enter < leave) & (leave > 0) & (enter < 1)
         out[np.arange(len(ends))[:, None], ends] = False

@@ -122,13 +122,13 @@ def _role(state: Session, action: Mapping[str, Any]) -> str:
     if role is not None and role not in dict(Roles().items()):
         raise GraphError(f"{role!r} is not a role")
     state.give_role(column, role)
-    said = f"{column} is {role} now." if role else f"{column} has no role now."
+    sentence = f"{column} is {role} now." if role else f"{column} has no role now."
     if role == "outcome":
         lost = [c for c in before.roles.outcome if c != column]
-        said += f" There is one outcome: {', '.join(lost)} is it no more." if lost else ""
+        sentence += f" There is one outcome: {', '.join(lost)} is it no more." if lost else ""
         if state.project.plan.target != before.plan.target:
-            said += " It is the target too."
-    return said
+            sentence += " It is the target too."
+    return sentence
 
 
 def _move(state: Session, action: Mapping[str, Any]) -> None:

@@ -84,8 +84,8 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
     key, option, value = given
     tip = option.help or None
     if option.choices:
-        choices, words = list(option.choices), option.choices.__getitem__
-        st.selectbox(option.label, choices, choices.index(value), words, help=tip, **bound(state, key))
+        choices, label = list(option.choices), option.choices.__getitem__
+        st.selectbox(option.label, choices, choices.index(value), label, help=tip, **bound(state, key))
     elif option.low is None or option.high is None:
         st.toggle(option.label, value, wrap=True, help=tip, **bound(state, key))
     elif option.whole and option.high <= 10 and not option.empty:

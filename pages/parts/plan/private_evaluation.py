@@ -37,9 +37,9 @@ def planned(seen: Preview) -> None:
         f"{100 * share:.3g} % of the {by} are held out by lot and used to judge the release, for the same "
         f"ρ = {round_up(seen.spent)} once more. **That adds nothing to the bill**: nobody is in both parts."
     )
-    told = [_expected(f) for f in seen.expected]
-    if told:
-        st.dataframe(told, hide_index=True, width="stretch", column_config={"": st.column_config.TextColumn(width=190)})
+    expected = [_expected(f) for f in seen.expected]
+    if expected:
+        st.dataframe(expected, hide_index=True, width="stretch", column_config={"": st.column_config.TextColumn(width=190)})
         st.caption(
             "Expected before any row is read, for a model that guesses and a target with even shares; the real "
             "intervals are narrower or wider by a half or so."

@@ -107,7 +107,7 @@ def _lines(
         if a not in where or b not in where:
             continue
         xs, ys = _curve(where[a], where[b], [at for n, at in where.items() if n not in (a, b)])
-        said = charts.short(f"{a} – {b}: {label}", 200) + (
+        hover = charts.short(f"{a} – {b}: {label}", 200) + (
             "" if score is None else f", score {score:,.0f} rows (noisy)"
         )
         figure.add_trace(
@@ -119,7 +119,7 @@ def _lines(
                 name=label,
                 legendgroup=label,
                 showlegend=first,
-                text=said,
+                text=hover,
                 hoverinfo="text",
             )
         )

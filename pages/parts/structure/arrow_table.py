@@ -62,15 +62,15 @@ def rows_of(dag: Dag) -> list[Row]:
     """One row per arrow."""
     out = []
     for cause, effect in dag.edges:
-        said = dag.annotation(cause, effect)
+        annotation = dag.annotation(cause, effect)
         out.append(
             {
                 "cause": cause,
                 "effect": effect,
-                "belief": said.belief or None,
-                "may_break": said.may_break,
-                "source": said.source,
-                "note": said.note,
+                "belief": annotation.belief or None,
+                "may_break": annotation.may_break,
+                "source": annotation.source,
+                "note": annotation.note,
             }
         )
     return out
@@ -89,17 +89,17 @@ def drawn(dag: Dag, rows: Sequence[Row]) -> tuple[Dag, list[Row]]:
     Raises :class:`GraphError` for a doubled arrow or a cycle.
     """
     whole = [row for row in rows if row["cause"] and row["effect"]]
-    said = {
+    annotations = {
         (row["cause"], row["effect"]): Annotation(
             row["note"] or "", row["belief"] or "", row["source"] or "", bool(row["may_break"])
         )
         for row in whole
     }
-    kept = {of: a for of, a in dag.annotations.items() if of not in said}
+    kept = {of: a for of, a in dag.annotations.items() if of not in annotations}
     made = replace(
         dag,
         edges=tuple((row["cause"], row["effect"]) for row in whole),
-        annotations={**kept, **{of: a for of, a in said.items() if a}},
+        annotations={**kept, **{of: a for of, a in annotations.items() if a}},
     )
     half = [row for row in rows if not (row["cause"] and row["effect"]) and any(row.values())]
     return made, half

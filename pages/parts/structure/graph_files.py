@@ -113,19 +113,19 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
     )
     _list([f"line {r.line}: {r.text}" for r in graph.remarks])
     try:
-        settled = settle(graph, columns, state.drafts.graph_file.answers)
+        resolved = settle(graph, columns, state.drafts.graph_file.answers)
     except EspalierError as error:
         st.error(plain(error))
         return
-    _questions(state, title, settled)
-    for clash in settled.clashes:
+    _questions(state, title, resolved)
+    for clash in resolved.clashes:
         st.error(plain(clash))
-    if settled.open:
-        st.caption(f"{len(settled.open)} of {len(settled.questions)} questions are still open.")
-    empty = settled.dag is None or not (settled.dag.edges or settled.roles)
-    if settled.dag is not None:
-        _list(settled.told)
-        arrows = len(settled.dag.edges)
+    if resolved.open:
+        st.caption(f"{len(resolved.open)} of {len(resolved.questions)} questions are still open.")
+    empty = resolved.dag is None or not (resolved.dag.edges or resolved.roles)
+    if resolved.dag is not None:
+        _list(resolved.told)
+        arrows = len(resolved.dag.edges)
         st.markdown(
             f"It brings **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {len(state.project.dag.edges)}. "
             "Notes, beliefs and sources that are here already stay."
@@ -139,7 +139,7 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
                 type="secondary" if keep else "primary",
                 disabled=empty,
                 on_click=_take_over,
-                args=(state, title, settled, keep),
+                args=(state, title, resolved, keep),
                 help="Undo brings the drawing back as it was.",
             )
         st.button("Put the file away", on_click=_close, args=(state,))
@@ -147,10 +147,10 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
         st.error(plain(state.trouble["graph_taking"]))
 
 
-def _questions(state: Session, title: str, settled: Settled) -> None:
+def _questions(state: Session, title: str, resolved: Settled) -> None:
     """A field for each question, the open ones first; those with a proposed answer may be many."""
-    open_ = {q.key for q in settled.open}
-    ranked = sorted(settled.questions, key=lambda q: (list(KINDS).index(q.kind), q.line))
+    open_ = {q.key for q in resolved.open}
+    ranked = sorted(resolved.questions, key=lambda q: (list(KINDS).index(q.kind), q.line))
     if len(ranked) > MOST_QUESTIONS:
         ranked.sort(key=lambda q: q.key not in open_)
         key = f"graph-all-{state.opened}"
@@ -158,7 +158,7 @@ def _questions(state: Session, title: str, settled: Settled) -> None:
         if not st.session_state[key]:
             ranked = ranked[:MOST_QUESTIONS]
             st.caption("The others have a proposed answer, or come when these are settled.")
-    if directions := [q for q in settled.open if "->" in q.choices]:
+    if directions := [q for q in resolved.open if "->" in q.choices]:
         what = f"{len(directions)} links the directions" if len(directions) > 1 else "one link the direction"
         st.button(
             f"Give {what} in which the file lists them",
@@ -202,17 +202,17 @@ def _as_listed(state: Session, questions: list[Question]) -> None:
     state.drafts.graph_file.answers.update({q.key: "->" for q in questions})
 
 
-def _take_over(state: Session, title: str, settled: Settled, keep: bool) -> None:
-    """The settled graph into the project, in one step that can be undone."""
+def _take_over(state: Session, title: str, resolved: Settled, keep: bool) -> None:
+    """The resolved graph into the project, in one step that can be undone."""
     project = state.project
     assert project is not None
-    assert settled.dag is not None
+    assert resolved.dag is not None
     state.trouble.pop("graph_taking", None)
     try:
-        dag = taken_over(project.dag, settled.dag, keep)
+        dag = taken_over(project.dag, resolved.dag, keep)
         if not keep:
-            dag = replace(dag, positions=_on_the_board(dict(settled.dag.positions)))
-        roles, target = _roles(project.roles, settled.roles), project.plan.target
+            dag = replace(dag, positions=_on_the_board(dict(resolved.dag.positions)))
+        roles, target = _roles(project.roles, resolved.roles), project.plan.target
         if len(roles.outcome) == 1 and (target is None or target in project.roles.outcome):
             target = roles.outcome[0]
         state.redraw(dag, roles, target=target)
@@ -223,8 +223,8 @@ def _take_over(state: Session, title: str, settled: Settled, keep: bool) -> None
         state.drafts.board.places = {}
         state.drafts.board.fits += 1
     _close(state)
-    state.drafts.graph_file.remarks = (settled.told, state.drawing)
-    drawing.say(state, f"{title} is taken over: {len(settled.dag.edges)} arrows. Undo brings back what was here.")
+    state.drafts.graph_file.remarks = (resolved.told, state.drawing)
+    drawing.say(state, f"{title} is taken over: {len(resolved.dag.edges)} arrows. Undo brings back what was here.")
 
 
 def _roles(have: Roles, given: Any) -> Roles:

@@ -66,14 +66,14 @@ def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
         return Project.from_json(parsed).dag, ()
     if isinstance(parsed, dict) and "edges" in parsed and "nodes" not in parsed:
         return Dag.from_json(parsed), ()
-    settled = settle(read_graph(data, title))
-    if settled.dag is None:
-        asked = [q.text for q in settled.open] + list(settled.clashes)
+    resolved = settle(read_graph(data, title))
+    if resolved.dag is None:
+        asked = [q.text for q in resolved.open] + list(resolved.clashes)
         raise GraphError(
             f"this graph has to be settled first ({asked[0]}): bring it into a project of its own, "
             "and compare with that"
         )
-    return settled.dag, settled.told
+    return resolved.dag, resolved.told
 
 
 def _decide(state: Session, theirs: OtherDrawing) -> None:
