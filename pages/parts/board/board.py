@@ -94,13 +94,13 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
         )
     edges = []
     for e in (e for e in dag.edges if visible.issuperset(e)):
-        annotation = dag.annotation(*e)
-        remarks = [w for w in ("contested" * (annotation.belief == "contested"), "may break" * annotation.may_break) if w]
+        contested, may_break = dag.annotation(*e).belief == "contested", dag.annotation(*e).may_break
+        remarks = ["contested"] * contested + ["may break"] * may_break
         edges.append(
             {
                 "from": e[0],
                 "to": e[1],
-                "contested": annotation.belief == "contested",
+                "contested": contested,
                 "label": "\n".join(remarks),
                 "lit": e in lit,
                 "without": implications.erasing(without(dag, [e], target, roles, now)) if few else "",
