@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 from core.ledger.ledger import Ledger, default_ledger
 from core.privacy.accounting import epsilon_of
@@ -14,43 +15,44 @@ from core.tables.table import Table
 from pages.parts.session.session import Made, Session, Spent
 
 Report = Callable[[float, str], None]
+Paid = tuple[str, str, str, bool]
+"""The table's name in the ledger, who releases, a note, and whether somebody has ticked what the ledger warns of."""
 
 
-def start(state: Session, share: float, rho: float, delta: float, paid: tuple[str, str, str] | None = None) -> None:
+def start(state: Session, share: float, rho: float, delta: float, paid: Paid | None = None) -> None:
     """Spend the budget of the open project on the open table, ``share`` of its rows kept back for testing.
 
-    ``rho`` and ``delta`` are what was agreed to, for the rows that are left. ``paid``: the table's name in the ledger,
-    who releases, and a note; None: not recorded.
+    ``rho`` and ``delta`` are what was agreed to, for the rows that are left. ``paid``: None where it is not recorded.
     """
     project = state.project
     if project is None or state.text is None or state.job is not None:
         return
     table, began = state.table(), threading.Event()
     plan, number = project.plan, state.releases + 1
-    bill = Spent(state.tables, rho, delta, plan.neighbors, plan.rows_per_person)
+    bill = Spent(state.tables, rho, delta, plan.neighbors, plan.rows_per_person, plan.person)
 
     def done(made: Made) -> None:
         spent = made.release.spending.rho
         if state.made is not None:
             state.earlier.append(state.made)
         state.made, state.releases, state.findings = made, number, {}
-        state.spent.append(Spent(bill.table, spent, made.release.budget.delta, plan.neighbors, plan.rows_per_person))
+        state.spent.append(replace(bill, rho=spent, delta=made.release.budget.delta))
 
     def ended(reason: str) -> None:
         if not began.is_set():
             state.trouble["release"] = f"{reason}. Nothing was read and nothing is spent"
             return
         state.trouble["release"] = f"{reason}. What had been drawn counts as spent, at most the whole ε asked for"
-        state.spent.append(Spent(bill.table, rho, delta, plan.neighbors, plan.rows_per_person, complete=False))
+        state.spent.append(replace(bill, complete=False))
 
     state.start("release", lambda report: _make(project, table, share, number, began, report, paid), done, ended)
 
 
 def _make(
     project: Project, table: Table, share: float, number: int, began: threading.Event, report: Report,
-    paid: tuple[str, str, str] | None,
+    paid: Paid | None,
 ) -> Made:  # fmt: skip
-    account = Ledger(default_ledger()).account(*paid, again=True) if paid else None  # the page has asked for a tick
+    account = Ledger(default_ledger()).account(*paid[:3], again=paid[3]) if paid else None
     holdout = None
     if share:
         project, size = _without(project, table, share)
@@ -96,7 +98,7 @@ def _without(project: Project, table: Table, share: float) -> tuple[Project, int
 def total(state: Session) -> tuple[float, float, float] | None:
     """ρ, ε and δ of all releases of the open table together; None if they speak of different units of privacy."""
     mine = [s for s in state.spent if s.table == state.tables]
-    if len({(s.neighbors, s.rows_per_person) for s in mine}) != 1:
+    if len({(s.neighbors, s.rows_per_person, s.person) for s in mine}) != 1:
         return None
     rho, delta = sum(s.rho for s in mine), min(s.delta for s in mine)
     return rho, epsilon_of(rho, delta), delta
