@@ -54,6 +54,8 @@ class Table:
             kept[column.name] = codes
         if self.person is not None and self.person.shape != (self.rows,):
             raise TableError("there is not exactly one person to each row")
+        if self.person is not None and (self.person.dtype.kind not in "iu" or (self.person < 0).any()):
+            raise TableError("people are numbered by whole numbers from 0; a row without a person belongs to nobody")
         if self.person is not None and self.person_column is None:
             raise TableError("a table that says whose its rows are must say which column said so")
         if any(numbers.shape != (self.rows,) for numbers in self.values.values()):

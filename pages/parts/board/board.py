@@ -95,7 +95,9 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
     edges = []
     for e in (e for e in dag.edges if visible.issuperset(e)):
         annotation = dag.annotation(*e)
-        remarks = [w for w in ("contested" * (annotation.belief == "contested"), "may break" * annotation.may_break) if w]
+        remarks = [
+            w for w in ("contested" * (annotation.belief == "contested"), "may break" * annotation.may_break) if w
+        ]
         edges.append(
             {
                 "from": e[0],

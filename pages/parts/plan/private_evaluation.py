@@ -39,7 +39,9 @@ def planned(seen: Preview) -> None:
     )
     expected = [_expected(f) for f in seen.expected]
     if expected:
-        st.dataframe(expected, hide_index=True, width="stretch", column_config={"": st.column_config.TextColumn(width=190)})
+        st.dataframe(
+            expected, hide_index=True, width="stretch", column_config={"": st.column_config.TextColumn(width=190)}
+        )
         st.caption(
             "Expected before any row is read, for a model that guesses and a target with even shares; the real "
             "intervals are narrower or wider by a half or so."
