@@ -324,7 +324,7 @@ def test_a_column_with_many_categories_is_not_ticked_with_the_rest() -> None:
 
 def test_what_a_group_hides_is_not_ticked_with_the_rest() -> None:
     guess = Column("a", "categorical", tuple(f"v{i}" for i in range(60)), guessed=("categories",))
-    draft = Draft.of(Schema((group(guess, guess.categories, "Other"),)))
+    draft = SchemaDraft.of(Schema((group(guess, guess.categories, "Other"),)))
     draft.tick_all()
     assert [row["checked"] for row in draft.rows] == [False], "sixty values of the table stand behind one word"
 
