@@ -91,12 +91,12 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
                 f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, drawn by lot, stay "
                 "out of it and judge it: figures that may leave the building, at no further cost."
             )
-        agreed, note = True, f"note-{state.opened}"
+        agreed, ticked, note = True, False, f"note-{state.opened}"
         if population is not None:
             if not payment.outlook(population, seen):
                 shell.link_to("Plan", "Choose another ε on Plan")
                 return
-            agreed = payment.known_table(state)
+            agreed, ticked = payment.known_table(state)
             st.text_input("Note for the ledger", key=note)
         elif again:
             st.warning(
@@ -110,7 +110,7 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
 
         def start() -> None:
             typed = st.session_state.get(note, "")  # as it is now, also where it was typed just before the click
-            paid = None if population is None else spending.Paid(state.paid_from or "", payment.who(), typed)
+            paid = None if population is None else spending.Paid(state.paid_from or "", payment.who(), typed, ticked)
             spending.start(state, share / 100, seen.spent, seen.budget.delta, paid)
 
         st.button(

@@ -61,7 +61,8 @@ def run(opt: argparse.Namespace) -> None:
         return
     b = shown.budget
     print(
-        f"{shown.project.name}: {method_of(shown.project.plan).title}, ε = {b.epsilon:g}, δ = {b.delta:.3g}, ρ = {b.rho:.6g}"
+        f"{shown.project.name}: {method_of(shown.project.plan).title}, ε = {b.epsilon:g}, δ = {b.delta:.3g}, "
+        f"ρ = {b.rho:.6g}"
     )
     for s in shown.frame.separations:
         given = f" given {', '.join(s.given)}" if s.given else ""

@@ -56,7 +56,7 @@ from typing import Any, Literal, TypeVar
 from core.errors import EspalierError, LedgerError, LedgerUnavailable, ProjectError
 from core.ledger import fingerprint
 from core.ledger.store import Row, Store
-from core.privacy.accounting import Budget, epsilon_of, rho_of, round_up
+from core.privacy.accounting import LARGEST_DELTA, Budget, epsilon_of, rho_of, round_up
 from core.privacy.draws import Act, PartKind
 from core.project.file import Project
 from core.project.plan import Neighbors
@@ -240,6 +240,11 @@ class Population:
                 f"the sums hold as far as it is true that nobody has more than {self.rows_per_person} "
                 f"row{'s' if self.rows_per_person > 1 else ''} in {', '.join(map(repr, promised))}: no person column "
                 "enforces it"
+            )
+        if len(columns := {p for p in self.persons.values() if p is not None}) > 1:
+            out.append(
+                f"its tables name people by different columns ({', '.join(map(repr, sorted(columns)))}): the total "
+                "holds as far as all of them mean the same people"
             )
         if self.diagnoses:
             last = self.diagnoses[-1]
@@ -986,6 +991,12 @@ def _total(
         raise ProjectError(f"the total's epsilon ({epsilon:g}) must be at least 1e-6 and at most 100", key="epsilon")
     if not 1e-300 <= delta < 1:
         raise ProjectError(f"the total's delta ({delta:g}) must lie between 0 and 1, both left out", key="delta")
+    if delta > LARGEST_DELTA:
+        raise ProjectError(
+            f"the total's delta ({delta:g}) must not be above {LARGEST_DELTA:g}: publishing one row outright, drawn by "
+            "lot, would keep such a promise. Give a delta far below 1/n, such as 1e-9",
+            key="delta",
+        )
     if neighbors not in ("replace-one", "add-remove"):
         raise ProjectError(f"neighbors is {neighbors!r}; it must be replace-one or add-remove", key="neighbors")
     if not 1 <= k <= 10_000:

@@ -17,9 +17,9 @@ put back to an earlier copy is refused, whatever it is called.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sqlite3
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -213,6 +213,8 @@ class Store:
 
     def _seen(self, rows: Sequence[Row]) -> list[tuple[Path, int, str]]:
         """Each memory, by place and by identity: its file, how many events were seen, and the hash of the last."""
+        if rows and not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"]):  # it names a file, and nobody has checked it yet
+            raise LedgerError(f"the ledger {self.name} was tampered with: its first hash is none")
         files = [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
         out = []
         for file in files:
@@ -228,10 +230,10 @@ class Store:
         for file, count, _ in self._seen(rows):
             if len(rows) <= count:
                 continue
-            new = file.with_name(f".{file.name}-{os.getpid()}-{threading.get_ident()}")
+            new = file.with_name(f".{file.name}-{secrets.token_hex(8)}")  # others may write to the folder, and guess
             with suppress(OSError):
                 file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-                with open(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w") as out:
+                with open(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
                     out.write(f"{_head(len(rows), rows[-1]['hash'])}\n")
                 os.replace(new, file)
 

@@ -37,6 +37,11 @@ class Fitted(Protocol):
         """The columns that were measured with a target."""
         ...
 
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of columns that the model will link."""
+        ...
+
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
         """What the model will cost, with ``further`` tables in it; raises :class:`SizeError` above ``max_cells``."""
         ...

@@ -44,6 +44,11 @@ class Marginals:
         """The measured cliques, each once."""
         return tuple(dict.fromkeys(m.clique for m in self.measurements))
 
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """Pairs inside measured cliques, no fill-in: the graph that the model is Markov with respect to."""
+        return clique_edges(self.cliques)
+
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
         """The cost of the junction tree; raises :class:`SizeError` where a clique has more than ``max_cells``."""
         return check_size(self.sizes, (*self.cliques, *further), max_cells=max_cells)
@@ -58,8 +63,7 @@ class Marginals:
         """What only some plans pay for: scores of refused pairs, weights of three-way tables, merged categories."""
         out: dict[str, Any] = {}
         if (bought := self.explained) is not None:
-            edges = clique_edges(self.cliques)
-            tree = [e for e in bought.cliques if e in edges]
+            tree = [e for e in bought.cliques if e in self.edges]
             cost = fence_cost_of(bought, tree)
             scores = sorted(zip(bought.cliques, bought.values.tolist(), strict=True), key=lambda x: -x[1])
             out["explained"] = {

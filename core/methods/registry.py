@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.errors import ProjectError
 from core.methods.base import Method
+from core.methods.decoder import DECODER
 from core.methods.frame import Frame, check_plan, fence
 from core.methods.independent import INDEPENDENT
 from core.methods.prism import PRISM
@@ -13,7 +14,7 @@ from core.project.file import Project
 from core.project.options import check_known
 from core.project.plan import Plan
 
-METHODS: dict[str, Method] = {m.name: m for m in (PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, INDEPENDENT)}
+METHODS: dict[str, Method] = {m.name: m for m in (PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, INDEPENDENT)}
 DEFAULT = MST.name
 """What a new project plans with, until somebody chooses."""
 
@@ -30,8 +31,8 @@ def check_options(plan: Plan) -> None:
 
     A key of another method than the plan's is accepted and unused.
     """
-    method_of(plan)
-    check_known(plan.options, (m.options for m in METHODS.values()))
+    method_of(plan).read(plan)
+    check_known(plan.options, [m.options for m in METHODS.values()])
 
 
 def frame_of(project: Project) -> Frame:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from core.privacy.clipped import ClippedGradient
 from core.privacy.gradient import LogisticGradient
 from core.privacy.unit import Unit
 from core.tables.source import Source
@@ -56,5 +57,5 @@ class SumRecipe(Protocol):
         ...
 
 
-PROVED: tuple[type, ...] = (LogisticGradient,)
+PROVED: tuple[type, ...] = (LogisticGradient, ClippedGradient)
 """The recipes whose sensitivity is proved: a curator works out no others."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -63,15 +63,23 @@ def read_options(kind: type[T], given: Mapping[str, Any]) -> T:
     return kind(**{key: value for key, value in given.items() if key in said})
 
 
-def check_known(given: Mapping[str, Any], kinds: Iterable[type[Any]]) -> None:
-    """Raise :class:`ProjectError` for a key that none of ``kinds`` declares, and for a value that it cannot have."""
-    known: dict[str, Option] = {}
-    for kind in kinds:
-        known |= declared(kind)
-    for key in sorted(set(given) - set(known)):
-        raise ProjectError(f"plan: unknown key {key!r}", key=key)
-    for key, value in given.items():
-        _check(key, value, known[key])
+def check_known(given: Mapping[str, Any], kinds: Sequence[type[Any]]) -> None:
+    """Raise :class:`ProjectError` for a key that none of ``kinds`` declares, and a value that none of them allows."""
+    for key in sorted(given):
+        known = [said[key] for said in map(declared, kinds) if key in said]
+        if not known:
+            raise ProjectError(f"plan: unknown key {key!r}", key=key)
+        wrong = [error for said in known if (error := _refused(key, given[key], said)) is not None]
+        if len(wrong) == len(known):
+            raise wrong[0]
+
+
+def _refused(key: str, value: Any, said: Option) -> ProjectError | None:
+    try:
+        _check(key, value, said)
+    except ProjectError as error:
+        return error
+    return None
 
 
 def _check(key: str, value: Any, said: Option) -> None:

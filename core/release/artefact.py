@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from core.display import card
 from core.errors import EspalierError, ProjectError, TableError
 from core.evaluation.private.held_out import PrivateEvaluation
-from core.graph.separations import Clique, Separation, clique_edges
+from core.graph.separations import Clique, Separation
 from core.methods import METHODS, Fitted, Frame, method_of
 from core.models.base import Codes, Model
 from core.privacy.accounting import Budget, epsilon_of, round_up
@@ -77,8 +77,8 @@ class Release:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of columns that were counted together: the graph that the frame was kept in."""
-        return clique_edges(self.fitted.cliques)
+        """The pairs of columns that the model links: the graph that the frame was kept in."""
+        return self.fitted.edges
 
     def _repr_html_(self) -> str:
         s, names = self.spending, list(self.table)

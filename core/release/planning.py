@@ -128,7 +128,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     fitted = method.fit(curator, project, frame)
     size = fitted.size(plan.max_cells, method.largest(project, frame))
     size = replace(size, seconds=size.seconds * (1 + method.fits(project)))
-    forest = _parts([name for name, size in sizes.items() if size > 1], fitted.cliques) > 1
+    forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
     bounds = error_bounds_of(draws, rows, plan) if rows else None
     lines = tuple(lines_of(draws, rows, bounds))
@@ -169,10 +169,10 @@ def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
     return [(len(run), run[0]) for run in runs]
 
 
-def _parts(names: list[str], cliques: tuple[Clique, ...]) -> int:
+def _parts(names: list[str], edges: Iterable[Clique]) -> int:
     """How many unconnected parts the model's graph has."""
     part = {name: {name} for name in names}
-    for clique in cliques:
+    for clique in edges:
         joined = set().union(*(part[name] for name in clique if name in part))
         part.update(dict.fromkeys(joined, joined))
     return len({id(p) for p in part.values()})

@@ -43,7 +43,9 @@ def plain_lines(data: bytes, shown: str) -> bytes:
             f"{shown} is UTF-16 text, where one damaged row changes how others read; save it as UTF-8 ('CSV UTF-8' in "
             "Excel)"
         )
-    text = data.removeprefix(b"\xef\xbb\xbf")
+    text = data
+    while text.startswith(b"\xef\xbb\xbf"):  # files that were joined have several; the parser would take one off too
+        text = text[3:]
     first = re.search(rb"\r?\n|\r", text)
     kind, other = (b"\r", b"\n") if first and first[0] == b"\r" else (b"\n", b"\r")
     if kind == b"\n":

@@ -9,7 +9,8 @@ alone under the header.
 CSV. One line is one row (`core.tables.csv_lines` has the proof).
 
 Excel. Each cell has a type of its own. A formula is refused, because its value may come from other rows. So is a row
-without a value that stands between others. Rows without a value at the end are no rows: a sheet has a million of them.
+without a value that stands between others, and one whose number is not above that of the row before. Rows without a
+value at the end are no rows: a sheet has a million of them.
 
 Parquet. A type belongs to a whole column. Whoever wrote the file has chosen it, and here it is taken as given.
 
@@ -30,7 +31,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from xml.etree import ElementTree
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,6 +168,8 @@ def _csv(data: bytes, shown: str) -> TextTable:
             f"names {bad[0].expected_columns}; mend that line, or put quotes around cells that hold the delimiter",
             row=number,
         ) from None
+    if not all(pa.types.is_string(kind) for kind in table.schema.types):  # a guessed type hangs on all rows
+        raise TableError(f"{shown} cannot be read as CSV: the names in its header are read in two ways")
     if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:
         raise TableError(f"{shown} cannot be read as CSV: it has not as many rows as lines")
     return _from_arrow(table, shown)
@@ -292,6 +296,8 @@ def _excel(data: bytes, shown: str) -> TextTable:
                 _check_unpacked(sum(part.file_size for part in parts.infolist()), len(data), shown)
             book = load_workbook(io.BytesIO(data), read_only=True)
             sheet = book.worksheets[0]
+            with book._archive.open(sheet._worksheet_path) as rows_of:
+                _check_ascending(rows_of, shown)
             sheet.reset_dimensions()  # what the file says of its size is not believed
             for number, cells in enumerate(sheet.iter_rows(), start=1):
                 if any(cell.data_type == "f" for cell in cells):
@@ -323,6 +329,25 @@ def _excel(data: bytes, shown: str) -> TextTable:
     if len(rows) == 1:
         columns = {name: TextColumn.of([]) for name in header}
     return TextTable(columns, len(rows) - 1, shown)
+
+
+def _check_ascending(sheet: IO[bytes], shown: str) -> None:
+    """Refuse a sheet whose rows do not stand in order: openpyxl passes over a row whose number is not above the last,
+    and rows without a number of their own go on from the one before, so that one wrong number would hide many rows."""
+    last = 0
+    for event, element in ElementTree.iterparse(sheet, events=("start", "end")):
+        if element.tag.rpartition("}")[2] != "row":
+            continue
+        if event == "end":
+            element.clear()
+            continue
+        number = int(element.get("r", last + 1))
+        if number <= last:
+            raise TableError(
+                f"{shown}, row {number}: the rows of the sheet do not stand in order; save it anew, or give CSV",
+                row=number,
+            )
+        last = number
 
 
 def _text(value: Any) -> str:

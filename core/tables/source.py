@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,6 +60,10 @@ class Source(Protocol):
 
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
         """Exact gradient of a logistic fit, see `core.tables.gradient`."""
+        ...
+
+    def batches(self) -> Iterator[Mapping[str, NDArray[Any]]]:
+        """All rows as codes, some at a time: one array per column, of one length."""
         ...
 
     def numbers(self, column: str) -> NDArray[np.float64]:

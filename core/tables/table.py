@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -54,6 +54,8 @@ class Table:
             kept[column.name] = codes
         if self.person is not None and self.person.shape != (self.rows,):
             raise TableError("there is not exactly one person to each row")
+        if self.person is not None and (self.person.dtype.kind not in "iu" or (self.person < 0).any()):
+            raise TableError("people are numbered by whole numbers from 0; a row without a person belongs to nobody")
         if self.person is not None and self.person_column is None:
             raise TableError("a table that says whose its rows are must say which column said so")
         if any(numbers.shape != (self.rows,) for numbers in self.values.values()):
@@ -104,6 +106,10 @@ class Table:
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """The counts of each of ``cliques``."""
         return [self.count(clique) for clique in cliques]
+
+    def batches(self) -> Iterator[Mapping[str, NDArray[Any]]]:
+        """All rows as codes, in one go. Private: for the curator."""
+        yield self.codes
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """The values of a numeric column, one per row, NaN where a cell is missing. Private: for the curator.

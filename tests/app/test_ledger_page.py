@@ -14,6 +14,8 @@ from streamlit.testing.v1 import AppTest
 
 from core.ledger.ledger import PART_NAMES, Ledger, Population
 from core.project.file import Project
+from core.release.spend import release
+from core.tables.table import Table
 from pages.parts.release import spending
 from pages.parts.release.payment import NEW, UNRECORDED
 from pages.parts.session.session import Session
@@ -218,6 +220,23 @@ def test_a_table_of_ones_own_is_asked_about_and_known_again(app: AppTest, where:
     assert len(budget(where, "people").entries) == 2
 
 
+def test_what_was_released_since_the_page_was_drawn_needs_a_tick(app: AppTest, where: Path) -> None:
+    opened(app)
+    project, text = state(app).project, state(app).text
+    assert project is not None
+    assert text is not None
+    ledger = Ledger(where)
+    ledger.open_table("elsewhere", epsilon=2.0, delta=1e-9)
+    release(project.with_plan(delta=1e-9), Table.encode(text, project.schema), ledger=ledger.account("elsewhere"))
+    finish(press(app, "Spend"))
+    assert state(app).released is None
+    assert "this very table was released from before" in sentences(app)
+    assert not budget(where).entries
+    field(app, "checkbox", "I have read this").check().run()
+    finish(press(app, "Spend"))
+    assert state(app).released is not None
+
+
 def test_names_and_notes_are_shown_as_they_are(app: AppTest, where: Path) -> None:
     name = "<b>x</b> [a](http://e.org) `c`"
     Ledger(where, create=True).open_table(name, epsilon=1.0, delta=1e-9, note="<script>1</script> **b**", who="![i](u)")
@@ -249,7 +268,7 @@ def test_a_closed_tab_leaves_a_finished_entry(where: Path) -> None:
     state.open(
         Project.load(ROOT / "sample_data" / "hiring.json"), read_table(ROOT / "sample_data" / "hiring.csv"), 6000
     )
-    spending.start(state, 0.0, 0.01, 1e-9, ("hiring", "Ada", ""))
+    spending.start(state, 0.0, 0.01, 1e-9, ("hiring", "Ada", "", False))
     (worker,) = [t for t in threading.enumerate() if t.name == "job-release"]
     del state
     gc.collect()

@@ -14,8 +14,10 @@ from core.project.coarsening import group
 from core.project.schema import Column, LeftOut, Schema
 from pages.parts import fields, text
 from pages.parts.data.schema_rows import SchemaDraft, column_of, join, numbers, row_of, split
+from pages.parts.release import spending
 from pages.parts.session import job
 from pages.parts.session.job import Job
+from pages.parts.session.session import Session, Spent
 
 
 @pytest.mark.parametrize(
@@ -318,6 +320,21 @@ def test_a_column_with_many_categories_is_not_ticked_with_the_rest() -> None:
     draft.tick_all()
     draft.confirm()
     assert [c.guessed for c in draft.columns()] == [(), (), ()]
+
+
+def test_what_a_group_hides_is_not_ticked_with_the_rest() -> None:
+    guess = Column("a", "categorical", tuple(f"v{i}" for i in range(60)), guessed=("categories",))
+    draft = SchemaDraft.of(Schema((group(guess, guess.categories, "Other"),)))
+    draft.tick_all()
+    assert [row["checked"] for row in draft.rows] == [False], "sixty values of the table stand behind one word"
+
+
+def test_releases_for_other_people_are_not_added_up() -> None:
+    state = Session()
+    state.spent = [Spent(0, 0.1, 1e-9, "add-remove", 1, person) for person in ("patient", "patient")]
+    assert spending.total(state) is not None
+    state.spent.append(Spent(0, 0.1, 1e-9, "add-remove", 1, "visit"))
+    assert spending.total(state) is None
 
 
 def test_the_pairs_of_a_star_are_told_apart() -> None:

@@ -35,6 +35,12 @@ def run(*args):
         return stop.code
 
 
+@pytest.mark.usefixtures("work")
+def test_a_total_with_a_large_delta_is_refused(capsys):
+    assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "0.01") == 2
+    assert "must not be above 0.001" in capsys.readouterr().err
+
+
 def spend(out, *more):
     return run("release", "p.json", "--data", "t.csv", "--out", out, *more)
 

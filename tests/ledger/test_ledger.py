@@ -653,6 +653,49 @@ def test_a_ledger_that_was_deleted_and_made_anew_is_refused(tmp_path):
         opened(path, epsilon=1.0)
 
 
+def test_a_forged_first_hash_names_no_file(tmp_path, monkeypatch):
+    """The memory by identity is named after it, before anybody has checked it."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    opened(tmp_path / "l.db")
+    forged = "../../forged"
+    with sqlite3.connect(tmp_path / "l.db") as connection:
+        connection.execute("DROP TRIGGER espalier_no_update")
+        connection.execute("UPDATE espalier_events SET hash = ?", (forged,))
+        connection.execute("UPDATE espalier_meta SET value = ? WHERE key = 'head'", (f"{1:020d} {forged}",))
+    connection.close()
+    (tmp_path / "copy.db").write_bytes((tmp_path / "l.db").read_bytes())
+    with pytest.raises(LedgerError, match="tampered"):
+        Ledger(tmp_path / "copy.db").populations()
+    assert not list(tmp_path.rglob("forged*"))
+
+
+def test_remembering_writes_through_no_link_that_was_put_there(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    path = tmp_path / "l.db"
+    (tmp_path / f".l.db.seen-{os.getpid()}-{threading.get_ident()}").symlink_to(victim)
+    opened(path)
+    assert victim.read_text() == "mine"
+
+
+def test_tables_that_name_people_by_different_columns_say_so(tmp_path):
+    ledger = opened(tmp_path / "l.db", person="patient")
+    ledger.open_table("visits", "people", person="patient")
+    assert ledger.population_of("visits").caveats == []
+    ledger.open_table("stays", "people", person="stay")
+    (caveat,) = ledger.population_of("stays").caveats
+    assert "different columns ('patient', 'stay')" in caveat
+
+
+@pytest.mark.parametrize("delta", [0.0011, 0.9])
+def test_a_total_s_delta_is_held_to_what_plans_are(tmp_path, delta):
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    with pytest.raises(ProjectError, match=r"delta .* must not be above 0.001"):
+        ledger.open_table("people", epsilon=1.0, delta=delta)
+    assert ledger.populations() == {}
+    assert ledger.open_table("people", epsilon=1.0, delta=1e-3).delta == 1e-3
+
+
 @contextmanager
 def served(folder):
     """A port of this machine's that leads to the PostgreSQL socket in ``folder``."""

@@ -370,6 +370,14 @@ def test_a_table_read_with_another_person_column_than_the_plan_names_is_refused(
     release(project, read_by(planned))
 
 
+@pytest.mark.parametrize("whose", [[0.0, math.nan, math.nan, 1.0], [0, -1, -1, 1]])
+def test_a_row_that_is_nobody_s_is_refused_in_a_table_built_by_hand(whose):
+    """NaN is not equal to itself: each such row would be a person of its own, and k would bound nothing."""
+    codes = {"a": np.zeros(4, int), "b": np.zeros(4, int)}
+    with pytest.raises(TableError, match="whole numbers from 0"):
+        Table(SCHEMA, codes, 4, person=np.array(whose), person_column="patient")
+
+
 def test_a_curator_built_directly_refuses_people_that_are_not_bounded_to_its_unit():
     def built(table, unit):
         return PrivateCurator(table, unit, Budget(1.0, 1e-6, 0.1), 100)

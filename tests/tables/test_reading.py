@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import gzip
 import io
+import re
 import zipfile
 
 import numpy as np
@@ -240,6 +241,29 @@ def test_a_row_of_a_sheet_that_leans_on_others_is_refused(rows, words):
     with pytest.raises(TableError, match=words) as error:
         read_table(workbook(*rows))
     assert "Zelda" not in str(error.value)
+
+
+@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf" * 2, b"\xef\xbb\xbf" * 3])
+def test_marks_of_joined_files_do_not_let_one_row_decide_how_others_read(mark):
+    for last in ("09", "x"):
+        got = cells(read_table(mark + f"a,b\n007,NA\nNA,1\n{last},2\n".encode()))
+        assert got == {"a": ["007", "NA", last], "b": ["NA", "1", "2"]}
+
+
+@pytest.mark.parametrize("said", ["1", "2", "30"])
+def test_a_row_of_a_sheet_that_has_the_number_of_another_hides_none(said):
+    """openpyxl passes over rows until their numbers are above the last again."""
+    whole, out = workbook(("a", "b"), *((i, i) for i in range(100))), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(whole)) as book, zipfile.ZipFile(out, "w") as changed:
+        for part in book.infolist():
+            data = book.read(part)
+            if part.filename.endswith("sheet1.xml"):
+                rows = re.sub(rb' r="[A-Z]*\d+"', b"", data).split(b"<row")
+                rows[50] = b' r="%s"' % said.encode() + rows[50]
+                data = b"<row".join(rows)
+            changed.writestr(part.filename, data)
+    with pytest.raises(TableError, match=f"row {said}: the rows of the sheet do not stand in order"):
+        read_table(out.getvalue())
 
 
 def test_a_cell_of_another_type_does_not_change_how_others_of_its_column_read():

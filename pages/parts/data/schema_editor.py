@@ -202,6 +202,9 @@ def _becomes_public(ticked: list[Column]) -> None:
             f"- {name(c.name)}: **{len(c.categories):,} categories** will be public, among them "
             f"{names((c.categories[0], c.categories[len(c.categories) // 2], c.categories[-1]))}."
         )
+    for c in ticked:
+        for title, inside in c.groups if "categories" in c.guessed else ():
+            st.markdown(f"- {name(c.name)}: what {name(title)} stands for will be public: {names(inside, LISTED)}.")
     ranges = [f"{name(c.name)} {c.edges[0]:.12g} to {c.edges[-1]:.12g}" for c in ticked if "edges" in c.guessed]
     if ranges:
         more = f", and {len(ranges) - 20} more" if len(ranges) > 20 else ""

@@ -130,8 +130,9 @@ class SchemaDraft:
 
 
 def guessed_categories(column: Column) -> int:
-    """How many categories were read off the table and confirmed by nobody."""
-    return len(column.categories) if "categories" in column.guessed else 0
+    """How many categories were read off the table and confirmed by nobody, those in groups too."""
+    grouped = sum(len(members) for _, members in column.groups)
+    return len(column.categories) + grouped if "categories" in column.guessed else 0
 
 
 def row_of(column: Column) -> dict[str, Any]:

@@ -147,20 +147,24 @@ def outlook(population: Population, seen: Preview) -> bool:
     return True
 
 
-def known_table(state: Session) -> bool:
-    """Does the ledger know the open table, by this name and no other? If not, the person is asked."""
+def known_table(state: Session) -> tuple[bool, bool]:
+    """Does the ledger know the open table, by this name and no other? If not, the person is asked.
+
+    Returns whether a release may go on, and whether somebody has ticked what is warned of now.
+    """
     assert state.paid_from
     ledger, trouble = open_ledger()
     if ledger is None or state.text is None:
         st.error(f"{plain(trouble or 'The ledger is gone')}.")
-        return False
+        return False, False
     warnings = ledger.account(state.paid_from).warnings(state.text.digest)
     for warning in warnings:
         st.warning(f"For the curator's eyes: {plain(warning)}.", icon=":material/fingerprint:")
-    return not warnings or st.checkbox(
+    ticked = bool(warnings) and st.checkbox(
         "I have read this, and want to release from this table under this name",
-        key=f"known-{state.tables}-{state.paid_from}-{len(warnings)}",
+        key=f"known-{state.tables}-{state.paid_from}-{warnings}",  # a tick is for these warnings, not for as many
     )
+    return ticked or not warnings, ticked
 
 
 def diagnosed(state: Session, released: ReleaseBundle, tables: Sequence[Table]) -> Callable[[], None]:

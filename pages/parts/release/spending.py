@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import NamedTuple
 
 from core.ledger.ledger import Ledger, default_ledger
@@ -17,11 +18,13 @@ from pages.parts.session.session import ReleaseBundle, Session, Spent
 
 
 class Paid(NamedTuple):
-    """What a release is paid from: the table's name in the ledger, who releases, and a note."""
+    """What a release is paid from: the table's name in the ledger, who releases, a note, and whether somebody
+    has ticked what the ledger warns of."""
 
     table: str
     who: str
     note: str
+    ticked: bool
 
 
 def start(state: Session, share: float, rho: float, delta: float, paid: Paid | None = None) -> None:
@@ -34,7 +37,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         return
     table, began = state.table(), threading.Event()
     plan, number = project.plan, state.releases + 1
-    bill = Spent(state.tables, rho, delta, plan.neighbors, plan.rows_per_person)
+    bill = Spent(state.tables, rho, delta, plan.neighbors, plan.rows_per_person, plan.person)
 
     def done(made: tuple[Release, Table, Table | None]) -> None:
         release, real, holdout = made
@@ -43,14 +46,14 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
             state.earlier.append(state.released)
         state.released = ReleaseBundle(number, release, release.files, real, holdout)
         state.releases, state.findings = number, {}
-        state.spent.append(Spent(bill.table, spent, delta, plan.neighbors, plan.rows_per_person))
+        state.spent.append(replace(bill, rho=spent, delta=delta))
 
     def ended(reason: str) -> None:
         if not began.is_set():
             state.trouble["release"] = f"{reason}. Nothing was read and nothing is spent"
             return
         state.trouble["release"] = f"{reason}. What had been drawn counts as spent, at most the whole ε asked for"
-        state.spent.append(Spent(bill.table, rho, delta, plan.neighbors, plan.rows_per_person, complete=False))
+        state.spent.append(replace(bill, complete=False))
 
     state.start("release", lambda report: _make(project, table, share, paid, began, report), done, ended)
 
@@ -59,7 +62,7 @@ def _make(
     project: Project, table: Table, share: float, paid: Paid | None, began: threading.Event, report: Report
 ) -> tuple[Release, Table, Table | None]:
     """The release, the rows it was made from, and those that were kept back."""
-    account = Ledger(default_ledger()).account(*paid, again=True) if paid else None  # the page has asked for a tick
+    account = Ledger(default_ledger()).account(*paid[:3], again=paid.ticked) if paid else None
     holdout = None
     if share:
         project, size = _without(project, table, share)
@@ -105,7 +108,7 @@ def _without(project: Project, table: Table, share: float) -> tuple[Project, int
 def total(state: Session) -> tuple[float, float, float] | None:
     """ρ, ε and δ of all releases of the open table together; None if they speak of different units of privacy."""
     mine = [s for s in state.spent if s.table == state.tables]
-    if len({(s.neighbors, s.rows_per_person) for s in mine}) != 1:
+    if len({(s.neighbors, s.rows_per_person, s.person) for s in mine}) != 1:
         return None
     rho, delta = sum(s.rho for s in mine), min(s.delta for s in mine)
     return rho, epsilon_of(rho, delta), delta

@@ -57,6 +57,7 @@ class Spent:
     delta: float
     neighbors: str
     rows_per_person: int
+    person: str | None
     complete: bool = True
 
 

@@ -1,0 +1,130 @@
+"""The drawings that the decoder benchmark uses for Adult and for the diabetes table, and the latter's public bins.
+
+They were drawn from what the columns mean: birth before schooling before work before income, and illness and admission
+before treatment before discharge. Where two columns describe one fact (marital status and relationship) the arrow
+goes from the general to the particular.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+Codes = dict[str, NDArray[Any]]
+
+ADULT = {
+    "workclass": "age race sex education",
+    "education": "age race sex",
+    "marital-status": "age race sex education",
+    "occupation": "age race sex education marital-status workclass",
+    "relationship": "age race sex education marital-status occupation",
+    "hours-per-week": "age sex education marital-status workclass occupation relationship",
+    "capital-gain": "age education marital-status occupation",
+    "capital-loss": "age education marital-status",
+    "income": "age workclass education marital-status occupation relationship race sex capital-gain capital-loss "
+    "hours-per-week",
+}
+
+DRUGS = ("metformin", "glimepiride", "glipizide", "glyburide", "pioglitazone", "rosiglitazone", "insulin")
+
+DIABETES = {
+    "age": "race gender",
+    "payer_code": "age race",
+    "admission_type_id": "age",
+    "admission_source_id": "admission_type_id",
+    "medical_specialty": "age admission_source_id",
+    "diag_1": "age medical_specialty",
+    "diag_2": "age diag_1",
+    "diag_3": "diag_1 diag_2",
+    "number_diagnoses": "age medical_specialty",
+    "number_inpatient": "age number_diagnoses",
+    "number_emergency": "age number_inpatient",
+    "number_outpatient": "age number_inpatient",
+    "max_glu_serum": "admission_type_id payer_code",
+    "A1Cresult": "age diag_1",
+    "time_in_hospital": "age diag_1",
+    "num_procedures": "diag_1 time_in_hospital medical_specialty",
+    "num_lab_procedures": "time_in_hospital A1Cresult",
+    "num_medications": "time_in_hospital num_procedures number_diagnoses",
+    "insulin": "age diag_1",
+    **{drug: "A1Cresult insulin" for drug in DRUGS if drug != "insulin"},
+    "diabetesMed": "insulin metformin glipizide glyburide",
+    "change": "diabetesMed insulin metformin",
+    "discharge_disposition_id": "age time_in_hospital",
+    "readmitted": "number_inpatient number_emergency number_outpatient number_diagnoses discharge_disposition_id "
+    "diabetesMed payer_code medical_specialty admission_source_id diag_1 age time_in_hospital",
+}
+
+
+def arrows(drawing: dict[str, str]) -> list[tuple[str, str]]:
+    """(cause, effect) for every cause listed."""
+    return [(cause, effect) for effect, causes in drawing.items() for cause in causes.split()]
+
+
+CHAPTERS = ("circulatory", "respiratory", "digestive", "diabetes", "injury", "musculoskeletal", "genitourinary",
+            "neoplasms", "other", "unknown")  # fmt: skip
+CATEGORIES = {
+    "race": "Caucasian AfricanAmerican Hispanic Asian other",
+    "gender": "Female Male unknown",
+    "age": " ".join(f"[{a}-{a + 10})" for a in range(0, 100, 10)),
+    "payer_code": "MC HM SP BC MD CP UN CM ? other",
+    "admission_type_id": "1 2 3 other",
+    "discharge_disposition_id": "1 2 3 5 6 11 18 22 other",
+    "admission_source_id": "1 2 4 5 6 7 17 other",
+    "medical_specialty": "InternalMedicine Family/GeneralPractice Emergency/Trauma Cardiology Surgery-General "
+    "Nephrology Orthopedics ? other",
+    **dict.fromkeys(("diag_1", "diag_2", "diag_3"), " ".join(CHAPTERS)),
+    "max_glu_serum": "None Norm >200 >300",
+    "A1Cresult": "None Norm >7 >8",
+    **dict.fromkeys(DRUGS, "No Steady Up Down"),
+    "change": "No Ch",
+    "diabetesMed": "No Yes",
+}
+EDGES = {
+    "time_in_hospital": (2, 3, 4, 5, 7, 9),
+    "num_lab_procedures": (20, 30, 40, 50, 60, 70),
+    "num_procedures": (1, 2, 3),
+    "num_medications": (5, 10, 15, 20, 25),
+    "number_outpatient": (1, 2, 4),
+    "number_emergency": (1, 2, 4),
+    "number_inpatient": (1, 2, 3, 5),
+    "number_diagnoses": (4, 6, 8, 9),
+}
+"""Inner bin edges; categories that the table has and this file does not are its last one. Nothing is read off rows."""
+
+
+def diabetes(path: Path) -> tuple[Codes, dict[str, int]]:
+    """Codes and sizes of 31 columns; the target ``readmitted`` is whether ever."""
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    codes: Codes = {}
+    sizes: dict[str, int] = {}
+    for name, text in CATEGORIES.items():
+        categories = text.split()
+        values = frame[name].map(chapter) if name.startswith("diag_") else frame[name]
+        place = {category: code for code, category in enumerate(categories)}
+        codes[name] = values.map(lambda v, place=place: place.get(v, len(place) - 1)).to_numpy().astype(np.uint8)
+        sizes[name] = len(categories)
+    for name, edges in EDGES.items():
+        codes[name] = np.searchsorted(edges, frame[name].astype(int), side="right").astype(np.uint8)
+        sizes[name] = len(edges) + 1
+    codes["readmitted"], sizes["readmitted"] = (frame["readmitted"] != "NO").to_numpy().astype(np.uint8), 2
+    return codes, sizes
+
+
+def chapter(code: str) -> str:
+    """The group of an ICD-9 code after Strack et al. (2014), table 2."""
+    if not code[:1].isdigit():
+        return "unknown" if code in ("?", "") else "other"
+    number = float(code)
+    if 250 <= number < 251:
+        return "diabetes"
+    groups = (
+        ("circulatory", (390, 460), (785, 786)), ("respiratory", (460, 520), (786, 787)),
+        ("digestive", (520, 580), (787, 788)), ("genitourinary", (580, 630), (788, 789)),
+        ("injury", (800, 1000), (0, 0)), ("musculoskeletal", (710, 740), (0, 0)), ("neoplasms", (140, 240), (0, 0)),
+    )  # fmt: skip
+    return next((name for name, *spans in groups if any(a <= number < b for a, b in spans)), "other")

@@ -1,0 +1,116 @@
+"""The membership game in words: *row t of the table was replaced by another, or was not; which?*
+
+The attacker knows the pool that rows are taken from, the method, the schema and how many rows a table has. It fits
+shadow models on tables with and without t, learns what a release of either looks like, and is judged on releases of
+models it has not seen. One set of models serves every target: each table is a random part of the pool, so every
+target is in about half of them. (Stadler, Oprisanu & Troncoso 2022; with a likelihood ratio per target, Carlini et
+al. 2022, "LiRA".)
+
+Splitting *releases* at random, as the causal-VAE paper does, puts several releases of one trained model on both sides;
+an attack then only has to recognise the model. Folds here are over models, each of which releases one table.
+
+Everything computed here looks at real rows. It is for the curator and never part of a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = Mapping[str, NDArray[Any]]
+FloatArray = NDArray[np.float64]
+Report = Callable[[float, str], None]
+Synthesise = Callable[[Codes, np.random.Generator], Codes]
+"""(private rows, generator) → released rows, with the same columns. Any method, private or not."""
+
+TARGETS = 20
+
+
+@dataclass(frozen=True)
+class Game:
+    """What an attack is made of.
+
+    ``pool`` are encoded rows, ``sizes`` the categories of its columns; each of ``models`` tables takes ``rows`` of the
+    pool at random. Raises :class:`ValueError` for a game that cannot be judged.
+    """
+
+    pool: Codes
+    sizes: Mapping[str, int]
+    rows: int
+    models: int = 96
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.rows < self.pool_rows:
+            raise ValueError(f"each table takes at least 2 and fewer than all {self.pool_rows} rows of the pool")
+        if self.models < 20:
+            raise ValueError("fewer than 20 models judge nothing; 96 give one target's AUC a standard error of 0.06")
+
+    @property
+    def pool_rows(self) -> int:
+        """How many rows the pool has."""
+        return len(next(iter(self.pool.values())))
+
+
+@dataclass(frozen=True)
+class Shadows:
+    """Released tables, one per model; ``inside[m, r]`` says whether pool row r was in the table of model m."""
+
+    releases: tuple[Codes, ...]
+    inside: NDArray[np.bool_]
+
+
+def choose_targets(game: Game, count: int, rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """``count`` rows of the pool, half at random and half the most outlying, and which of them are outliers.
+
+    Outlying: smallest sum of log shares of its values, each share that of the pool.
+    """
+    if not 2 <= count <= game.pool_rows:
+        raise ValueError(f"{count} targets cannot be taken from a pool of {game.pool_rows} rows")
+    rarity = np.zeros(game.pool_rows)
+    for name, size in game.sizes.items():
+        share = np.bincount(game.pool[name], minlength=size) / game.pool_rows
+        rarity += np.log(share[game.pool[name]])
+    outliers = np.argsort(rarity, kind="stable")[: count // 2]
+    others = np.setdiff1d(np.arange(game.pool_rows), outliers)
+    chosen = rng.choice(others, count - len(outliers), replace=False)
+    return np.concatenate([chosen, outliers]), np.arange(count) >= len(chosen)
+
+
+def shadow_releases(
+    game: Game, synthesise: Synthesise, rng: np.random.Generator, report: Report | None = None
+) -> Shadows:
+    """Fit and release ``game.models`` times. ``report`` hears of each and cancels by raising.
+
+    Halves of the pool are taken in complementary pairs where a table is half of it, so that every target is in exactly
+    half of the models.
+    """
+    inside = np.zeros((game.models, game.pool_rows), dtype=bool)
+    releases = []
+    for model in range(game.models):
+        if report:
+            report(model / game.models, f"Shadow model {model + 1} of {game.models}")
+        if model % 2 and 2 * game.rows == game.pool_rows:
+            inside[model] = ~inside[model - 1]
+        else:
+            inside[model, rng.choice(game.pool_rows, game.rows, replace=False)] = True
+        taken = rng.permutation(np.flatnonzero(inside[model]))
+        releases.append(synthesise({name: codes[taken] for name, codes in game.pool.items()}, rng))
+    return Shadows(tuple(releases), inside)
+
+
+def publish(codes: Codes, rng: np.random.Generator) -> Codes:  # noqa: ARG001
+    """The positive control: the rows themselves, published. An attack that cannot tell this is blind."""
+    return codes
+
+
+def folds_by_model(game: Game, count: int, rng: np.random.Generator) -> Sequence[NDArray[np.intp]]:
+    """The models' numbers in ``count`` random parts, two of a complementary pair always in the same."""
+    pairs = rng.permutation((game.models + 1) // 2)
+    return [
+        np.array([m for pair in part for m in (2 * pair, 2 * pair + 1) if m < game.models], dtype=np.intp)
+        for part in np.array_split(pairs, count)
+    ]

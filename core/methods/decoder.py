@@ -1,0 +1,207 @@
+"""The causal decoder: every column a softmax of its drawn causes, trained with noisy gradients (causal VAE, paper 003).
+
+With latent 0 there is no shared z: the model factors along the drawing, and a separation that the drawing implies
+holds exactly. The paper's design, an encoder and a z that every column reads, is ``latent`` above 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from core.errors import ProjectError
+from core.graph.separations import Clique, Separation
+from core.methods.base import Method
+from core.methods.frame import Frame
+from core.methods.marginals import one_ways
+from core.models.decoder import Decoder, separated
+from core.models.decoder_training import Training, distributions, rake, shares, train
+from core.models.graphical import Size
+from core.privacy.clipped import ClippedGradient
+from core.privacy.curator import Curator
+from core.privacy.heads import FloatArray, Heads
+from core.progress import Report, part, silent
+from core.project.file import Project
+from core.project.options import option, read_options
+
+LARGEST_IMPORTANCE = 6.0
+COLUMNS_PER_IMPORTANCE = 6.0
+"""A target's residual counts as much as that of so many columns, at least 1 and at most 6: among many columns its
+gradient would be lost under the clip. It is a rule of the number of columns alone."""
+
+SECONDS_PER_PARAMETER = 20e-6
+SECONDS_PER_STEP = 0.1
+
+
+@dataclass(frozen=True)
+class DecoderOptions:
+    """The decoder's own keys of a plan."""
+
+    regime: Literal["predictive", "graphical", "causal"] = option(
+        "predictive",
+        "Regime",
+        choices={
+            "predictive": "All drawn arrows shape the table.",
+            "graphical": "All drawn arrows shape the table, as in the predictive regime.",
+            "causal": "Arrows out of the target are cut: it depends on its drawn causes only, and holds where the "
+            "rest of the world changes.",
+        },
+    )
+    latent: int = option(
+        0,
+        "Latent dimensions",
+        low=0,
+        high=8,
+        whole=True,
+        help="0: each column depends on its drawn causes only, and separations hold exactly. Above 0, as in the paper, "
+        "a hidden variable connects all columns: no separation can be promised.",
+    )
+    steps: int = option(
+        50,
+        "Training steps",
+        low=1,
+        high=1000,
+        whole=True,
+        help="Each step reads all rows and takes an equal part of the budget.",
+    )
+    clip: float = option(
+        3.0,
+        "Clipping norm",
+        low=0.01,
+        high=64.0,
+        help="The largest influence of one row on a step. A smaller one takes less noise and bends the gradient more.",
+    )
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training ended with: a decoder, and the noisy one-way counts that its intercepts are raked to."""
+
+    decoder: Decoder
+    counts: dict[str, FloatArray]
+    features: tuple[str, ...] = ()
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The columns, each counted by itself."""
+        return tuple((name,) for name in self.counts)
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """The drawn arrows; with a latent z every pair of columns."""
+        heads = self.decoder.heads
+        return tuple(itertools.combinations(heads.sizes, 2)) if heads.latent else self.decoder.edges
+
+    def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
+        """Parameters in place of cells: there is no junction tree, and no limit on its width."""
+        count, steps = self.decoder.heads.parameters, self.decoder.steps
+        seconds = steps * (count * SECONDS_PER_PARAMETER + SECONDS_PER_STEP)
+        return Size(count, count * steps, 64 * count, seconds, (), count, ())
+
+    def model(self, report: Report = silent) -> Decoder:
+        """The decoder, its intercepts raked to the one-way counts (post-processing)."""
+        report(0.0, "Raking the intercepts to the one-way counts")
+        return rake(self.decoder, distributions(self.counts), np.random.default_rng())
+
+    def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
+        """Nothing beside the draws."""
+        return {}
+
+
+def decoder(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Trained:  # noqa: ARG001
+    """Pay for all steps; 15 % of ρ on one-way counts; full-batch noisy gradient steps on the drawing's heads.
+
+    Every step is one Gaussian of sensitivity kC (add-remove) or 2kC (replace-one), so ρ adds up exactly; why no rows
+    are sampled is said in `core.privacy.clipped`.
+    """
+    options = read_options(DecoderOptions, project.plan.options)
+    heads = heads_of(project)
+    training = Training(options.steps, options.clip)
+    each, step = shares(curator.budget.rho, len(heads.sizes), options.steps)
+    start = ClippedGradient(heads, np.zeros(heads.parameters), options.clip)
+    noisy = curator.prepay(start, step, options.steps, "training")
+    report(0.0, "Counting every column")
+    ones = curator.measure(dict.fromkeys(one_ways(curator), each), "one-way")
+    counts = {m.clique[0]: m.values for m in ones}
+
+    def gradient(parameters: FloatArray, at: int) -> FloatArray:
+        return noisy(replace(start, parameters=parameters, step=at)).values
+
+    made = train(heads, counts, gradient, training, np.random.default_rng(), part(report, 0.05, 1.0))
+    rows = math.fsum(float(v.sum()) for v in counts.values()) / len(counts) if curator.rows is None else curator.rows
+    return Trained(replace(made, total=max(float(rows), 1.0)), counts)
+
+
+def heads_of(project: Project) -> Heads:
+    """The network that a project draws: causes as parents, or without a drawing all earlier columns of the schema."""
+    plan, names = project.plan, project.schema.names
+    cut = set(plan.weights) if read_options(DecoderOptions, plan.options).regime == "causal" else set()
+    if project.dag.edges:
+        parents = {n: tuple(p for p in project.dag.parents(n) if p not in cut) for n in names}
+    else:
+        parents = {n: tuple(p for p in names[:i] if p not in cut) for i, n in enumerate(names)}
+    weight = min(LARGEST_IMPORTANCE, max(1.0, len(names) / COLUMNS_PER_IMPORTANCE))
+    importance = {n: min(100.0, weight * w) for n, w in plan.weights.items()}
+    return Heads(project.schema.sizes, parents, importance, read_options(DecoderOptions, plan.options).latent)
+
+
+def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
+    """Separations are judged on the drawing before anything is spent: what it does not imply is refused."""
+    options = read_options(DecoderOptions, project.plan.options)
+    causal = options.regime == "causal"
+    if options.latent and (separations or causal):
+        what = "the causal regime" if causal and not separations else "a separation"
+        raise ProjectError(
+            f"with latent above 0 a hidden variable connects all columns, so {what} cannot be kept: set latent to 0",
+            key="latent",
+        )
+    if causal and project.plan.target is None:
+        raise ProjectError("the causal regime is about one column: name the target", key="target", missing="target")
+    if causal and not project.dag.edges:
+        raise ProjectError(
+            f"the causal regime needs a graph: draw what causes {project.plan.target!r} on the Structure page",
+            key="regime",
+        )
+    if not project.dag.edges:
+        warnings.append(
+            "Nothing is drawn, so each column is modelled from those before it in the schema: an order, not causes."
+        )
+    heads = heads_of(project)
+    parents = {name: heads.inputs(name) for name in heads.sizes}
+    for s in separations:
+        if not separated(parents, set(s.left), set(s.right), set(s.given)):
+            given = f" given {', '.join(s.given)}" if s.given else ""
+            raise ProjectError(
+                f"the drawing does not make {', '.join(s.left)} independent of {', '.join(s.right)}{given}: take the "
+                "arrows between them out on the Structure page, or choose a method that keeps a fence by itself",
+                key="roles",
+            )
+    return Frame((*separations, *(_regime(project, heads) if causal else ())), warnings=tuple(warnings))
+
+
+def _regime(project: Project, heads: Heads) -> list[Separation]:
+    """Each target is independent of all others given its causes: no arrow leaves it."""
+    clique, out = project.schema.clique, []
+    for target in project.plan.weights:
+        causes = heads.inputs(target)
+        if rest := clique(set(heads.sizes) - {target, *causes}):
+            why = f"causal regime: {target} depends on its direct causes only"
+            out.append(Separation((target,), rest, clique(causes), why))
+    return out
+
+
+DECODER = Method(
+    name="decoder",
+    title="Causal decoder",
+    summary="every column is predicted from its drawn causes by a model trained with noisy gradients",
+    when="Choose it where the drawing is right and the table has many columns.",
+    fit=decoder,
+    options=DecoderOptions,
+    frame=_frame,
+    targets=True,
+    load=Decoder.loads,
+)

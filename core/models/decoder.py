@@ -1,0 +1,195 @@
+"""The decoder: a Bayesian network whose every column is a softmax of its drawn parents (causal VAE, paper 003, §3).
+
+With latent 0 it is Markov with respect to the drawn arrows, so it needs no junction tree and has no width: a row is
+drawn column by column, causes first. With a latent z every column hangs on z and no separation is promised.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import EspalierError
+from core.graph.separations import Separation
+from core.models.base import Answer
+from core.privacy.heads import FloatArray, Heads
+from core.progress import Report
+
+FORMAT = "espalier-decoder/1"
+
+_CHUNK = 16_384
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A fitted network: ``heads`` says its shape, ``parameters`` are its numbers in the layout of `Heads.blocks`.
+
+    ``total`` is the number of rows that it stands for, ``steps`` how many training steps it was given.
+    """
+
+    heads: Heads
+    parameters: FloatArray
+    total: float = 1.0
+    steps: int = 0
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Its columns, in schema order."""
+        return tuple(self.heads.sizes)
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """The drawn arrows (cause, effect)."""
+        return tuple((cause, name) for name in self.heads.sizes for cause in self.heads.inputs(name))
+
+    def sample(self, rows: int, rng: np.random.Generator, *, report: Report | None = None) -> dict[str, NDArray[Any]]:
+        """``rows`` independent rows as one array of codes per column, in schema order, smallest unsigned type.
+
+        Ancestral sampling. The model is public by now, so any generator may draw from it.
+        """
+        if rows < 0:
+            raise ValueError(f"rows ({rows}) must not be negative")
+        out = {n: np.empty(rows, np.min_scalar_type(max(size - 1, 0))) for n, size in self.heads.sizes.items()}
+        blocks, _ = self.heads.blocks(self.parameters)
+        for start in range(0, rows, _CHUNK):
+            stop = min(rows, start + _CHUNK)
+            if report:
+                report(start / rows, f"Drawing row {start:,} of {rows:,}")
+            z = rng.standard_normal((self.heads.latent, stop - start))
+            made: dict[str, NDArray[Any]] = {}
+            for name in self.heads.order:
+                made[name] = draw(logits(self.heads, blocks[name], name, made, z), rng)
+                out[name][start:stop] = made[name]
+        return out
+
+    def holds(self, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool | None:
+        """Is left ⊥ right | given exact in this model? None: with a latent z it is not promised.
+
+        Lauritzen et al. (1990): in a distribution that factors along a drawing, two sets are independent given a
+        third where the third separates them in the moral graph of the smallest ancestral set of all three.
+        """
+        if self.heads.latent:
+            return None
+        parents = {name: self.heads.inputs(name) for name in self.heads.sizes}
+        return separated(parents, set(left), set(right), set(given))
+
+    def answers(self, separation: Separation) -> Answer:
+        """``exact`` where the drawing separates the two sides, ``not promised`` otherwise, and always with a z."""
+        kept = self.holds(separation.left, separation.right, separation.given)
+        return "exact" if kept else "not promised"
+
+    def facts(self) -> dict[str, Any]:
+        """How it was trained, for release.json."""
+        return {"steps": self.steps, "parameters": self.heads.parameters, "latent": self.heads.latent}
+
+    def strength(self) -> dict[tuple[str, str], float]:
+        """How much each arrow does: for its W_P→X, the mean total variation (0 … 1) between the effect's distribution
+        with one category of the cause and another, other causes at logit 0, over all pairs of categories.
+        """
+        out = {}
+        blocks, _ = self.heads.blocks(self.parameters)
+        for name in self.heads.sizes:
+            at = 1
+            for cause in self.heads.inputs(name):
+                p = probabilities((blocks[name][0] + blocks[name][at : at + self.heads.sizes[cause]]).T).T
+                at += self.heads.sizes[cause]
+                apart = 0.5 * np.abs(p[:, None] - p[None]).sum(axis=2)
+                out[cause, name] = float(apart.sum() / (len(p) * (len(p) - 1)))
+        return out
+
+    def dumps(self) -> bytes:
+        """Its file: a tag, sizes, arrows, importance and latent as JSON, and the parameters."""
+        head = {
+            "format": FORMAT,
+            "sizes": list(self.heads.sizes.items()),
+            "edges": self.edges,
+            "importance": dict(self.heads.importance),
+            "latent": self.heads.latent,
+            "total": self.total,
+            "steps": self.steps,
+        }
+        text = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
+        out = io.BytesIO()
+        np.savez_compressed(out, allow_pickle=False, head=text, parameters=self.parameters)
+        return out.getvalue()
+
+    @staticmethod
+    def loads(data: bytes) -> Decoder:
+        """Read what `dumps` gave. Raises `EspalierError` for anything else."""
+        try:
+            with np.load(io.BytesIO(data), allow_pickle=False) as file:
+                head = json.loads(file["head"].tobytes())
+                if head["format"] != FORMAT:
+                    raise ValueError(head["format"])
+                sizes = {str(name): int(size) for name, size in head["sizes"]}
+                heads = Heads(sizes, parents_of(sizes, head["edges"]), head["importance"], int(head["latent"]))
+                parameters = np.array(file["parameters"], dtype=np.float64)
+                heads.blocks(parameters)
+                if not np.isfinite(parameters).all():
+                    raise ValueError("a parameter is not a number")
+                return Decoder(heads, parameters, float(head["total"]), int(head["steps"]))
+        except (KeyError, ValueError, TypeError, EOFError, BadZipFile, EspalierError) as error:
+            raise EspalierError("This is not a decoder saved by this program.") from error
+
+
+def parents_of(sizes: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """The arrows by effect; their columns in the order given."""
+    out: dict[str, tuple[str, ...]] = dict.fromkeys(sizes, ())
+    for cause, effect in edges:
+        out[effect] = (*out.get(effect, ()), cause)
+    return out
+
+
+def logits(heads: Heads, block: FloatArray, name: str, made: Mapping[str, NDArray[Any]], z: FloatArray) -> FloatArray:
+    """Categories of ``name`` × rows, from the parents' codes in ``made`` and ``z`` (latent × rows)."""
+    if not len(block):
+        return np.zeros((1, z.shape[1]))
+    out = np.repeat(block[0][:, None], z.shape[1], axis=1)
+    at = 1
+    for cause in heads.inputs(name):
+        out += np.take(block[at : at + heads.sizes[cause]].T, made[cause], axis=1)
+        at += heads.sizes[cause]
+    if heads.latent:
+        out += block[at:].T @ z
+    return out
+
+
+def probabilities(values: FloatArray) -> FloatArray:
+    """Softmax along the first axis."""
+    p = np.exp(values - values.max(axis=0))
+    return np.asarray(p / p.sum(axis=0))
+
+
+def draw(values: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
+    """One category for each column of logits."""
+    below = np.cumsum(probabilities(values), axis=0)
+    place: NDArray[np.intp] = (rng.random(below.shape[1]) > below).sum(axis=0)
+    return np.minimum(place, len(below) - 1)
+
+
+def separated(parents: Mapping[str, tuple[str, ...]], left: set[str], right: set[str], given: set[str]) -> bool:
+    """Does ``given`` separate the others in the moral graph of all their ancestors?"""
+    kept, queue = left | right | given, sorted(left | right | given)
+    for name in queue:  # grows while it is walked
+        for cause in parents.get(name, ()):
+            if cause not in kept:
+                kept.add(cause)
+                queue.append(cause)
+    around: dict[str, set[str]] = {name: set() for name in kept}
+    for name in kept:
+        family = (name, *parents.get(name, ()))
+        for one in family:
+            around[one] |= set(family) - {one}
+    reached, queue = left - given, sorted(left - given)
+    for name in queue:
+        for other in around[name] - given - reached:
+            reached.add(other)
+            queue.append(other)
+    return not reached & right

@@ -1,0 +1,270 @@
+"""The sum of clipped per-row gradients as whole numbers, with its sensitivity: a training step of a decoder.
+
+**No Poisson sampling.** Every step reads every row. The amplification that DP-SGD takes from sampling rows is a
+statement about (ε, δ), not about ρ: the Poisson-sampled Gaussian of scale σ is 1/(2σ²)-zCDP like the one that is not
+sampled, because at high orders its Rényi divergence is that of the event in which the row was drawn. Charging "the ρ
+whose conversion gives the accountant's ε" is no theorem: such charges do not add up. A full-batch step is exactly
+zCDP, adds up with everything else that is bought, and lost no accuracy to sampled
+ones in the trials that this design was chosen by.
+
+**Ghost clipping.** A head's gradient for one row is the outer product of what it reads (1, one-hot parents, z) and its
+residual δ_X, so its squared norm is ‖δ_X‖²·(1 + |Pa(X)| + ‖z‖²), and no per-row gradient is ever built
+(Goodfellow 2015; Li et al. 2022, §4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.privacy.heads import FloatArray, Heads
+from core.privacy.unit import Unit
+from core.tables.source import Source
+
+UNITS = 2**20
+"""Units to a gradient of 1."""
+
+LATENT_UNITS = 2**6
+"""Where there is a z, its entries are whole multiples of 1/64, and residuals of 64/2²⁰: products are whole units."""
+
+LARGEST_LATENT = 8.0
+"""An entry of z beyond this is taken as this."""
+
+LARGEST_CLIP = 64.0
+"""(64 · 2²⁰)² is 2⁵²: squared norms up to the bound stay exact whole numbers in float64."""
+
+NEARLY = 1 - 2**-16
+"""Rows are scaled to so much of the norm, so that single precision does not leave one a hair above it, where it would
+count for nothing."""
+
+LARGEST_WEIGHT = 1e6
+"""Parameters beyond this are refused: they are no fit, and exponentials of their sums leave the numbers."""
+
+_EXACT = 2**53
+_CHUNK_ENTRIES = 2**18
+"""One-hot entries held at once (2 MB): a chunk of rows then stays in the processor's cache."""
+
+_CHUNK_ROWS = 1024
+"""But at least so many rows, or a wide table would be all overhead."""
+
+
+def clip_units(clip: float) -> int:
+    """The clipping norm in whole units, rounded down."""
+    if not 0 < clip <= LARGEST_CLIP or int(clip * UNITS) < 1:
+        raise ValueError(f"clip ({clip}) must be above 0 and at most {LARGEST_CLIP:g}")
+    return int(clip * UNITS)
+
+
+def clipped_sensitivity(unit: Unit, clip: float) -> int:
+    """L2 sensitivity of `clipped_sums` in units: k·C under add-remove, 2k·C under replace-one.
+
+    Proof. Parameters and step are public (made from earlier noisy answers), the same for both of two neighbouring
+    tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
+    and the step alone: neither its place in the table nor any other row enters (the z of a row is drawn from a hash of
+    its codes). The squared norm of that vector is Σ_X ‖q_X‖²·(s² + |Pa(X)|·s² + ‖z‖²) plus the encoder's, q, s and z
+    whole numbers: every block is an outer product of one vector q_X with what the head reads, each of whose one-hot
+    groups has exactly one entry s. That number is compared with ⌊C⌋² after all rounding, and a row that is above it,
+    or whose numbers are not finite, adds 0. The comparison is exact: all terms are whole and not negative, so a
+    float64 sum of them is the true one up to 2⁵³ and cannot fall below 2⁵³ once the true one is above, while the
+    bound is at most 2⁵². k rows that come or go therefore move the sum by at most k·⌊C⌋ (triangle inequality),
+    replaced rows by 2k·⌊C⌋. Sums are exact (see `clipped_sums`), so nothing is added for arithmetic.
+
+    Clipping a *sum* would prove nothing: a row could then move the direction of the whole.
+    """
+    return unit.rows_per_person * (2 if unit.neighbors == "replace-one" else 1) * clip_units(clip)
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedGradient:
+    """The clipped gradient of ``heads`` at public ``parameters``, as a recipe for a curator: one training step."""
+
+    heads: Heads
+    parameters: FloatArray
+    clip: float
+    step: int = 0
+    kind: Literal["sums"] = "sums"
+    units: int = UNITS
+
+    @property
+    def what(self) -> str:
+        """What is added up, in words."""
+        return "clipped gradients of a training step"
+
+    @property
+    def cells(self) -> int:
+        """One entry for each parameter."""
+        return self.heads.parameters
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Raise :class:`ValueError` unless the network is one of these columns."""
+        if dict(self.heads.sizes) != dict(sizes):
+            raise ValueError("the network was made for other columns than the table has")
+
+    def sensitivity(self, unit: Unit) -> int:
+        """See :func:`clipped_sensitivity`."""
+        return clipped_sensitivity(unit, self.clip)
+
+    def sums(self, source: Source) -> NDArray[np.int64]:
+        """The exact sums. For the curator only."""
+        total = np.zeros(self.cells, dtype=np.int64)
+        for codes in source.batches():
+            total += clipped_sums(codes, self.heads, self.parameters, self.clip, self.step)
+        return total
+
+
+def clipped_sums(
+    codes: Mapping[str, NDArray[Any]], heads: Heads, parameters: FloatArray, clip: float, step: int = 0
+) -> NDArray[np.int64]:
+    """Σ over rows of the row's gradient of the log-likelihood (with a latent z: of the ELBO), clipped to ``clip``.
+
+    One flat vector in units, laid out as ``parameters``. Each row's residuals are scaled down to the norm and then
+    truncated towards 0, so that the norm only falls. A float64 product sums them: each partial sum is a whole number
+    of at most rows · ⌊C⌋ in absolute value, which is checked to be below 2⁵³, so no order of summation can round.
+    ``step`` tells the hash from which a row's z is drawn which step this is.
+    """
+    if parameters.shape != (heads.parameters,) or not np.all(np.abs(parameters) <= LARGEST_WEIGHT):
+        raise ValueError(f"the decoder needs {heads.parameters:,} parameters of at most {LARGEST_WEIGHT:g}")
+    rows = len(next(iter(codes.values())))
+    bound = clip_units(clip)
+    if rows * bound >= _EXACT:
+        raise ValueError(f"sums over {rows:,} rows could leave the whole numbers of float64; take a smaller clip")
+    total = np.zeros(heads.parameters, dtype=np.int64)
+    length = max(_CHUNK_ROWS, _CHUNK_ENTRIES // heads.width)
+    for start in range(0, rows, length):
+        chunk = {name: np.asarray(codes[name][start : start + length]) for name in heads.sizes}
+        total += _chunk(_Rows.of(chunk, heads, step), heads, parameters, bound)
+    return total
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A chunk: one-hot vectors (entries × rows, entry 0 the constant 1), a light copy, the noise of z (latent × rows).
+
+    Probabilities are computed on the light copy in single precision, which halves the time; the sums are not.
+    """
+
+    hot: FloatArray
+    light: NDArray[np.float32]
+    noise: FloatArray
+
+    @classmethod
+    def of(cls, codes: Mapping[str, NDArray[Any]], heads: Heads, step: int) -> _Rows:
+        count = len(next(iter(codes.values())))
+        hot = np.zeros((heads.width, count))
+        hot[0] = 1.0
+        place = np.arange(count)
+        for name, span in heads.spans.items():
+            hot[codes[name].astype(np.intp) + span.start, place] = 1.0
+        return cls(hot, hot.astype(np.float32), _row_noise(codes, heads, step))
+
+
+def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDArray[np.int64]:
+    """The clipped sum over one chunk."""
+    blocks, encoder = heads.blocks(parameters)
+    unit = LATENT_UNITS if heads.latent else 1
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, spread, z = _encode(rows, encoder, heads.latent)
+        residuals, pull = _residuals(rows.light, heads, blocks, z)
+        inner = np.vstack([pull - mean, 0.5 * (pull * rows.noise * spread - spread**2 + 1)])
+        squares = _squares(np.square(residuals), np.square(inner), np.square(z).sum(axis=0), heads, 1)
+        factor = np.minimum(1.0, NEARLY * bound / np.sqrt(np.maximum(squares, 1e-30)) / UNITS) * (UNITS // unit)
+        residuals, inner = np.trunc(residuals * factor).astype(np.float64), np.trunc(inner * factor)
+        whole = np.rint(z * unit)
+        norms = _squares(np.square(residuals), np.square(inner), np.square(whole).sum(axis=0), heads, unit * unit)
+        out = ~(norms <= float(bound) ** 2)  # also where one is not a number
+    residuals[:, out], inner[:, out], whole[:, out] = 0.0, 0.0, 0.0
+    return _products(rows.hot, residuals, inner, whole, heads)
+
+
+def _encode(rows: _Rows, encoder: FloatArray, latent: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Mean, standard deviation and drawn value of z, each latent × rows; z in whole multiples of 1/64."""
+    code = encoder.T @ rows.hot if latent else np.zeros((0, rows.hot.shape[1]))
+    mean, spread = code[:latent], np.exp(0.5 * np.clip(code[latent:], -20, 5))
+    z = np.clip(mean + spread * rows.noise, -LARGEST_LATENT, LARGEST_LATENT)
+    return mean, spread, np.rint(z * LATENT_UNITS) / LATENT_UNITS
+
+
+def _residuals(
+    hot: NDArray[np.float32], heads: Heads, blocks: Mapping[str, FloatArray], z: FloatArray
+) -> tuple[NDArray[np.float32], FloatArray]:
+    """Every head's weighted one-hot less probability (entries × rows; entry 0 unused), and its gradient in z."""
+    residuals = np.zeros_like(hot)
+    pull = np.zeros_like(z)
+    for name, span in heads.spans.items():
+        block = blocks[name]
+        if not len(block):
+            continue
+        read = heads.features[name]
+        logits = block[: len(read)].T.astype(np.float32) @ hot[read]
+        if heads.latent:
+            logits += block[len(read) :].T @ z
+        logits -= logits.max(axis=0)
+        p = np.exp(logits, out=logits)
+        p /= p.sum(axis=0)
+        part = residuals[span]
+        np.subtract(hot[span], p, out=part)
+        if heads.weight(name) != 1:
+            part *= heads.weight(name)
+        if heads.latent:
+            pull += block[len(read) :] @ part
+    return residuals, pull
+
+
+def _squares(residuals: NDArray[Any], inner: FloatArray, z: FloatArray, heads: Heads, one: int) -> FloatArray:
+    """Each row's squared gradient norm from squared residuals and ‖z‖²; ``one`` is the square of a one-hot entry."""
+    total: FloatArray = (heads.reads * one).astype(residuals.dtype) @ residuals
+    if heads.latent:
+        total = total + z * residuals.sum(axis=0) + (1 + len(heads.sizes)) * one * inner.sum(axis=0)
+    return total
+
+
+def _products(
+    hot: FloatArray, residuals: FloatArray, inner: FloatArray, whole: FloatArray, heads: Heads
+) -> NDArray[np.int64]:
+    """Σ over rows of the outer products, in units; exact, because every partial sum is a whole number below 2⁵³."""
+    total = np.zeros(heads.parameters)
+    blocks, encoder = heads.blocks(total)
+    unit = LATENT_UNITS if heads.latent else 1
+    for name, span in heads.spans.items():
+        if len(blocks[name]):
+            read = heads.features[name]
+            blocks[name][: len(read)] = unit * (hot[read] @ residuals[span].T)
+            if heads.latent:
+                blocks[name][len(read) :] = whole @ residuals[span].T
+    if heads.latent:
+        encoder[:] = unit * (hot @ inner.T)
+    if not np.all(np.abs(total) < _EXACT):
+        raise ValueError("a sum of clipped gradients left the whole numbers of float64")
+    return total.astype(np.int64)
+
+
+def _row_noise(codes: Mapping[str, NDArray[Any]], heads: Heads, step: int) -> FloatArray:
+    """Standard normal numbers, latent × rows, from a hash of a row's codes and the step.
+
+    They protect nothing and need not be secret. They are hashed from the row so that what a row adds depends on
+    nothing but the row, wherever it stands and whoever comes or goes.
+    """
+    count = len(next(iter(codes.values())))
+    state = np.full(count, _mixed(np.array([step], dtype=np.uint64))[0])
+    if heads.latent:
+        for name in heads.sizes:
+            state = _mixed(np.bitwise_xor(state, codes[name].astype(np.uint64)))
+    out = np.zeros((heads.latent, count))
+    for i in range(heads.latent):
+        first, second = _mixed(state + np.uint64(2 * i + 1)), _mixed(state + np.uint64(2 * i + 2))
+        radius = np.sqrt(-2 * np.log(((first >> np.uint64(11)) + 0.5) / _EXACT))
+        out[i] = radius * np.cos(2 * math.pi * (second >> np.uint64(11)) / _EXACT)
+    return out
+
+
+def _mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of SplitMix64 (Steele, Lea & Flood 2014): whole numbers modulo 2⁶⁴."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

@@ -1,0 +1,137 @@
+"""The network whose clipped gradient a private fit may ask for: one softmax head per column, on its drawn parents.
+
+It is a public description: shapes, arrows and importance weights, never a row. Parameters are one flat vector.
+"""
+
+from __future__ import annotations
+
+import graphlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import GraphError, SizeError
+
+FloatArray = NDArray[np.float64]
+
+MAX_PARAMETERS = 200_000
+"""Every parameter costs one discrete Gaussian draw per step, 10 to 24 µs each: 50 steps take minutes at this size."""
+
+MAX_LATENT = 8
+
+
+@dataclass(frozen=True)
+class Heads:
+    """logits_X = b_X + Σ_P∈Pa(X) W_P→X[code of P] + z·V_X for every column X, and softmax over its categories.
+
+    ``sizes`` gives the number of categories of each column, in schema order; ``parents`` the direct causes of each;
+    ``importance`` (default 1) multiplies a column's residual before clipping. With ``latent`` > 0 a shared normal z
+    of so many dimensions joins every head, and a linear encoder over all columns gives its mean and log variance
+    (the causal VAE of paper 003, §3 and appendix E, with one layer, so that a row's gradient norm has a closed form).
+
+    Raises :class:`GraphError` for a cycle or an unknown parent, :class:`SizeError` above `MAX_PARAMETERS`.
+    """
+
+    sizes: Mapping[str, int]
+    parents: Mapping[str, tuple[str, ...]]
+    importance: Mapping[str, float] = field(default_factory=dict)
+    latent: int = 0
+
+    def __post_init__(self) -> None:
+        for name, causes in self.parents.items():
+            for cause in causes:
+                if name not in self.sizes or cause not in self.sizes:
+                    raise GraphError(f"the arrow {cause!r} → {name!r} does not join two columns", edge=(cause, name))
+        if not all(0 < weight <= 100 for weight in self.importance.values()):
+            raise ValueError("the importance of a column must be above 0 and at most 100")
+        if not 0 <= self.latent <= MAX_LATENT:
+            raise ValueError(f"latent ({self.latent}) must be between 0 and {MAX_LATENT}")
+        if self.parameters > MAX_PARAMETERS:
+            widest = max(self.sizes, key=lambda name: np.prod(self._shape(name)))
+            raise SizeError(
+                f"the decoder would have {self.parameters:,} parameters, more than the {MAX_PARAMETERS:,} allowed; "
+                f"{widest!r} has the most: give it fewer parents, or it and its parents fewer categories",
+                parameters=self.parameters, limit=MAX_PARAMETERS, column=widest,
+            )  # fmt: skip
+        _ = self.order
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The columns, causes before effects; raises :class:`GraphError` where the arrows close a cycle."""
+        sorter = graphlib.TopologicalSorter({name: self.parents.get(name, ()) for name in self.sizes})
+        try:
+            return tuple(sorter.static_order())
+        except graphlib.CycleError as error:
+            raise GraphError(f"the arrows form a cycle: {' → '.join(error.args[1])}", cycle=error.args[1]) from None
+
+    def inputs(self, name: str) -> tuple[str, ...]:
+        """The parents of ``name`` that can say something: those with two categories or more, in schema order."""
+        known = set(self.parents.get(name, ()))
+        return tuple(n for n, size in self.sizes.items() if n in known and size > 1)
+
+    def weight(self, name: str) -> float:
+        """The importance of ``name``."""
+        return self.importance.get(name, 1.0)
+
+    @cached_property
+    def spans(self) -> Mapping[str, slice]:
+        """Where each column's categories stand in the one-hot vector of a row, whose entry 0 is the constant 1."""
+        ends = np.cumsum([1, *self.sizes.values()])
+        return {name: slice(int(a), int(b)) for name, a, b in zip(self.sizes, ends[:-1], ends[1:], strict=True)}
+
+    @cached_property
+    def features(self) -> Mapping[str, NDArray[np.intp]]:
+        """For every head the entries of the one-hot vector it reads: 1, then its inputs' categories."""
+        out = {}
+        for name in self.sizes:
+            spans = [self.spans[parent] for parent in self.inputs(name)]
+            out[name] = np.concatenate([np.zeros(1, np.intp), *(np.arange(s.start, s.stop) for s in spans)])
+        return out
+
+    def _shape(self, name: str) -> tuple[int, int]:
+        size = self.sizes[name]
+        rows = 1 + sum(self.sizes[parent] for parent in self.inputs(name)) + self.latent
+        return (rows, size) if size > 1 else (0, size)
+
+    @cached_property
+    def reads(self) -> FloatArray:
+        """For every entry of the one-hot vector the squared length of what its head reads: 1 + inputs; 0 if unused."""
+        out = np.zeros(self.width)
+        for name, span in self.spans.items():
+            if self.sizes[name] > 1:
+                out[span] = 1 + len(self.inputs(name))
+        return out
+
+    @property
+    def width(self) -> int:
+        """Entries of a row's one-hot vector, the constant included."""
+        return 1 + sum(self.sizes.values())
+
+    @cached_property
+    def encoder_shape(self) -> tuple[int, int]:
+        """(1 + Σ categories, 2·latent): mean, then log variance."""
+        return (self.width, 2 * self.latent) if self.latent else (0, 0)
+
+    @cached_property
+    def parameters(self) -> int:
+        """How many numbers the network has."""
+        heads = sum(rows * columns for rows, columns in map(self._shape, self.sizes))
+        return heads + self.encoder_shape[0] * self.encoder_shape[1]
+
+    def blocks(self, flat: NDArray[np.generic]) -> tuple[dict[str, FloatArray], FloatArray]:
+        """Views into a flat vector: each head's (inputs × categories) block, and the encoder's.
+
+        A head's rows are the intercept, its inputs' categories, then z. A column of one category has none.
+        """
+        if flat.shape != (self.parameters,):
+            raise ValueError(f"{self.parameters:,} parameters are needed, not an array of shape {flat.shape}")
+        out: dict[str, FloatArray] = {}
+        at = 0
+        for name in self.sizes:
+            rows, columns = self._shape(name)
+            out[name] = flat[at : at + rows * columns].reshape(rows, columns)  # type: ignore[assignment]
+            at += rows * columns
+        return out, flat[at:].reshape(self.encoder_shape)  # type: ignore[return-value]

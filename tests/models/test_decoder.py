@@ -1,0 +1,187 @@
+"""The decoder as a model: what it draws, what it writes, which separations it holds, and how it is trained."""
+
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from core.errors import Cancelled, EspalierError
+from core.models.decoder import Decoder, draw, parents_of, separated
+from core.models.decoder_training import Training, rake, shares, train
+from core.privacy.clipped import UNITS, clipped_sums
+from core.privacy.heads import Heads
+
+SIZES = {"a": 2, "b": 3, "only": 1, "y": 2}
+EDGES = (("a", "b"), ("a", "y"), ("b", "y"), ("only", "y"))
+
+
+def decoder(latent=0, seed=0):
+    heads = Heads(SIZES, parents_of(SIZES, EDGES), {"y": 2.0}, latent)
+    return Decoder(heads, np.random.default_rng(seed).normal(size=heads.parameters))
+
+
+def joint(model):
+    """p of every row, from the parameters."""
+    blocks, out = model.heads.blocks(model.parameters)[0], {}
+    for a, b, y in itertools.product(range(2), range(3), range(2)):
+        odds = [(blocks["a"][0], a), (blocks["b"][0] + blocks["b"][1 + a], b)]
+        odds.append((blocks["y"][0] + blocks["y"][1 + a] + blocks["y"][3 + b], y))
+        out[a, b, y] = float(np.prod([np.exp(o[k]) / np.exp(o).sum() for o, k in odds]))
+    return out
+
+
+def test_rows_are_drawn_from_the_network():
+    model, n = decoder(), 200_000
+    rows = model.sample(n, np.random.default_rng(0))
+    assert list(rows) == list(SIZES)
+    assert all(c.dtype == np.uint8 and len(c) == n for c in rows.values())
+    flat = rows["a"] * 6 + rows["b"] * 2 + rows["y"].astype(int)
+    seen = np.bincount(flat, minlength=12) / n
+    assert np.abs(seen - list(joint(model).values())).max() < 0.007
+
+
+def test_a_file_gives_the_same_model_back_and_anything_else_is_refused(tmp_path):
+    for latent in (0, 2):
+        model = decoder(latent)
+        model.save(tmp_path / "model.npz")
+        back = Decoder.load(tmp_path / "model.npz")
+        assert (back.parameters == model.parameters).all()
+        assert back.edges == model.edges == (("a", "b"), ("a", "y"), ("b", "y"))
+        for left, right in zip(*(m.sample(50, np.random.default_rng(1)).values() for m in (model, back)), strict=True):
+            assert (left == right).all()
+    with np.load(tmp_path / "model.npz", allow_pickle=False) as file:
+        assert set(file) == {"head", "parameters"}
+        head = file["head"]
+    (tmp_path / "text.npz").write_text("no archive")
+    np.savez(tmp_path / "short.npz", head=head, parameters=np.zeros(2))
+    np.savez(tmp_path / "nan.npz", head=head, parameters=np.full(model.heads.parameters, np.nan))
+    np.savez(tmp_path / "other.npz", head=np.frombuffer(b'{"format": "x"}', np.uint8))
+    for name in ("text", "short", "nan", "other"):
+        with pytest.raises(EspalierError, match="not a decoder"):
+            Decoder.load(tmp_path / f"{name}.npz")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_separations_are_those_of_d_separation(seed):
+    rng = np.random.default_rng(seed)
+    names = [f"n{i}" for i in range(6)]
+    edges = [(a, b) for a, b in itertools.combinations(names, 2) if rng.random() < 0.4]
+    graph = nx.DiGraph(edges)
+    graph.add_nodes_from(names)
+    parents = parents_of(dict.fromkeys(names, 2), edges)
+    answers = set()
+    for left, right in itertools.combinations(names, 2):
+        others = [n for n in names if n not in (left, right)]
+        for k in range(3):
+            for given in itertools.combinations(others, k):
+                said = separated(parents, {left}, {right}, set(given))
+                assert said == nx.is_d_separator(graph, {left}, {right}, set(given))
+                answers.add(said)
+    assert answers == {True, False}
+
+
+def test_a_collider_is_open_only_when_it_is_given_and_a_shared_z_promises_nothing():
+    sizes = {"a": 2, "b": 2, "c": 2}
+    parents = parents_of(sizes, [("a", "c"), ("b", "c")])
+    plain, shared = Heads(sizes, parents), Heads(sizes, parents, latent=1)
+    model = Decoder(plain, np.zeros(plain.parameters))
+    assert model.holds(["a"], ["b"], []) is True
+    assert model.holds(["a"], ["b"], ["c"]) is False
+    assert Decoder(shared, np.zeros(shared.parameters)).holds(["a"], ["b"], []) is None
+
+
+def exact(rows, heads, clip=3.0):
+    return lambda parameters, step: clipped_sums(rows, heads, parameters, clip, step) / UNITS
+
+
+def test_training_without_noise_finds_the_network_that_made_the_rows():
+    truth = decoder(seed=3)
+    rows = truth.sample(20_000, np.random.default_rng(1))
+    counts = {n: np.bincount(rows[n], minlength=k).astype(float) for n, k in SIZES.items()}
+    fitted = train(
+        truth.heads, counts, exact(rows, truth.heads, 20.0), Training(steps=100, clip=20.0), np.random.default_rng(2)
+    )
+    made = fitted.sample(200_000, np.random.default_rng(3))
+    for pair in itertools.combinations(("a", "b", "y"), 2):
+        shape = (SIZES[pair[0]], SIZES[pair[1]])
+        tables = []
+        for t in (rows, made):
+            flat = np.ravel_multi_index((t[pair[0]], t[pair[1]]), shape)
+            tables.append(np.bincount(flat, minlength=6) / len(flat))
+        assert 0.5 * np.abs(tables[0] - tables[1]).sum() < 0.02
+    assert fitted.strength()["a", "b"] == pytest.approx(truth.strength()["a", "b"], abs=0.1)
+    assert set(fitted.strength()) == set(truth.edges)
+
+
+def test_a_latent_carries_what_no_arrow_does():
+    rng = np.random.default_rng(0)
+    u = rng.random(8000) < 0.5
+    rows = {f"x{i}": (u ^ (rng.random(8000) < 0.1)).astype(np.uint8) for i in range(6)}
+    sizes = dict.fromkeys(rows, 2)
+    counts = {n: np.bincount(c, minlength=2).astype(float) for n, c in rows.items()}
+    found = []
+    for latent in (0, 1):
+        heads = Heads(sizes, {}, latent=latent)
+        fitted = train(heads, counts, exact(rows, heads), Training(steps=80), np.random.default_rng(1))
+        made = fitted.sample(20_000, rng)
+        found.append(np.corrcoef(made["x0"], made["x1"])[0, 1])
+    assert abs(found[0]) < 0.05
+    assert found[1] > 0.3
+
+
+def test_raking_gives_back_the_one_way_counts():
+    wanted = {"a": np.array([0.9, 0.1]), "b": np.array([0.2, 0.3, 0.5]), "only": np.ones(1), "y": np.array([0.6, 0.4])}
+    raked = rake(decoder(seed=5), wanted, np.random.default_rng(0))
+    rows = raked.sample(200_000, np.random.default_rng(1))
+    for name, shares_ in wanted.items():
+        assert np.abs(np.bincount(rows[name], minlength=len(shares_)) / 200_000 - shares_).max() < 0.015
+
+
+def test_the_budget_is_never_passed():
+    for rho, columns, steps in ((0.0115, 12, 50), (1.0, 1, 1), (3.3e-7, 222, 999), (0.1, 1000, 50)):
+        counts, step = shares(rho, columns, steps)
+        total = sum(map(float, [counts] * columns + [step] * steps))
+        assert 0.999 * rho < total
+        assert np.longdouble(counts) * columns + np.longdouble(step) * steps <= np.longdouble(rho) * (1 + 1e-15)
+
+
+def test_progress_is_told_at_every_step_and_raising_stops_it():
+    heads = decoder().heads
+    counts = {n: np.ones(k) for n, k in SIZES.items()}
+    said, asked = [], []
+
+    def report(fraction, message):
+        said.append((fraction, message))
+        if len(said) == 4:
+            raise Cancelled("enough")
+
+    def noisy(_, step):
+        asked.append(step)
+        return np.zeros(heads.parameters)
+
+    with pytest.raises(Cancelled):
+        train(heads, counts, noisy, Training(steps=10), np.random.default_rng(0), report)
+    assert asked == [0, 1, 2]
+    assert [f for f, _ in said] == sorted(f for f, _ in said)
+
+
+def test_a_thousand_columns_have_no_width():
+    names = [f"c{i}" for i in range(1000)]
+    sizes = dict.fromkeys(names, 2)
+    heads = Heads(sizes, {n: tuple(names[max(0, i - 3) : i]) for i, n in enumerate(names)})
+    rows = {n: np.random.default_rng(i).integers(0, 2, 300) for i, n in enumerate(names)}
+    counts = {n: np.bincount(c, minlength=2).astype(float) for n, c in rows.items()}
+    fitted = train(heads, counts, exact(rows, heads), Training(steps=2), np.random.default_rng(0))
+    assert len(fitted.sample(10, np.random.default_rng(0))) == 1000
+
+
+def test_one_category_per_row_is_drawn():
+    odds = np.log(np.array([[1.0, 1e-12, 1e-12], [1e-12, 1.0, 1e-12], [1e-12, 1e-12, 1.0]]))
+    assert draw(odds, np.random.default_rng(0)).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="steps"):
+        Training(steps=0)
+    with pytest.raises(ValueError, match="rows"):
+        decoder().sample(-1, np.random.default_rng(0))
