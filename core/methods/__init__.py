@@ -9,10 +9,23 @@ from core.methods.prefair import prefair
 from core.methods.prism import prism
 from core.methods.privbayes import privbayes
 from core.methods.privci import privci
+from core.methods.workload import workload
 
 METHODS = {
     "prism": prism, "privci": privci, "mst": mst, "prefair": prefair, "privbayes": privbayes,
-    "independent": independent,
+    "independent": independent, "workload": workload,
 }  # fmt: skip
 
-__all__ = ["METHODS", "Measured", "Report", "independent", "mst", "prefair", "prism", "privbayes", "privci", "silent"]
+__all__ = [
+    "METHODS",
+    "Measured",
+    "Report",
+    "independent",
+    "mst",
+    "prefair",
+    "prism",
+    "privbayes",
+    "privci",
+    "silent",
+    "workload",
+]

@@ -137,12 +137,6 @@ def _fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
 
 def _further(project: Project) -> tuple[Separation, ...]:
     """The separations that the project lists; several at once, overlapping as they may."""
-    if project.separations and project.plan.method == "prism":
-        raise ProjectError(
-            "prism keeps the fence of the roles only, and this project lists further separations: choose privci, which "
-            "keeps them all, or take them off the Structure page",
-            key="roles",
-        )
     clique = project.schema.clique
     return tuple(
         Separation(clique(s.left), clique(s.right), clique(s.given), s.why or "a further separation")
@@ -173,15 +167,27 @@ def _prism(project: Project, fence: tuple[Separation, ...], warnings: list[str])
             "or choose the predictive regime",
             key="regime",
         )
-    tasks = tuple(_task(project, name, weight, fence, warnings) for name, weight in plan.weights.items())
+    linked: list[tuple[str, str]] = []
+    tasks = tuple(_task(project, name, weight, fence, linked, warnings) for name, weight in plan.weights.items())
     regime = () if plan.regime == "predictive" else _regime(project, tasks, warnings)
     refused = schema.clique({name for task in tasks for name in task.refused})
     first = tasks[0]
     return Frame((*fence, *regime), first.features, first.candidates, refused, tuple(warnings), tasks)
 
 
-def _task(project: Project, target: str, weight: float, fence: tuple[Separation, ...], warnings: list[str]) -> Task:
-    """What one target's S is, or may be chosen from."""
+def _task(
+    project: Project,
+    target: str,
+    weight: float,
+    fence: tuple[Separation, ...],
+    linked: list[tuple[str, str]],
+    warnings: list[str],
+) -> Task:
+    """What one target's S is, or may be chosen from.
+
+    Where the drawing decides S, its pairs with the target join ``linked``; one that would close a path around a
+    separation together with those before it is refused.
+    """
     plan, schema = project.plan, project.schema
     if plan.fenced and target not in project.roles.outcome:
         raise ProjectError(
@@ -200,8 +206,13 @@ def _task(project: Project, target: str, weight: float, fence: tuple[Separation,
     drawn = project.dag.parents(target) if plan.regime == "causal" else project.dag.blanket(target)
     if not drawn:
         warnings.append(f"The graph draws no {_KIND[plan.regime]} of {target}: it is released on its own.")
-    features = schema.clique(set(drawn) - set(refused))
-    return Task(target, weight, features, (), schema.clique(set(drawn) & set(refused)))
+    kept = []
+    for name in schema.clique(drawn):
+        if all(s.holds([*linked, (name, target)]) for s in fence):
+            linked.append((name, target))
+            kept.append(name)
+    features = schema.clique(kept)
+    return Task(target, weight, features, (), schema.clique(set(drawn) - set(kept)))
 
 
 _KIND = {"causal": "direct causes", "graphical": "Markov blanket"}

@@ -276,6 +276,10 @@ class PrivateCurator:
         return self._scores[1]
 
 
+UNKNOWN_ROWS = 10_000
+"""The rows that a rehearsal assumes where their number is private: what a plan shows then is that of such a table."""
+
+
 class Rehearsal:
     """A curator without rows: spends the same budget, answers uniformly, and takes the first candidate.
 
@@ -290,7 +294,7 @@ class Rehearsal:
         self.rows = rows if unit.neighbors == "replace-one" else None
         self.spending = Spending(budget.rho)
         self.open_cliques: set[Clique] = set()
-        self._guess = rows or 1
+        self._guess = rows or UNKNOWN_ROWS
 
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
         """Uniform counts at the price and scale a release would pay."""
@@ -320,12 +324,13 @@ class Rehearsal:
         return candidates[0]
 
     def measure_scores(self, score: Score, cliques: Sequence[Clique], rho: float, pool: str = "") -> ScoreMeasurement:
-        """Scores of 0 at the price and scale a release would pay."""
+        """As many rows for each as the table has, at the price and scale a release would pay."""
         self.spending.debit([rho])
         wanted = tuple(dict.fromkeys(cliques))
         n = self._public_rows()
         sensitivity = vector_sensitivity(score, len(wanted), self.unit, n) / score.per_row(n)
-        made = ScoreMeasurement(wanted, np.zeros(len(wanted)), sensitivity / math.sqrt(2 * rho), sensitivity, rho, pool)
+        values = np.full(len(wanted), float(self._guess))
+        made = ScoreMeasurement(wanted, values, sensitivity / math.sqrt(2 * rho), sensitivity, rho, pool)
         self.spending.scores.append(made)
         return made
 

@@ -16,12 +16,13 @@ from core.graph.separations import Separation
 from core.project.schema import Schema
 
 FORMAT = "espalier-project/1"
-Method = Literal["prism", "privci", "mst", "prefair", "privbayes", "independent"]
+Method = Literal["prism", "privci", "mst", "prefair", "privbayes", "independent", "workload"]
 Regime = Literal["causal", "graphical", "predictive"]
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
 Selector = Literal["exponential", "logistic"]
 AccountingRule = Literal["zcdp", "basic"]
+RowsDrawn = Literal["even", "independent"]
 MAX_ROWS = 10_000_000
 DEEPEST = 50
 """Levels of nesting in a project file; a right one has six, and what a drawing tool keeps in the notes."""
@@ -44,6 +45,8 @@ class Plan:
     means n, or the noisy total under add-remove; with a person column under replace-one it must be given, and is the
     declared total to which the private table is filled up or cut. ``max_cells`` is the largest table of the model that
     the plan allows. ``looking`` is the share of the people (rows) held out for private figures, 0 for none.
+    ``rows_drawn`` is how the table is drawn from the model: ``even`` spreads the rows over the cells as evenly as whole
+    numbers allow, so the table errs less than independent draws would, and less than they would vary.
     Read by the tree methods (privci, prefair, mst) only: ``width`` is the largest clique minus one, 1 being the tree;
     ``explain`` the share of the budget that buys the scores of the refused pairs; ``compress`` merges rare categories
     while pairs are counted.
@@ -73,6 +76,7 @@ class Plan:
     compress: bool = False
     person: str | None = None
     looking: float = 0.0
+    rows_drawn: RowsDrawn = "even"
 
     def __post_init__(self) -> None:
         for name, allowed in _WORDS.items():
@@ -142,7 +146,17 @@ class Plan:
         out["targets"] = dict(self.targets)
         if not self.targets:
             del out["targets"]
-        for key in ("max_cells", "selector", "three_way", "width", "explain", "compress", "person", "looking"):
+        for key in (
+            "max_cells",
+            "selector",
+            "three_way",
+            "width",
+            "explain",
+            "compress",
+            "person",
+            "looking",
+            "rows_drawn",
+        ):
             if getattr(self, key) == getattr(Plan, key):
                 del out[key]
         if self.fair is None:
@@ -165,7 +179,7 @@ class Plan:
 
 _WORDS: dict[str, Any] = {
     "method": Method, "regime": Regime, "neighbors": Neighbors,
-    "allocation": AllocationRule, "selector": Selector, "accounting": AccountingRule,
+    "allocation": AllocationRule, "selector": Selector, "accounting": AccountingRule, "rows_drawn": RowsDrawn,
 }  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from core.graph.separations import Separation, clique_edges
 from core.methods import METHODS, Measured, Report, silent
 from core.methods.frame import Frame, frame_of
 from core.methods.select.fence_cost import given_up
-from core.models.graphical import SMOOTHING, GraphicalModel, check_size, estimate, refine
+from core.models.graphical import GraphicalModel, check_size, estimate, refine, smoothing_for
 from core.privacy.accounting import Budget, Unit, epsilon_of
 from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
@@ -54,6 +54,11 @@ PROMISED = "What the plan says about rows per person is a promise; no person col
 ENFORCED = (
     "The protected unit is one person, with all their rows, however many: of each person in the column {person!r} at "
     "most {k} were kept, chosen by lot before anything was counted. Two spellings of a person count as two people."
+)
+EVEN = (
+    "The rows are spread over the model's cells as evenly as whole numbers allow. So the table is closer to the model "
+    "than independent rows would be, and has less variance than they have: whoever combines several tables drawn from "
+    "one model must not take their spread for that of independent samples."
 )
 FILLED = (
     "The table that was counted was filled with invented rows or cut by lot to the declared {rows:,} rows; how many "
@@ -145,7 +150,7 @@ class Release:
         }  # fmt: skip
 
     def _beyond(self) -> dict[str, Any]:
-        """What only some plans pay for: scores of refused pairs, merged categories."""
+        """What only some plans pay for: scores of refused pairs, errors of all pairs by round, merged categories."""
         out: dict[str, Any] = {}
         if (bought := self.measured.explained) is not None:
             tree = [e for e in bought.cliques if e in self.edges]
@@ -160,7 +165,14 @@ class Release:
                     "sigma": cost.noise, "would_join": [list(q) for q in cost.swaps],
                 },
             }  # fmt: skip
-        if weights := [x for x in self.spending.scores if x is not bought]:
+        others = [x for x in self.spending.scores if x is not bought]
+        if errors := [x for x in others if any(len(q) == 2 for q in x.cliques)]:
+            out["errors"] = [
+                {"columns": list(q), "round": i, "error": v, "sigma": x.sigma}
+                for i, x in enumerate(errors, 1)
+                for q, v in zip(x.cliques, x.values.tolist(), strict=True)
+            ]
+        if weights := [x for x in others if all(len(q) != 2 for q in x.cliques)]:
             out["associations"] = [
                 {"columns": list(q), "score": v, "sigma": x.sigma}
                 for x in weights
@@ -233,10 +245,11 @@ def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:
 
 def promises(plan: Plan) -> list[str]:
     """What is promised beside (ε, δ), and what only by whoever made the release."""
+    even = [EVEN] if plan.rows_drawn == "even" else []
     if plan.person is None:
-        return [*PROMISES, PROMISED]
+        return [*PROMISES, PROMISED, *even]
     filled = [FILLED.format(rows=plan.rows)] if plan.neighbors == "replace-one" else []
-    return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled]
+    return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled, *even]
 
 
 def check_folder(folder: Path) -> None:
@@ -309,9 +322,10 @@ def _release(
     check_size(sizes, measured.cliques, max_cells=plan.max_cells)
     report(0.4, "Fitting the model")
     start = time.perf_counter()
+    known = None if curator.rows is None else float(curator.rows)
     model = estimate(
-        curator.sizes, measured.measurements, None if curator.rows is None else float(curator.rows),
-        smoothing=SMOOTHING, report=lambda f, m: report(0.4 + 0.4 * f, m),
+        curator.sizes, measured.measurements, known,
+        smoothing=smoothing_for(measured.measurements, known), report=lambda f, m: report(0.4 + 0.4 * f, m),
     )  # fmt: skip
     if measured.merged:
         model = refine(model, sizes, measured.merged)
@@ -319,7 +333,7 @@ def _release(
     report(0.8, "Drawing synthetic rows")
     rows = plan.rows or total or min(max(round(model.total / (1 - plan.looking)), 1), MAX_ROWS)
     rng = np.random.default_rng()
-    codes = model.sample(rows, rng)
+    codes = model.sample(rows, rng, rounded=plan.rows_drawn == "even")
     text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
     seconds = {"fit": fitted - start, "sample": time.perf_counter() - fitted}
     looking = None
