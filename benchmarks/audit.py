@@ -99,6 +99,7 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "privbayes drawn": {"method": "privbayes"},
     "privbayes learned": {"method": "privbayes", "dag": Dag()},
     "independent": {"method": "independent"},
+    "workload": {"method": "workload"},
 }
 
 

@@ -10,12 +10,15 @@ from core.methods.independent import INDEPENDENT
 from core.methods.prism import PRISM
 from core.methods.privbayes import PRIVBAYES
 from core.methods.trees import MST, PREFAIR, PRIVCI
+from core.methods.workload import WORKLOAD
 from core.project.file import Project
 from core.project.options import check_known
 from core.project.plan import Plan
 
-METHODS: dict[str, Method] = {m.name: m for m in (PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, INDEPENDENT)}
-DEFAULT = MST.name
+METHODS: dict[str, Method] = {
+    m.name: m for m in (PRISM, PRIVCI, WORKLOAD, MST, PREFAIR, PRIVBAYES, DECODER, INDEPENDENT)
+}
+DEFAULT = WORKLOAD.name
 """What a new project plans with, until somebody chooses."""
 
 

@@ -76,8 +76,8 @@ class Curator(ABC):
     """What a method may ask. Each verb checks, debits and only then answers.
 
     ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
-    of categories where there are any; ``rows`` is the number of rows where it
-    is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the rows are those
+    of categories where there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of
+    rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the rows are those
     of people held out to judge a release.
     """
 
@@ -89,6 +89,7 @@ class Curator(ABC):
         self.unit, self.budget, self.rows = unit, budget, rows
         self.spending = Spending(budget.rho)
         self.held_out = False
+        self.scored: list[ScoreMeasurement] = []
         self.whole: Mapping[str, int] = dict(sizes)
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
@@ -137,7 +138,9 @@ class Curator(ABC):
             Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)
         ])  # fmt: skip
         values = self._scores(score, wanted, scale)
-        return ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
+        made = ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
+        self.scored.append(made)
+        return made
 
     def measure_sums(self, recipe: SumRecipe, rho: float, pool: str = "") -> SumMeasurement:
         """The noisy sums of ``recipe`` as one vector: discrete Gaussian, Δ from the recipe."""

@@ -42,6 +42,11 @@ ENFORCED = (
     "The protected unit is one person, with all their rows, however many: of each person in the column {person!r} at "
     "most {k} were kept, chosen by lot before anything was counted. Two spellings of a person count as two people."
 )
+EVEN = (
+    "The rows are spread over the model's cells as evenly as whole numbers allow. So the table is closer to the model "
+    "than independent rows would be, and has less variance than they have: whoever combines several tables drawn from "
+    "one model must not take their spread for that of independent samples."
+)
 FILLED = (
     "The table that was counted was filled with invented rows or cut by lot to the declared {rows:,} rows; how many "
     "rows there really were is private."
@@ -171,10 +176,11 @@ def _choice(d: Draw) -> dict[str, Any]:
 
 def promises(plan: Plan) -> list[str]:
     """What is promised beside (ε, δ), and what only by whoever made the release."""
+    even = [EVEN] if plan.rows_drawn == "even" else []
     if plan.person is None:
-        return [*PROMISES, PROMISED]
+        return [*PROMISES, PROMISED, *even]
     filled = [FILLED.format(rows=plan.rows)] if plan.neighbors == "replace-one" else []
-    return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled]
+    return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled, *even]
 
 
 @dataclass(frozen=True)

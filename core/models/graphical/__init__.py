@@ -1,6 +1,6 @@
 """Inference: from noisy marginals to a graphical model, and from the model to marginals and rows. NumPy only."""
 
-from core.models.graphical.estimation import SMOOTHING, estimate
+from core.models.graphical.estimation import SMOOTHING, estimate, smoothing_for
 from core.models.graphical.model import FitSummary, GraphicalModel
 from core.models.graphical.problem import Zeros
 from core.models.graphical.refine import refine
@@ -17,4 +17,5 @@ __all__ = [
     "estimate",
     "predict_size",
     "refine",
+    "smoothing_for",
 ]

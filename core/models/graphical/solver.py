@@ -157,15 +157,15 @@ class Solver:
         done = gap <= self.tolerance * max(1.0, lowest)
         return Solution(best, lowest, gap, iteration, self.sweeps, done)
 
-    def smoothed(self, potentials: FloatArray, smoothing: float) -> Solution:
-        """The minimum of f(μ) + λ N KL(p ‖ uniform) with λ = ``smoothing`` over the median noise scale.
+    def smoothed(self, potentials: FloatArray, smoothing: float, centre: FloatArray) -> Solution:
+        """The minimum of f(μ) + λ N KL(p ‖ q) with λ = ``smoothing`` over the median noise scale.
 
-        One proximal step around the uniform distribution. Its duality gap is the error of the marginals in
-        the norm of f.
+        One proximal step around q, the distribution with the potentials ``centre``. Its duality gap is the error of
+        the marginals in the norm of f.
         """
         problem = self.problem
-        task = Subproblem(problem, np.zeros_like(potentials), smoothing / problem.noise())
-        point = self._sweep(potentials, problem.smooth(potentials))
+        task = Subproblem(problem, centre, smoothing / problem.noise())
+        point = self._sweep(potentials, problem.smooth(potentials - centre))
         iteration = 0
         while True:
             objective, gap = problem.objective(point.marginals), problem.norm(task.gradient(point))
