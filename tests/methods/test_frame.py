@@ -181,7 +181,6 @@ def test_further_separations_join_the_fence_of_every_method_that_keeps_one():
     assert frame(method="mst", separations=(more,)).separations == ()
     with pytest.raises(ProjectError, match="choose a method that keeps them all"):
         frame(fair=True, separations=(more,))
-# CONFLICT
 
 
 def test_further_separations_alone_need_no_roles():

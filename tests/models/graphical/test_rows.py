@@ -61,9 +61,7 @@ def test_rounding_brings_small_tables_close_to_the_measured_pairs():
         rng = np.random.default_rng(3)
         errors[rounded] = np.mean(
             [
-                np.abs(
-                    counts(model.sample(n, rng, even=rounded), model.sizes, pair) - n * model.marginal(pair)
-                ).mean()
+                np.abs(counts(model.sample(n, rng, even=rounded), model.sizes, pair) - n * model.marginal(pair)).mean()
                 for pair in model.cliques
                 for _ in range(20)
             ]
