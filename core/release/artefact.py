@@ -145,7 +145,7 @@ class Release:
         return {
             "synthetic.csv": self.csv().encode(),
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
-            "project.json": self.project.dumps().encode(),
+            "project.json": (json.dumps(facts["project"], indent=1, ensure_ascii=False) + "\n").encode(),
             "report.html": render(facts).encode(),
             **({} if model is None else {"model.npz": model}),
         }
