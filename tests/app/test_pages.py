@@ -583,7 +583,7 @@ def test_many_categories_are_shown_before_they_become_public(app: AppTest) -> No
 
 
 def test_a_table_read_as_one_column_is_doubted(app: AppTest) -> None:
-    upload(app, 'hello "world\n1,2,3\n"unclosed,4\n')
+    upload(app, 'hello\n"1,2,3"\n"4,5,6"\n')
     assert "was read as **one column**" in sentences(app)
     press(app, "Guess")
     assert "was read as **one column**" in sentences(app)

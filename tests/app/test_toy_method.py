@@ -57,7 +57,7 @@ def test_an_option_of_the_fence_is_drawn_where_there_is_one(toyed: AppTest) -> N
 
 
 def test_it_is_released_judged_and_handed_over_without_a_model_file(toyed: AppTest) -> None:
-    press(toyed, "Next: Release")
+    go(toyed, "release")
     assert f"**{TOY.title}** on" in sentences(toyed)
     finish(press(toyed, "Spend"))
     released = state(toyed).released
