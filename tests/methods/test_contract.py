@@ -260,7 +260,7 @@ def test_prism_never_leaves_its_frame(roles, regime, target, more, epsilon, thre
         made = release(Project("t", SCHEMA, plan, DAG, roles_of), table(600))
     except EspalierError:
         return
-    assert all(s.holds(made.edges) for s in made.frame.separations)
+    assert all(s.holds(made.edges) for s in made.plan_frame.separations)
     assert made.spending.rho <= made.budget.rho
 
 
