@@ -16,6 +16,7 @@ from core.display import card
 from core.errors import EspalierError, ProjectError, TableError
 from core.evaluation.private.held_out import PrivateEvaluation
 from core.graph.separations import Clique, Separation
+from core.ledger.archive import MODEL
 from core.methods import METHODS, Fitted, Frame, method_of
 from core.models.base import Codes, Model
 from core.privacy.accounting import Budget, epsilon_of, round_up
@@ -51,10 +52,6 @@ FILLED = (
     "The table that was counted was filled with invented rows or cut by lot to the declared {rows:,} rows; how many "
     "rows there really were is private."
 )
-
-
-MODEL = "model.npz"
-"""The file of a release's model, where it has one."""
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ import core.release.spend
 from core.errors import Cancelled, LedgerError, LedgerUnavailable, ProjectError
 from core.ledger import fingerprint
 from core.ledger import store as ledger_store
+from core.ledger.archive import unpacked
 from core.ledger.ledger import START, Event, Ledger, _down, _up, digest_of, read_events, replay, zipped
 from core.privacy.accounting import Budget, epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator
@@ -38,7 +39,6 @@ from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release import load_release, release
-from core.release.shelf import unpacked
 from core.tables.reading import read_table
 from core.tables.table import Table
 from tests.support.tables import bought
