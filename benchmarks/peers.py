@@ -56,7 +56,7 @@ def star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
         dict.fromkeys(cliques, share * curator.budget.rho * (1 - 1e-9) / len(cliques)))]  # fmt: skip
     known = None if curator.rows is None else float(curator.rows)
     model = estimate(train.schema.sizes, found, known, smoothing=smoothing_for(found, known))
-    return model.sample(train.rows, np.random.default_rng(), rounded=True)
+    return model.sample(train.rows, np.random.default_rng(), even=True)
 
 
 def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:

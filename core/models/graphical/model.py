@@ -231,7 +231,7 @@ class GraphicalModel:
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")
         fitted = self._calibrated
-        return draw_rows(fitted.tree, fitted.conditionals, rows, rng, rounded=even, report=report)
+        return draw_rows(fitted.tree, fitted.conditionals, rows, rng, even=even, report=report)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one ``.npz`` file of plain arrays and text (no pickle)."""
