@@ -143,7 +143,7 @@ def quality(data: Path, repeats: int) -> None:
                 rows.append(
                     [r["tstr"]["auc_synthetic"], r["tstr"]["auc_real"], r["fidelity"]["one_way_tv"],
                      r["fidelity"]["two_way_tv"], f["cmi_real"], f["cmi_synthetic"], f["cmi_model"],
-                     float(all(s.holds(made.edges) for s in made.frame.separations))]
+                     float(all(s.holds(made.edges) for s in made.plan_frame.separations))]
                 )  # fmt: skip
             m, sd = np.mean(rows, axis=0), np.std(rows, axis=0)
             name = method + "".join(f" {k}={v}" for k, v in extra.items())
