@@ -69,7 +69,7 @@ def adult_project(method: str, **plan: object) -> Project:
     return Project(
         "adult",
         Schema(columns),
-        Plan(**{"method": method, "epsilon": 1.0, "target": "income", **plan}),  # type: ignore[arg-type]
+        Plan.from_json({"method": method, "epsilon": 1.0, "target": "income", **plan}),
         Dag(tuple((c, "income") for c in causes)),
         Roles(
             outcome=("income",),
