@@ -20,7 +20,7 @@ from core.methods.select.features import choose_features, fit_features, suggeste
 from core.methods.select.pairs import choose_triples
 from core.methods.select.spanning import Growth
 from core.methods.select.usefulness import expected_noise, useful_cells
-from core.methods.workload import Request, Workload, measure_pairs
+from core.methods.workload import Request, Workload, measure_pairs, most_cells
 from core.privacy.curator import Curator
 from core.privacy.draws import Measurement
 from core.privacy.scores import ConditionalScore
@@ -201,6 +201,8 @@ PRISM = Method(
     options=PrismOptions,
     frame=frame_of_prism,
     largest=largest,
+    cells=lambda project: most_cells(project, min(MAX_CELLS, project.plan.max_cells)),
+    fits=lambda project: 2,  # noqa: ARG005
     targets=True,
     advice=advice,
 )

@@ -23,7 +23,17 @@ from core.methods.select.allocation import BudgetSplit, label
 from core.methods.select.cliques import rounds
 from core.methods.select.expected import by_model, independent, noisy_total
 from core.methods.select.fence_cost import refused_pairs, strongest_tree
-from core.methods.select.marginals import FITTED, MEAN, Candidate, Room, best_subset, largest_error, noisy_cells, shrunk
+from core.methods.select.marginals import (
+    FITTED,
+    MEAN,
+    TREES,
+    Candidate,
+    Room,
+    best_subset,
+    largest_error,
+    noisy_cells,
+    shrunk,
+)
 from core.methods.select.pairs import choose_pairs
 from core.methods.select.spanning import choose_tree
 from core.methods.select.usefulness import expected_noise
@@ -352,6 +362,17 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
     return replace(frame, warnings=tuple(warnings))
 
 
+def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
+    """The largest pair, where pairs are chosen one at a time; together they are never chosen beyond the cap."""
+    few = len(Workload.of(project).candidates(project.schema.sizes)) <= FEW
+    return () if few else largest_pair(project, frame)
+
+
+def most_cells(project: Project, max_cells: int) -> int:
+    """Of a model whose largest clique may have ``max_cells``, and which has no more cells than the whole table."""
+    return min(TREES * max_cells, math.prod(project.schema.sizes.values()))
+
+
 WORKLOAD = Method(
     name="workload",
     title="Workload",
@@ -360,7 +381,8 @@ WORKLOAD = Method(
     fit=workload,
     options=WorkloadOptions,
     frame=_frame,
-    largest=largest_pair,
+    largest=largest,
+    cells=lambda project: most_cells(project, Workload.of(project).max_cells),
     fits=lambda project: 1,  # noqa: ARG005
     without_fence={"fair": False, "strict": False, "explain": 0.0},
 )
