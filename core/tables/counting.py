@@ -215,7 +215,7 @@ def _count_block(codes: Sequence[NDArray[Any]], sizes: Sequence[int], rows: int)
     cells = math.prod(sizes)
     out = np.zeros(cells, dtype=np.int64)
     step = max(CHUNK, 2 * cells)
-    narrow = np.empty(min(step, rows), dtype=np.uint16 if cells <= BLOCK_CELLS else np.intp)
+    narrow = np.empty(min(step, rows), dtype=np.uint16 if cells < 1 << 16 else np.intp)
     wide = np.empty(min(step, rows), dtype=np.intp)
     for start in range(0, rows, step):
         stop = min(start + step, rows)

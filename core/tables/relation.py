@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import tempfile
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import EspalierError, TableError
+from core.progress import Report, silent
 from core.project.schema import Schema
 from core.tables.lots import kept_rows, new_key
 from core.tables.snapshot import PERSON, CodeFile, Digest, Snapshot
@@ -33,12 +34,6 @@ ENGINES = ("duckdb", "postgres", "postgresql")
 """Schemes of the URLs of engines whose encoding is tested against the schema's own."""
 ROWS = "espalier_rows"
 """What a statement calls the relation where it is not a table of the engine's catalogue."""
-
-Report = Callable[[float, str], None]
-
-
-def _silent(fraction: float, message: str) -> None:
-    pass
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,7 +77,7 @@ class Relation:
 
     def snapshot(
         self, schema: Schema, person: str | None = None, most: int | None = None, *, key: str | None = None,
-        report: Report = _silent,
+        report: Report = silent,
     ) -> Snapshot | RemoteSnapshot:  # fmt: skip
         """The rows as codes, read in one statement; with ``person``, at most ``most`` rows of each.
 

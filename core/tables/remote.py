@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from core.errors import EspalierError, TableError
 from core.graph.separations import Clique
-from core.privacy.gradient import Weights, residual_sums
 from core.project.schema import Schema
 from core.tables.counting import assign, cover, marginal
+from core.tables.gradient import Weights, residual_sums
 from core.tables.lots import new_key, runs
 from core.tables.relation import Relation, refusal
 from core.tables.snapshot import Digest

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from core.errors import TableError
 from core.graph.separations import Clique
-from core.privacy.gradient import Weights, residual_sums
 from core.project.schema import Schema, smallest_unsigned
 from core.tables.counting import Counting
+from core.tables.gradient import Weights, residual_sums
 
 PERSON = "person"
 """What a file calls the column of people; no column of a schema can be mistaken for it, they are numbered."""

@@ -60,3 +60,9 @@ def test_a_cover_holds_everything_within_its_cells():
 def test_a_clique_larger_than_a_block_stands_alone():
     sizes = {"a": 300, "b": 300, "c": 2}
     assert cover([("a", "b"), ("a", "c")], sizes) == [("a", "b"), ("a", "c")]
+
+
+def test_a_column_as_large_as_a_block_beside_one_of_one_value():
+    sizes = {"one": 1, "large": BLOCK_CELLS}
+    data = table(sizes, 1_000)
+    assert np.array_equal(data.count_many([("one", "large")])[0], data.count(("one", "large")))

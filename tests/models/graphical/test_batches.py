@@ -13,7 +13,7 @@ from core.models.graphical import estimate
 from core.models.graphical.batches import draw_batches, quotas
 from core.privacy.draws import Measurement
 from core.project.schema import Column, Schema
-from core.tables.output import numbers, write_rows
+from core.release.output import numbers, write_rows
 from core.tables.reading import read_table
 from core.tables.table import Table
 
@@ -86,7 +86,8 @@ def test_files_hold_rows_of_the_schema(model, tmp_path, end):
         )
     )  # fmt: skip
     path = tmp_path / f"out.{end}"
-    write_rows(model, schema, 3_000, path, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    write_rows(model.sample_batches(3_000, rng, even=True), schema, 3_000, path, rng)
     if end == "csv":
         assert b"'=1+1" in path.read_bytes()
         return

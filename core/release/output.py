@@ -6,35 +6,35 @@ it, formulas defused. A number is drawn uniformly inside its bin, as :meth:`core
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical import GraphicalModel
-from core.models.graphical.batches import BATCH_ROWS, draw_batches
+from core.models.base import Codes
+from core.progress import Report, silent
 from core.project.schema import Column, Schema
 from core.tables.csv_safety import defuse
 
 
 def write_rows(
-    model: GraphicalModel, schema: Schema, rows: int, path: Path, rng: np.random.Generator,
-    report: Callable[[float, str], None] | None = None,
+    batches: Iterator[Codes], schema: Schema, rows: int, path: Path, rng: np.random.Generator,
+    report: Report = silent,
 ) -> None:  # fmt: skip
-    """Draw ``rows`` rows, spread evenly, and write them to ``path``: Parquet, or CSV where it is named ``.csv``.
+    """Write ``batches``, ``rows`` rows in all, to ``path``: Parquet, or CSV where it is named ``.csv``.
 
     Raising from ``report`` cancels; a file that is not finished is taken away.
     """
     import pyarrow as pa
     from pyarrow import csv, parquet
 
-    fitted, done, writer = model._calibrated, 0, None
+    done, writer = 0, None
     plain = path.suffix == ".csv"
     names = [defuse(name) if plain else name for name in schema.names]
     try:
-        for codes in draw_batches(fitted.tree, fitted.conditionals, rows, rng, step=BATCH_ROWS):
+        for codes in batches:
             columns = [cells(column, codes[column.name], rng, defused=plain) for column in schema.columns]
             batch = pa.record_batch(columns, names=names)
             if writer is None:
@@ -45,8 +45,7 @@ def write_rows(
                     writer = parquet.ParquetWriter(path, batch.schema, use_dictionary=texts, write_statistics=False)
             writer.write_batch(batch)
             done += batch.num_rows
-            if report is not None:
-                report(done / rows, "Writing rows")
+            report(done / rows, "Writing rows")
         if writer is not None:
             writer.close()
     except BaseException:
