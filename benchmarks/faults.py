@@ -37,7 +37,9 @@ import numpy as np
 from benchmarks.postgres import Absent, Server, server
 from core.errors import Cancelled, EspalierError, LedgerError, LedgerUnavailable
 from core.ledger import store
-from core.ledger.ledger import Account, Ledger, digest_of
+from core.ledger.account import Account
+from core.ledger.archive import digest_of
+from core.ledger.ledger import Ledger
 from core.privacy.accounting import epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator, Spending
 from core.project.file import Project

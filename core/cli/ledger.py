@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from core.errors import LedgerError, LedgerUnavailable, ProjectError
 
 if TYPE_CHECKING:
-    from core.ledger.ledger import Account, Entry, Ledger, Population
+    from core.ledger.account import Account
+    from core.ledger.ledger import Ledger
+    from core.ledger.population import Entry, Population
 
 WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, else a file of this user's)"
 
@@ -139,7 +141,7 @@ def _open(opt: argparse.Namespace) -> None:
 
 
 def _list(opt: argparse.Namespace) -> None:
-    from core.ledger.ledger import PART_NAMES
+    from core.ledger.population import PART_NAMES
     from core.privacy.accounting import round_up
 
     ledger = _ledger(opt)

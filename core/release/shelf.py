@@ -8,22 +8,20 @@ of a release are taken.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
 import tempfile
-import zipfile
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from core.errors import ProjectError
+from core.ledger.archive import check_names, unpacked, zipped
 
-FILES = ("synthetic.csv", "report.html", "release.json", "project.json", "model.npz")
-"""What a release hands over."""
+_FIRST = ("synthetic.csv", "report.html", "release.json", "project.json", "model.npz")
+"""The files that come first in :func:`identity`, in this order."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +47,11 @@ def share(files: Mapping[str, bytes]) -> str:
     if facts.get("private") is not True:
         raise ProjectError("only a differentially private release can be shared")
     made = identity(files)
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
-        for name in FILES:
-            out.writestr(name, files[name])
+    check_names(files, has_model=True)
     try:
         shelf().mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=shelf(), delete=False) as part:
-            part.write(packed.getvalue())
+            part.write(zipped(files))
         Path(part.name).replace(_path(made))
     except OSError as error:
         raise ProjectError(f"cannot write to {shelf()}: {error.strerror or error}", path=str(shelf())) from None
@@ -94,23 +89,6 @@ def files(made: str) -> dict[str, bytes]:
         raise ProjectError("this release is not shared any more") from None
 
 
-def unpacked(data: bytes, names: Sequence[str] = FILES) -> dict[str, bytes]:
-    """Files of a zipped release by ``names``; raises :class:`ProjectError` unless it holds :data:`FILES` exactly.
-
-    Whoever takes a release writes its files under these names, so no other name may come out of an archive: an
-    absolute one, or one that leads out of the folder, would let whoever packed it write anywhere.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as held:
-            found = [info.filename for info in held.infolist()]
-            if sorted(found) != sorted(FILES):
-                odd = next(iter(set(found) ^ set(FILES)), "one of them twice")
-                raise ProjectError(f"it does not hold the files of a release ({odd!r})")
-            return {name: held.read(name) for name in names}
-    except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):
-        raise ProjectError("it is damaged, or no archive") from None
-
-
 def _facts(text: bytes) -> dict[str, Any]:
     facts = json.loads(text)
     if not isinstance(facts, dict) or not {"project", "method", "spent", "rows", "private"} <= set(facts):
@@ -121,8 +99,10 @@ def _facts(text: bytes) -> dict[str, Any]:
 def identity(made: Mapping[str, bytes]) -> str:
     """What tells releases apart: a hash of everything handed over."""
     digest = hashlib.sha256()
-    for name in FILES:
+    for name in (n for n in _FIRST if n in made):
         digest.update(hashlib.sha256(made[name]).digest())
+    for name in sorted(set(made).difference(_FIRST)):
+        digest.update(name.encode() + hashlib.sha256(made[name]).digest())
     return digest.hexdigest()[:16]
 
 

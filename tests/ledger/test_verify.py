@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from core.cli.main import main
-from core.ledger.ledger import Ledger, exported, read_events
+from core.ledger.export import exported
+from core.ledger.ledger import Ledger
 from core.privacy.accounting import Budget
 from core.project.file import Project
 from core.project.plan import Plan
@@ -49,7 +50,7 @@ def test_an_export_is_checked_by_itself_and_against_its_ledger(place, capsys, tm
     assert "cut off" in said, "what it cannot show is said"
     assert run(place / "l.json", "--ledger", place / "l.db") == 0
     assert "ends there too" in capsys.readouterr().out
-    events = read_events(Ledger(place / "l.db").store.read())
+    events = Ledger(place / "l.db").events()
     (tmp_path / "earlier.json").write_text(json.dumps(exported(events[:-2])))
     assert run(tmp_path / "earlier.json", "--ledger", place / "l.db") == 0
     assert "2 more since" in capsys.readouterr().out
@@ -99,7 +100,7 @@ def test_whatever_is_changed_in_an_export_is_seen(place, tmp_path, capsys, how):
 
 
 def test_an_export_whose_hashes_were_made_anew_shows_beside_its_ledger(place, tmp_path, capsys):
-    first, *rest = read_events(Ledger(place / "l.db").store.read())
+    first, *rest = Ledger(place / "l.db").events()
     forged = [replace(first, who="Eve")]
     for event in rest:
         forged.append(replace(event, previous=forged[-1].hash))
