@@ -801,7 +801,7 @@ def test_a_chain_that_was_hashed_anew_must_still_keep_the_rules(tmp_path):
     events = ledger.events()
     replay(events)
     first, taken, returned = events
-    drawn = replace(taken, kind="measure", rho=0.001, rho_before=0.0, rho_after=0.001)
+    drawn = replace(taken, kind="measure", delta=None, rho=0.001, rho_before=0.0, rho_after=0.001)
     spent = replace(
         returned, kind="spend", rho=0.001, rho_before=taken.rho_after, rho_after=0.001, released="a release"
     )
@@ -969,7 +969,11 @@ def test_where_no_ledger_is(tmp_path, monkeypatch, where, text):
     assert "secret" not in str(error.value)
 
 
-OUTSIDE = ["/tmp/x", "../x", "a/b", "a\\b", "C:\\x", "synthetic.csv/../../x", "notes.txt", ".", ""]
+OUTSIDE = [
+    "/tmp/x", "../x", "a/b", "a\\b", "C:\\x", "synthetic.csv/../../x", "notes.txt", ".", "", "copies", "copies/",
+    "copies/1.csv.gz", "copies/../01.csv.gz", "copies/01.csv", "/copies/01.csv.gz", "copies/01.csv.gz\n",
+    "copies/\u0661\u0661.csv.gz", "copies/copies/01.csv.gz", "copies\\01.csv.gz",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
@@ -988,8 +992,15 @@ def test_no_name_but_those_of_a_release_comes_out_of_an_archive(tmp_path, name):
 def test_every_file_of_a_release_is_in_its_archive_once():
     files = release(PROJECT, table()).files
     assert unpacked(zipped(files)) == files
+    lacking = {n: d for n, d in files.items() if n != "model.npz"}
     with pytest.raises(ProjectError, match="model.npz"):
-        unpacked(zipped({n: d for n, d in files.items() if n != "model.npz"}))
+        unpacked(zipped(lacking))
+    open_method = {**lacking, "release.json": b'{"private": false}'}
+    assert unpacked(zipped(open_method)) == open_method, "a model that must not be written is not missed"
+    with pytest.raises(ProjectError, match="release.json is damaged"):
+        unpacked(zipped({**files, "release.json": b"["}))
+    more = {**files, "questions.csv": b"q", "copies/01.csv.gz": b"1", "copies/100.csv.gz": b"2"}
+    assert unpacked(zipped(more)) == more
     out = io.BytesIO(zipped(files))
     with zipfile.ZipFile(out, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
         archive.writestr("report.html", "another")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,3 +170,28 @@ def test_a_release_whose_end_the_ledger_was_never_told(place, tmp_path, capsys):
     (out / "release.json").write_text(json.dumps({**facts, "ledger": kept.facts()}))
     assert run(out, "--ledger", Path(tmp_path / "l.db")) == 3
     assert "cannot be checked" in capsys.readouterr().err
+
+
+def test_further_files_of_a_release_are_kept_taken_and_checked(tmp_path, capsys):
+    table = Table.encode(read_table(b"a,b\n" + b"x,u\ny,v\n" * 30, "t.csv"), SCHEMA)
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    reservation = ledger.account("people").reserve(PROJECT, Budget.of(PROJECT.plan, None), b"d")
+    facts = release(PROJECT, table).to_json()
+    files = {**release(PROJECT, table).files, "copies/01.csv.gz": b"1", "copies/02.csv.gz": b"2", "questions.csv": b"q"}
+    files["release.json"] = json.dumps({**facts, "ledger": reservation.facts()}).encode()
+    assert reservation.spend(0.001, files) == ""
+    out = tmp_path / "out"
+    assert main(["ledger", "take", "--ledger", str(tmp_path / "l.db"), reservation.entry.id, "--out", str(out)]) == 0
+    assert {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()} == set(files)
+    assert run(out, "--ledger", tmp_path / "l.db") == 0
+    lines = subprocess.run(
+        "find * -type f | LC_ALL=C sort | xargs sha256sum | sha256sum", shell=True, cwd=out, capture_output=True
+    ).stdout.decode()
+    assert lines.split()[0] == ledger.population_of("people").entries[0].released
+    (out / "copies" / "01.csv.gz").write_bytes(b"2")
+    (out / "copies" / "03.csv.gz").write_bytes(b"3")
+    (out / "questions.csv").unlink()
+    capsys.readouterr()
+    assert run(out, "--ledger", tmp_path / "l.db") == 3
+    assert "copies/01.csv.gz, copies/03.csv.gz, questions.csv were changed" in capsys.readouterr().err
