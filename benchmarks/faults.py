@@ -128,7 +128,8 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
                 note("draws")
             debit(self, *args)
 
-        Account.reserve, Spending.debit = reserving, debiting  # type: ignore[method-assign]
+        setattr(Account, "reserve", reserving)  # noqa: B010
+        setattr(Spending, "debit", debiting)  # noqa: B010
         account = ledger.account("people")
         while os.read(tokens, 1):
             given = ""
@@ -192,11 +193,11 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
         if trouble != "recorded" or (known.status, known.released) != ("spent", released):
             wrong.append(f"handed over and not in the ledger: {entry}: {trouble}")
     statuses = Counter(e.status for e in entries.values())
-    more = 0
+    further = 0
     try:
-        while more <= releases:  # by hand until nothing more fits
+        while further <= releases:  # by hand until nothing more fits
             release(PROJECT, private, ledger=ledger.account("people"))
-            more += 1
+            further += 1
         wrong.append("the total is never reached")
     except LedgerError:
         wrong += consistent(where)
@@ -204,7 +205,7 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
     return {
         "what": f"kill -9, {releases} releases from {processes} processes", "wrong": wrong, "kills": killed,
         "handed over": len(made), "refused": len(said.get("refused", [])), "entries": dict(statuses),
-        "by hand until the total": more, "spent of the total": population.spent / population.rho,
+        "by hand until the total": further, "spent of the total": population.spent / population.rho,
         "seconds": round(seconds, 1),
     }  # fmt: skip
 
@@ -275,7 +276,7 @@ def full_disk_before(where: str) -> dict[str, Any]:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         account = Ledger(where).account("people")
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-        PrivateCurator.measure = lambda *_: os._exit(9)  # type: ignore[assignment]  # no draw without a reservation
+        setattr(PrivateCurator, "measure", lambda *_: os._exit(9))  # noqa: B010  # no draw without a reservation
         release(PROJECT, table(), ledger=account)
         return ""
 

@@ -35,7 +35,7 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
 
 
 def has_model(release_json: bytes) -> bool:
-    """Does the release of this ``release.json`` hold its model? Only the model of a private method must be there.
+    """Does the release of this ``release.json`` hold its model? One that must not be written is null there.
 
     Raises :class:`ProjectError` for another file.
     """
@@ -45,7 +45,7 @@ def has_model(release_json: bytes) -> bool:
         facts = None
     if not isinstance(facts, dict):
         raise ProjectError("its release.json is damaged")
-    return facts.get("private") is not False
+    return facts.get("model", MODEL) is not None  # earlier releases do not say, and hold it
 
 
 def digest_of(files: Mapping[str, bytes]) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import ProjectError
-from core.ledger.archive import check_names, unpacked, zipped
+from core.ledger.archive import check_names, has_model, unpacked, zipped
 
 _FIRST = ("synthetic.csv", "report.html", "release.json", "project.json", "model.npz")
 """The files that come first in :func:`identity`, in this order."""
@@ -47,7 +47,7 @@ def share(files: Mapping[str, bytes]) -> str:
     if facts.get("private") is not True:
         raise ProjectError("only a differentially private release can be shared")
     made = identity(files)
-    check_names(files, has_model=True)
+    check_names(files, has_model(files["release.json"]))
     try:
         shelf().mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=shelf(), delete=False) as part:

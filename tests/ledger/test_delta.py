@@ -34,7 +34,7 @@ from core.tables.table import Table
 DELTA, FOR_DRAWS = 1e-6, 4e-7
 SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("b", "categorical", ("u", "v"))))
 PROJECT = Project("t", SCHEMA, Plan("independent", 1.0, DELTA))
-FILES = {**dict.fromkeys(REQUIRED, b"x"), "release.json": b'{"private": false}'}
+FILES = {**dict.fromkeys(REQUIRED, b"x"), "release.json": b'{"model": null}'}
 
 
 def opened(path: Path, for_draws: float = FOR_DRAWS) -> Ledger:

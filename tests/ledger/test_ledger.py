@@ -995,7 +995,7 @@ def test_every_file_of_a_release_is_in_its_archive_once():
     lacking = {n: d for n, d in files.items() if n != "model.npz"}
     with pytest.raises(ProjectError, match="model.npz"):
         unpacked(zipped(lacking))
-    open_method = {**lacking, "release.json": b'{"private": false}'}
+    open_method = {**lacking, "release.json": b'{"model": null}'}
     assert unpacked(zipped(open_method)) == open_method, "a model that must not be written is not missed"
     with pytest.raises(ProjectError, match="release.json is damaged"):
         unpacked(zipped({**files, "release.json": b"["}))
