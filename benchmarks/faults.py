@@ -45,7 +45,8 @@ from core.privacy.curator import PrivateCurator, Spending
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release.spend import Release, release
+from core.release.artefact import Release
+from core.release.spend import release
 from core.tables.table import Table
 
 DELTA, EPSILON = 1e-6, 0.05

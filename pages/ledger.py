@@ -114,7 +114,8 @@ def entries(p: Population) -> None:
     st.caption(
         "*reserved*: under way, or it never came to an end; it counts in full. *spent*: drawn. *returned*: it ended "
         "before anything was drawn, and counts nothing. A release counts the sum of what was drawn for it; the "
-        "*private evaluation* met other people than the rest (rows held out), costs no more than the rest, and adds nothing. "
+        "*private evaluation* met other people than the rest (rows held out), costs no more than the rest, and adds "
+        "nothing. "
         f"δ = {p.delta:g} throughout."
     )
 

@@ -111,6 +111,17 @@ def test_an_export_whose_hashes_were_made_anew_shows_beside_its_ledger(place, tm
     assert "rewritten" in capsys.readouterr().err
 
 
+def test_an_export_from_before_draws_had_a_delta_still_holds(place, tmp_path):
+    data = json.loads((place / "l.json").read_text())
+    parts = [part for entry in data["populations"][0]["entries"] for part in entry["parts"]]
+    new = ("delta_for_draws", "delta_spent", "delta_left", "delta_reserved", "delta_counted")
+    removed = [one.pop(key, None) for one in (*data["populations"], *data["populations"][0]["entries"]) for key in new]
+    removed += [part.pop("delta") for part in parts]
+    assert removed.count(0.0) == 5 + len(parts)
+    (tmp_path / "l.json").write_text(json.dumps(data))
+    assert run(tmp_path / "l.json") == 0
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, '{"format": "espalier-ledger/1"}', "\xff", "1"])
 def test_what_is_no_export_is_bad_input(tmp_path, capsys, text):
     (tmp_path / "l.json").write_text(text, "latin-1")
