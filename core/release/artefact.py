@@ -31,7 +31,7 @@ from core.tables.reading import TextColumn, TextTable, read_released
 from core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.ledger.ledger import Reservation
+    from core.ledger.account import Reservation
 
 PROMISES = (
     "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
