@@ -149,7 +149,7 @@ class Release:
         from core.release.card import card
         from core.release.report import render
 
-        facts, model = self.to_json(), self._dumped
+        facts, model, table = self.to_json(), self._dumped, self.csv().encode()
         return {
             "synthetic.csv": table,
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),

@@ -10,13 +10,13 @@ from core.graph.layers import layered
 HIGH, GAP, ROW = 26, 18, 58
 """Of a box its height, between boxes the width left free, between layers the distance; pixels."""
 
-LARGEST = 40
-"""Columns that a picture can show; beyond, pairs are listed."""
+LARGEST, DENSE = 40, 2
+"""Columns that a picture can show, and lines to a column; beyond, pairs are listed in the annex."""
 
 
 def graph(names: Sequence[str], edges: Sequence[tuple[str, str]], roles: Mapping[str, str], arrows: bool) -> str:
     """Columns as boxes in layers, ``edges`` as arrows or lines; ``roles`` gives a column's role, for its colour."""
-    if not edges or len(names) > LARGEST:
+    if not edges or len(names) > LARGEST or len(edges) > DENSE * len(names):
         return ""
     linked = [n for n in names if any(n in e for e in edges)]
     order = {n: i for i, n in enumerate(linked)}
@@ -42,7 +42,8 @@ def graph(names: Sequence[str], edges: Sequence[tuple[str, str]], roles: Mapping
         (x0, y0), (x1, y1) = points[0], points[-1]
         points = [(x0, y0 + HIGH / 2), *points[1:-1], (x1, y1 - HIGH / 2)]
         shape = " ".join(f"{x:.0f},{y:.0f}" for x, y in points)
-        lines.append(f'<polyline points="{shape}" class="edge"{" marker-end=" + chr(34) + "url(#tip)" + chr(34) if arrows else ""}/>')
+        tip_of = ' marker-end="url(#tip)"' if arrows else ""
+        lines.append(f'<polyline points="{shape}" class="edge"{tip_of}/>')
     boxes = [_box(n, *spot[n], roles.get(n, "")) for n in order]
     high = 16 + (len(layers) - 1) * ROW + HIGH
     tip = (

@@ -39,7 +39,8 @@ svg text { font: 12px system-ui, sans-serif; text-anchor: middle; fill: #1f2933 
 svg rect { fill: #eef1f4; stroke: #52606d } .outcome rect { fill: #ffe3b0 } .protected rect { fill: #f9cfd6 }
 .admissible rect { fill: #cfe8d5 } .inadmissible rect { fill: #dcd6f7 }
 .chip { padding: 0 .4rem; border-radius: .3rem; color: #1f2933 } .chip.outcome { background: #ffe3b0 }
-.chip.protected { background: #f9cfd6 } .chip.admissible { background: #cfe8d5 } .chip.inadmissible { background: #dcd6f7 }
+.chip.protected { background: #f9cfd6 } .chip.admissible { background: #cfe8d5 }
+.chip.inadmissible { background: #dcd6f7 }
 .stack { display: flex; height: 1.4rem; border-radius: .3rem; overflow: hidden } .part { display: block }
 .legend { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1rem; font-size: .9rem }
 .key { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; border-radius: .15rem }
@@ -47,7 +48,8 @@ svg rect { fill: #eef1f4; stroke: #52606d } .outcome rect { fill: #ffe3b0 } .pro
 .p4 { background: #c0565b } .p5 { background: #6b8e23 } .p6 { background: #607d8b } .p7 { background: #b0a03c }
 @media print { body { font-size: 11px; margin: 0; max-width: none } h1 { font-size: 1.5rem }
   h2 { margin-top: .8rem; font-size: 1.1rem; break-after: avoid } .annex { break-before: page }
-  ul { margin: .3rem 0 } tr, figure { break-inside: avoid } th, td { padding: .1rem .4rem }
+  ul { margin: .3rem 0 } table, .legend, figcaption { font-size: 10px } .lead { font-size: 13px }
+  .stack, .legend, tr, figure { break-inside: avoid } th, td { padding: .1rem .4rem }
   svg.graph { max-height: 9rem } * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
 """
 

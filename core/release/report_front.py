@@ -98,7 +98,13 @@ def pictures(facts: Mapping[str, Any]) -> str:
     measured = picture.graph(names, [(a, b) for a, b in facts["edges"]], roles, arrows=False)
     parts = []
     if drawn:
-        parts.append(f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.</figcaption></figure>")
+        parts.append(
+            f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.</figcaption></figure>"
+        )
+    pairs = len(facts["edges"])
+    if pairs and not measured:
+        caption = f"The table's model links {pairs} pairs of columns directly: too many to draw. The annex lists them."
+        parts.append(f"<figure><figcaption>{caption}</figcaption></figure>")
     if measured:
         parts.append(
             f"<figure>{measured}<figcaption>What the table's model links directly. Colours: "
