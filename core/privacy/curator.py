@@ -80,8 +80,8 @@ class Curator(ABC):
 
     ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
     of categories where there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of
-    rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the rows are those
-    of people held out to judge a release.
+    rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the
+    rows are those of people held out to judge a release.
     """
 
     def __init__(
