@@ -23,7 +23,7 @@ from core.privacy.accounting import Budget, rho_of
 from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Measurement
 from core.project.file import Project
-from core.questions import (
+from core.models.questions import (
     Block,
     Count,
     Fit,
@@ -40,7 +40,7 @@ from core.questions import (
     public_rule,
     sensitivity,
 )
-from core.questions.weights import Choose, Margin
+from core.models.questions.weights import Choose, Margin
 from core.tables.reading import read_table
 from core.tables.table import Table
 

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from core.errors import SizeError
 from core.models.graphical import Zeros, estimate
 from core.privacy.draws import Measurement
-from core.questions import (
+from core.models.questions import (
     Block,
     Network,
     Question,
@@ -139,7 +139,7 @@ def test_predicted_errors_are_those_of_simulated_noise():
 
 
 def posed_count():
-    from core.questions import Count
+    from core.models.questions import Count
 
     return Count("n", {"a": (1,), "b": (0, 1)}, 2)
 

@@ -7,10 +7,10 @@ import pytest
 from enumeration import answers, every_row, workload
 from scipy.optimize import minimize
 
-import core.questions.lowering as lowering
+import core.models.questions.lowering as lowering
 from core.errors import EspalierError, SizeError
-from core.questions import Block, Count, Network, Question, VisibleModel, check_cost, fit, lower, sensitivity
-from core.questions.newton import newton_direction
+from core.models.questions import Block, Count, Network, Question, VisibleModel, check_cost, fit, lower, sensitivity
+from core.models.questions.newton import newton_direction
 
 
 @pytest.fixture(params=[(seed, direct) for seed in range(30) for direct in (4096, 1)], ids=str)
@@ -74,8 +74,8 @@ def test_sensitivity_equals_enumeration(case):
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize(("dense", "sparse"), [(2000, 0.0), (0, 0.0), (0, 1e9)], ids=["dense", "cg", "sparse"])
 def test_fit_is_the_optimum_of_the_enumerated_problem(seed, dense, sparse, monkeypatch):
-    monkeypatch.setattr("core.questions.fitting.DENSE", dense)
-    monkeypatch.setattr("core.questions.fitting.SPARSE_SHARE", sparse)
+    monkeypatch.setattr("core.models.questions.fitting.DENSE", dense)
+    monkeypatch.setattr("core.models.questions.fitting.SPARSE_SHARE", sparse)
     rng = np.random.default_rng([seed, 5])
     sizes, questions, counts = workload(rng)
     lowered = lower(sizes, questions, counts)

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from core.graph.separations import Clique
 from core.models.graphical.junction_tree import FloatArray
 from core.models.graphical.problem import SMALLEST_TOTAL, Zeros
-from core.questions.fitting import Fit, fit
-from core.questions.lowering import Block, Lowered
-from core.questions.model import VisibleModel
-from core.questions.network import Network
+from core.models.questions.fitting import Fit, fit
+from core.models.questions.lowering import Block, Lowered
+from core.models.questions.model import VisibleModel
+from core.models.questions.network import Network
 
 
 class Marginal(Protocol):

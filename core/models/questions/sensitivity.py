@@ -26,8 +26,8 @@ import numpy as np
 
 from core.errors import EspalierError
 from core.models.graphical.junction_tree import IMPOSSIBLE, FloatArray, cells, collect, junction_tree, max_only
-from core.questions.lowering import Lowered
-from core.questions.network import Network
+from core.models.questions.lowering import Lowered
+from core.models.questions.network import Network
 
 PAIR_CELLS = 20_000_000
 """Beyond so many cells over pairs of rows the cap takes the place of the exact value."""

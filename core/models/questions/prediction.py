@@ -12,7 +12,7 @@ from core.errors import SizeError
 from core.graph.separations import Clique
 from core.models.graphical.junction_tree import FloatArray, cells, junction_tree
 from core.models.graphical.size import MAX_CELLS
-from core.questions.lowering import Lowered
+from core.models.questions.lowering import Lowered
 
 STEPS = 20
 """Newton steps that a fit is charged for; most need fewer."""

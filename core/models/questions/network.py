@@ -33,7 +33,7 @@ from core.models.graphical.junction_tree import (
 from core.models.graphical.model import FitSummary, GraphicalModel
 from core.models.graphical.problem import Zeros
 from core.models.graphical.sampling import Codes, draw_rows
-from core.questions.lowering import Block
+from core.models.questions.lowering import Block
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.models.graphical.junction_tree import FloatArray
-from core.questions.network import Calibrated, Network
+from core.models.questions.network import Calibrated, Network
 
 Entries = tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]
 """Rows, columns and values of a sparse matrix."""

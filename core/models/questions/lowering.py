@@ -10,7 +10,7 @@ of the workload forces.
 
 The order in which columns are read follows the tree of what is measured beside: from a column to its branches, the
 heaviest branch last, so that at most log₂ d of its ancestors are waiting for their next branch at any time. A random
-order costs hundreds of times as much. Hidden columns must never leave: `core.questions.model` hides them.
+order costs hundreds of times as much. Hidden columns must never leave: `core.models.questions.model` hides them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from core.errors import EspalierError, SizeError
 from core.graph.separations import Clique
 from core.models.graphical.junction_tree import JunctionTree, cells, junction_tree
 from core.models.graphical.problem import Zeros
-from core.questions.automaton import IntArray, automaton
-from core.questions.values import Count, Question, allowed
+from core.models.questions.automaton import IntArray, automaton
+from core.project.questions import Count, Question, allowed
 
 DIRECT_CELLS = 4_096
 """A question whose columns have at most so many combinations together may be asked of their marginal."""
