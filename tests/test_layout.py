@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 CORE = sorted((ROOT / "core").rglob("*.py"))
 TOP = {"app.py", "pages", "core", "tests", "sample_data", "benchmarks", "requirements.txt", "README.md"}
-TOOLING = {"pyproject.toml", "requirements-dev.txt", "LICENSE", "SECURITY.md"}
+TOOLING = {"CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "requirements-dev.txt", "LICENSE", "SECURITY.md"}
 
 
 def imports(path: Path) -> set[str]:
