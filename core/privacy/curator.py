@@ -12,7 +12,8 @@ import itertools
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from core.graph.separations import Clique
 from core.privacy.accounting import Budget
 from core.privacy.contribution import known_rows
 from core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
+from core.privacy.questions import QuestionSums, WorstQuestion, answers
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 from core.privacy.sums import PROVED, SumRecipe
 from core.privacy.unit import Unit
@@ -124,6 +126,22 @@ class Curator(ABC):
         ])  # fmt: skip
         return self._pick(score, candidates, scale)
 
+    def choose_question(self, recipe: WorstQuestion, rho: float, pool: str = "") -> tuple[int, int]:
+        """The question whose expected answer errs most and on which side, by the exponential mechanism of cost ``rho``.
+
+        See :meth:`WorstQuestion.told`.
+        """
+        if type(recipe) is not WorstQuestion:
+            raise TypeError("a choice among questions must be the recipe whose sensitivity is proved in questions.py")
+        self._check_sums(recipe.asked)
+        sensitivity, unit = recipe.sensitivity(self.unit), recipe.units
+        scale = self._choice_scale(sensitivity, rho)
+        self._debit([
+            Draw("choice", "question", None, pool, 0, sensitivity / unit, scale / unit, rho,
+            candidates=recipe.candidates)
+        ])  # fmt: skip
+        return recipe.told(self._worst(recipe, scale))
+
     def measure_scores(
         self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
     ) -> ScoreMeasurement:
@@ -169,6 +187,15 @@ class Curator(ABC):
             return SumMeasurement(recipe.what, values / recipe.units, draw.scale, draw.sensitivity, rho, pool)
 
         return answer
+
+    @contextmanager
+    def within(self, budget: Budget) -> Iterator[None]:
+        """While it lasts, ``budget`` is what a method is told to divide. What may be spent in all stays as it is."""
+        whole, self.budget = self.budget, budget
+        try:
+            yield
+        finally:
+            self.budget = whole
 
     @abstractmethod
     def merge(self, merged: Merged) -> Merged:
@@ -217,6 +244,9 @@ class Curator(ABC):
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]: ...
 
     @abstractmethod
+    def _worst(self, recipe: WorstQuestion, scale: float) -> int: ...
+
+    @abstractmethod
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]: ...
 
 
@@ -244,6 +274,7 @@ class PrivateCurator(Curator):
         self._source = source
         self._merged: Merged = {}
         self._known: tuple[Score | None, dict[Clique, int]] = (None, {})
+        self._answered: tuple[QuestionSums, NDArray[np.int64]] | None = None
 
     def merge(self, merged: Merged) -> Merged:
         """Count in groups of categories from now on.
@@ -287,6 +318,16 @@ class PrivateCurator(Curator):
 
         known = self._evaluated(score, cliques)
         return add_gaussian(np.array([known[c] for c in cliques], dtype=np.int64), scale)
+
+    def _worst(self, recipe: WorstQuestion, scale: float) -> int:
+        from core.privacy.mechanisms import noisy_max
+
+        asked = recipe.asked
+        if self._answered is None or self._answered[0] is not asked:
+            self._answered = asked, answers(self._source, asked.questions, asked.counts, asked.sizes)
+        chosen = noisy_max(recipe.scores(self._answered[1]), scale)
+        self.spending.decided(asked.questions[recipe.told(chosen)[0]].columns(tuple(self.whole)))
+        return chosen
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
         from core.privacy.mechanisms import add_gaussian

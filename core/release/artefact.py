@@ -25,6 +25,7 @@ from core.project.file import Project
 from core.project.plan import Plan
 from core.release.files import csv_text, save_files
 from core.release.planning import error_bounds_of
+from core.release.questions import question_facts
 from core.tables.csv_safety import defuse, restore
 from core.tables.reading import TextColumn, TextTable, read_released
 from core.tables.table import Table
@@ -121,6 +122,7 @@ class Release:
             "measurements": [_measurement(d) for d in s.draws if d.kind != "choice"],
             "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
             **self.fitted.facts(self.project),
+            **question_facts(self.fitted, self.model, self.codes, self.rows),
             "choices": [_choice(d) for d in s.draws if d.kind == "choice"],
             "looking": None if self.private_evaluation is None else self.private_evaluation.to_json(),
             "rows": self.rows,
@@ -158,7 +160,7 @@ class Release:
 def _measurement(d: Draw) -> dict[str, Any]:
     return {
         "columns": list(d.columns or ()), "pool": d.pool, "cells": d.cells, "rho": d.rho, "sigma": d.scale,
-        "kind": d.kind,
+        "kind": d.kind, **({} if d.columns else {"what": d.what}),
     }  # fmt: skip
 
 

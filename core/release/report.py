@@ -15,6 +15,8 @@ from core.methods import METHODS
 from core.privacy.accounting import guess_right, round_up
 from core.privacy.unit import Unit
 from core.project.schema import FIELDS
+from core.release.html import table as _table
+from core.release.question_section import question_section
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }
@@ -54,6 +56,7 @@ def render(facts: Mapping[str, Any]) -> str:
         "<h2>Every measurement</h2>",
         _measurements(facts),
         _choices(facts),
+        question_section(facts),
         _bounds(facts),
         "<h2>What to keep in mind</h2>",
         _bullets(
@@ -258,7 +261,8 @@ def _measurements(facts: Mapping[str, Any]) -> str:
 
 def _counts(facts: Mapping[str, Any]) -> list[str]:
     return [
-        f"<tr><td>{' × '.join(map(escape, m['columns'])) or 'scores, listed above'}</td><td>{escape(m['pool'])}</td>"
+        f"<tr><td>{' × '.join(map(escape, m['columns'])) or escape(m.get('what', 'scores, listed above'))}</td>"
+        f"<td>{escape(m['pool'])}</td>"
         f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td>'
         f'<td class="n">{m["sigma"]:.4g}</td></tr>'
         for m in facts["measurements"]
@@ -339,13 +343,3 @@ def _list(names: Sequence[str]) -> str:
 
 def _bullets(lines: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
-
-
-def _table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
-    cells = "".join(
-        f'<th class="n">{escape(h[:-1])}</th>' if h.endswith("#") else f"<th>{escape(h)}</th>" for h in heads
-    )
-    return (
-        f'<div class="wide"><table><caption>{escape(caption)}</caption><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )

@@ -8,8 +8,8 @@ from core.models.questions.network import Network
 from core.models.questions.prediction import check_cost, direct_errors, direct_is_better, marginal_errors, predict_cost
 from core.models.questions.projection import Certificate, Projection, lower_bound, project
 from core.models.questions.sensitivity import Sensitivity, sensitivity
-from core.project.questions import Count, Question
 from core.models.questions.weights import Course, Rule, multiplicative_weights, public_rule
+from core.project.questions import Count, Question
 
 __all__ = [
     "Block",

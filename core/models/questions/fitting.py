@@ -35,8 +35,8 @@ DENSE = 2_000
 """Up to so many statistics the covariance matrix may be written down."""
 
 SPARSE_ENTRIES, SPARSE_SHARE = 500_000, 0.5
-"""The sparse equations of `core.models.questions.newton` are taken if they have at most so many entries, and at most this
-share of the covariance matrix's. Beyond both limits: conjugate gradients."""
+"""The sparse equations of `core.models.questions.newton` are taken if they have at most so many entries, and at most
+this share of the covariance matrix's. Beyond both limits: conjugate gradients."""
 
 PRODUCTS, FORCING = 200, 0.1
 """Conjugate gradients stop after so many products, or when the residual has fallen to this share."""
@@ -76,9 +76,9 @@ def fit(
 ) -> Fit:
     """The maximum-entropy fit. ``answers`` and ``sigma`` are in rows, in the order of the network's statistics.
 
-    ``smoothing`` is τ; 1 barely smooths. `core.models.graphical.estimate` with its own smoothing c over the median noise σ
-    minimises the same with τ = c·total/σ. ``start`` are weights to start from. Raises ``ValueError`` for lengths or
-    scales that do not fit.
+    ``smoothing`` is τ; 1 barely smooths. `core.models.graphical.estimate` with its own smoothing c over the median
+    noise σ minimises the same with τ = c·total/σ. ``start`` are weights to start from. Raises ``ValueError`` for
+    lengths or scales that do not fit.
     """
     if not (len(answers) == len(sigma) == network.length):
         raise ValueError(f"{len(answers)} answers, {len(sigma)} scales for {network.length} statistics")

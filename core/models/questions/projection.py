@@ -4,10 +4,10 @@ Algorithm A of the paper. Over shares h of all rows, minimise α subject to |Σ_
 max ⟨λ, y⟩ − max_x Σ_j λ_j q_j(x) over Σ_j s_j |λ_j| ≤ 1; the inner maximum is one max-plus sweep, so any λ proves a
 lower bound of α, with nothing else to trust.
 
-The paper proposes the ellipsoid method. Here: fit the maximum-entropy table (`core.models.questions.fitting`), draw rows from
-it as columns, solve one linear program over them with HiGHS (interior point and crossover: four times as fast as its
-simplex at 1,000 questions), and look with its λ for a row that improves; usually there is none in the first round.
-Plain column generation from nothing (``start`` of no rows) needs no fit, and 20 to 300 rounds.
+The paper proposes the ellipsoid method. Here: fit the maximum-entropy table (`core.models.questions.fitting`), draw
+rows from it as columns, solve one linear program over them with HiGHS (interior point and crossover: four times as
+fast as its simplex at 1,000 questions), and look with its λ for a row that improves; usually there is none in the
+first round. Plain column generation from nothing (``start`` of no rows) needs no fit, and 20 to 300 rounds.
 
 The projection is for comparison. In most cases its answers err *more* than the noisy ones (a vertex of the linear
 program puts residuals on ±α); its k + 1 rows at most are no table anyone can use; columns that no question names stay
