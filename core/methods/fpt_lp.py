@@ -2,8 +2,8 @@
 
 Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), by linear programming with a max-plus pricing oracle. Good for:
 the paper's figures, and the proof that no table agrees better with the answers. Not good for: the answers themselves,
-which the projection makes worse in most cases (its maximum error is 1.2 to 1.7 times that of the plain answers), nor for
-rows: those of a vertex of the program are a few hundred rows repeated. So the released rows are drawn from the
+which the projection makes worse in most cases (its maximum error is 1.2 to 1.7 times that of the plain answers), nor
+for rows: those of a vertex of the program are a few hundred rows repeated. So the released rows are drawn from the
 maximum-entropy fit of the same answers, and the projection stands beside each answer, for comparison.
 """
 
@@ -37,8 +37,8 @@ FPT_LP = Method(
     name="fpt-lp",
     title="FPT, projection",
     summary="noisy answers to your questions and the closest table's, with a proof that none is closer",
-    when="Choose it to compare with the paper. For reports, another method with a share for questions errs less and has "
-    "better rows.",
+    when="Choose it to compare with the paper. For reports, another method with a share for questions errs less and "
+    "has better rows.",
     fit=fpt_lp,
     questions="alone",
 )

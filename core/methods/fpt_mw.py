@@ -1,9 +1,9 @@
 """FPT's second algorithm: private multiplicative weights on an implicit distribution.
 
 Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), with exact expectations (sampled ones as an option) and zCDP in
-place of the paper's composition, which needs 1.45 times the noise at 60 rounds. Good for: thousands of questions on a few
-thousand rows. Not good for: fewer questions or more rows, where direct answers fitted together are several times closer,
-and for columns that no question names, which come out uniform.
+place of the paper's composition, which needs 1.45 times the noise at 60 rounds. Good for: thousands of questions on a
+few thousand rows. Not good for: fewer questions or more rows, where direct answers fitted together are several times
+closer, and for columns that no question names, which come out uniform.
 """
 
 from __future__ import annotations
@@ -154,10 +154,10 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
         return curator.choose_question(WorstQuestion(sums, expected), each, "questions")
 
     def margin(chosen: int, sign: int, expected: float) -> float:
-        one = QuestionSums((ordered[chosen],), counts, whole)
+        one = QuestionSums((ordered[chosen],), counts, whole, less=expected)
         told = curator.measure_sums(one, each, "questions")
-        measured[int(lowered.order[chosen])] = float(told.values[0]), told.sigma
-        return sign * (float(told.values[0]) - expected)
+        measured[int(lowered.order[chosen])] = float(told.values[0]) + expected, told.sigma
+        return sign * float(told.values[0])
 
     course = multiplicative_weights(
         network, total, rule, choose, margin,
@@ -190,8 +190,8 @@ FPT_MW = Method(
     name="fpt-mw",
     title="FPT, multiplicative weights",
     summary="learns from the questions it answers worst, one a round, chosen privately",
-    when="Choose it for thousands of questions on a few thousand rows. With fewer questions or more rows, another method "
-    "with a share for questions errs less.",
+    when="Choose it for thousands of questions on a few thousand rows. With fewer questions or more rows, another "
+    "method with a share for questions errs less.",
     fit=fpt_mw,
     options=WeightsOptions,
     frame=_as_planned,

@@ -23,7 +23,7 @@ from core.methods.select.allocation import BudgetSplit
 from core.models.graphical import SMOOTHING, Size, estimate, predict_size
 from core.models.graphical.problem import estimate_total
 from core.models.questions.joint import fit_together
-from core.models.questions.lowering import Block, Lowered, lower
+from core.models.questions.lowering import Block, Lowered, lower, mask_of
 from core.models.questions.model import VisibleModel
 from core.models.questions.network import Network
 from core.models.questions.prediction import check_cost, direct_errors, direct_is_better, marginal_errors
@@ -72,10 +72,8 @@ class Answers:
             (m for m in self.marginals if _columns(question) <= set(m.clique)),
             key=lambda m: m.values.size,
         )
-        cells = np.zeros(home.values.shape, dtype=bool)
-        grid = np.indices(home.values.shape)
-        cells |= question.holds(dict(zip(home.clique, grid, strict=True))).reshape(cells.shape)
-        return float(home.values[cells].sum()), home.sigma * sqrt(int(cells.sum()))
+        held = mask_of(question, home.clique, dict(zip(home.clique, home.values.shape, strict=True)))
+        return float(np.sum(held * home.values)), home.sigma * sqrt(float(held.sum()))
 
 
 def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = False) -> Answers:

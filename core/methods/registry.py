@@ -22,7 +22,9 @@ from core.project.file import Project
 from core.project.options import check_known
 from core.project.plan import Plan
 
-METHODS: dict[str, Method] = {m.name: m for m in (PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, FPT_LP, FPT_MW, INDEPENDENT)}
+METHODS: dict[str, Method] = {
+    m.name: m for m in (PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, FPT_LP, FPT_MW, INDEPENDENT)
+}
 DEFAULT = MST.name
 """What a new project plans with, until somebody chooses."""
 

@@ -34,7 +34,8 @@ LARGEST = 2.0**36
 
 @dataclass(frozen=True)
 class QuestionSums:
-    """How many rows meet each of ``questions``, as one vector. ``sizes`` are all columns of the table.
+    """How many rows meet each of ``questions``, as one vector. ``sizes`` are all columns of the table; ``less`` is a
+    public number of rows that is taken off every answer, the same for both of two neighbouring tables.
 
     Sensitivity under replace-one: k · √max_{x,x'} Σ_j (q_j(x) − q_j(x'))², under add-remove k · √max_x Σ_j q_j(x).
     Proof: k rows of one person that change (come or go) move the vector by a sum of k vectors, each no longer than the
@@ -46,6 +47,7 @@ class QuestionSums:
     questions: tuple[Question, ...]
     counts: tuple[Count, ...]
     sizes: Mapping[str, int]
+    less: float = 0.0
     kind: Literal["sums"] = "sums"
     units: int = UNITS
 
@@ -84,7 +86,8 @@ class QuestionSums:
 
     def sums(self, source: Source) -> NDArray[np.int64]:
         """The exact answers, in units. For the curator only."""
-        return self.units * answers(source, self.questions, self.counts, self.sizes)
+        found = self.units * answers(source, self.questions, self.counts, self.sizes)
+        return found - round(self.units * min(max(self.less, -LARGEST), LARGEST))
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,8 @@ def _agreement(best: Mapping[str, Any] | None) -> str:
         return ""
     return (
         f"<p>No table agrees better with these noisy answers than to within {best['bound']:.3g} standard deviations "
-        f"of their noise in the worst of them; one that comes within {best['alpha']:.3g} was found. The weights that prove "
-        "it are in <code>release.json</code> (<code>agreement</code>): they concern the noise alone.</p>"
+        f"of their noise in the worst of them; one that comes within {best['alpha']:.3g} was found. The weights that "
+        "prove it are in <code>release.json</code> (<code>agreement</code>): they concern the noise alone.</p>"
     )
 
 

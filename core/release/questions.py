@@ -14,6 +14,7 @@ import numpy as np
 
 from core.methods.questions import Answers
 from core.models.base import Codes, Model
+from core.models.questions.lowering import mask_of
 from core.models.questions.model import VisibleModel
 from core.project.questions import Question
 
@@ -119,8 +120,7 @@ def fitted_answer(model: VisibleModel, question: Question) -> float:
         return model.fitted[question.name]
     scope = question.columns((*model.visible, *model.counts))
     table = model.marginal(scope)
-    grid = np.indices(table.shape).reshape(len(scope), -1)
-    return float(table.ravel()[question.holds(dict(zip(scope, grid, strict=True)))].sum())
+    return float(np.sum(table * mask_of(question, scope, dict(zip(scope, table.shape, strict=True)))))
 
 
 def asked_words(project: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

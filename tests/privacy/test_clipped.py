@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pytest
-from core.privacy.unit import Unit
 
 from core.errors import GraphError, SizeError
 from core.privacy.clipped import (
@@ -21,6 +20,7 @@ from core.privacy.clipped import (
     clipped_sums,
 )
 from core.privacy.heads import Heads
+from core.privacy.unit import Unit
 
 SIZES = {"a": 2, "one": 1, "b": 3, "y": 2}
 PARENTS = {"b": ("a", "one"), "y": ("a", "b")}

@@ -190,7 +190,7 @@ class _Gates:
         held: dict[Clique, list[tuple[int, NDArray[np.float64]]]] = {}
         for i, (question, scope) in enumerate(zip(questions, scopes, strict=True)):
             if direct[i]:
-                clique, mask = scope, _mask(question, scope, self.sizes)
+                clique, mask = scope, mask_of(question, scope, self.sizes)
             else:
                 clique, mask = self._read(question, scope)
             held.setdefault(clique, []).append((i, mask))
@@ -233,7 +233,7 @@ class _Gates:
         return name
 
 
-def _mask(question: Question, scope: Clique, sizes: Mapping[str, int]) -> NDArray[np.float64]:
+def mask_of(question: Question, scope: Clique, sizes: Mapping[str, int]) -> NDArray[np.float64]:
     """The indicator of the question, one axis per column of ``scope``."""
     whole = np.zeros([sizes[c] for c in scope], dtype=bool)
     for condition in question.alternatives:
