@@ -99,6 +99,7 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "privbayes drawn": {"method": "privbayes"},
     "privbayes learned": {"method": "privbayes", "dag": Dag()},
     "independent": {"method": "independent"},
+    "workload": {"method": "workload"},
 }
 
 
@@ -384,7 +385,11 @@ def project(case: str, relation: Neighbors) -> Project:
     plan = dict(METHOD_CASES[case])
     dag = plan.pop("dag", DAG)
     return Project(
-        "audit", SCHEMA, Plan(epsilon=EPSILON, delta=DELTA, neighbors=relation, target="d", **plan), dag, ROLES
+        "audit",
+        SCHEMA,
+        Plan.from_json({"epsilon": EPSILON, "delta": DELTA, "neighbors": relation, "target": "d", **plan}),
+        dag,
+        ROLES,
     )
 
 

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from core.privacy.unit import Unit
 from numpy.typing import NDArray
 
 from benchmarks.common import auc, fit_auc
@@ -38,6 +37,7 @@ from core.privacy.accounting import rho_of
 from core.privacy.clipped import UNITS, clipped_sensitivity, clipped_sums
 from core.privacy.heads import FloatArray, Heads
 from core.privacy.mechanisms import add_gaussian, gaussian_scale
+from core.privacy.unit import Unit
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 DELTA = 1e-9

@@ -265,7 +265,7 @@ def rows() -> None:
         model, _ = fit_ours(SHAPE, measure(table, SHAPE, cliques, rng), 39_073.0)
         for rounded in (False, True):
             start = cpu()
-            model.sample(1_000_000, rng, rounded=rounded)
+            model.sample(1_000_000, rng, even=rounded)
             used = cpu() - start
             print(
                 f"1,000,000 rows × 12 columns, {label}, rounded={rounded}: {used:.2f} s CPU; "

@@ -12,17 +12,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from core.privacy.unit import Unit
 from numpy.typing import NDArray
 
 from core.methods.base import measure_tree, silent
 from core.methods.frame import Frame
 from core.models.graphical import GraphicalModel
 from core.models.graphical.estimation import SMOOTHING, estimate
-from core.privacy.accounting import Budget, rho_of
-from core.privacy.curator import PrivateCurator
-from core.privacy.draws import Measurement
-from core.project.file import Project
 from core.models.questions import (
     Block,
     Count,
@@ -41,6 +36,11 @@ from core.models.questions import (
     sensitivity,
 )
 from core.models.questions.weights import Choose, Margin
+from core.privacy.accounting import Budget, rho_of
+from core.privacy.curator import PrivateCurator
+from core.privacy.draws import Measurement
+from core.privacy.unit import Unit
+from core.project.file import Project
 from core.tables.reading import read_table
 from core.tables.table import Table
 

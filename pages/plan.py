@@ -76,11 +76,7 @@ if seen.frame.tasks:
         elif best < len(task.candidates):
             which = f"the **{best} best** of {len(task.candidates)} columns, by a private choice at release"
         else:
-            which = f"all {best} columns; the budget counts all of them usefully" + (
-                ", so the logistic fit has nothing to choose and is not paid for"
-                if plan.options.get("selector") == "logistic"
-                else ""
-            )
+            which = f"all {best} columns; the budget counts all of them usefully"
         st.markdown(f"Measured together with {text.name(task.target)}: {which}.")
     if seen.frame.refused:
         st.markdown(f"Refused, because the fence forbids the pair: {names(seen.frame.refused, 40)}.")

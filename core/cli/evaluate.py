@@ -57,8 +57,8 @@ def summary(found: dict[str, Any]) -> list[str]:
     lines = ["CONFIDENTIAL: computed on real rows. Do not share.", ""]
     if tstr.get("auc_synthetic") is not None:
         lines.append(
-            f"Predicting {tstr['target']}, trained on synthetic rows, tested on real ones: AUC {tstr['auc_synthetic']:.3f} "
-            f"(trained on real rows: {tstr['auc_real']:.3f})"
+            f"Predicting {tstr['target']}, trained on synthetic rows, tested on real ones: "
+            f"AUC {tstr['auc_synthetic']:.3f} (trained on real rows: {tstr['auc_real']:.3f})"
         )
     lines.append(f"Columns differ by {100 * looks['one_way_tv']:.1f} % of rows on average (total variation)")
     if looks.get("two_way_tv") is not None:

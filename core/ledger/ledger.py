@@ -55,12 +55,12 @@ from typing import Any, Literal, TypeVar
 
 from core.errors import EspalierError, LedgerError, LedgerUnavailable, ProjectError
 from core.ledger import fingerprint
+from core.ledger.archive import unpacked
 from core.ledger.store import Row, Store
 from core.privacy.accounting import LARGEST_DELTA, Budget, epsilon_of, rho_of, round_up
 from core.privacy.draws import Act, PartKind
 from core.project.file import Project
 from core.project.plan import Neighbors
-from core.release.shelf import unpacked
 from core.tables.csv_safety import defuse
 
 FORMAT = "espalier-ledger/1"

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import LedgerError, ProjectError
+from core.ledger.archive import FILES, MODEL
 from core.ledger.ledger import FORMAT, START, Event, Ledger, digest_of, exported, read_events
-from core.release.shelf import FILES
 
 _COLUMNS = {*Event.__dataclass_fields__, "hash"}
 
@@ -56,9 +56,11 @@ def check_release(folder: Path, ledger: Ledger) -> str:
 
     Raises :class:`ProjectError` for what is no release's folder, :class:`LedgerError` where it and the ledger differ.
     """
-    facts = _json(folder / "release.json").get("ledger")
+    said = _json(folder / "release.json")
+    facts = said.get("ledger")
+    written = [name for name in FILES if name != MODEL or said.get("model", MODEL) is not None]
     try:
-        files = {name: (folder / name).read_bytes() for name in FILES}
+        files = {name: (folder / name).read_bytes() for name in written}
     except OSError as error:
         raise ProjectError(f"{folder} is not a whole release: {error.strerror}: {error.filename}") from None
     if not isinstance(facts, dict):

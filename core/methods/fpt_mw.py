@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import ProjectError
+from core.graph.junction_tree import FloatArray
 from core.graph.separations import Clique
 from core.methods.base import Method
 from core.methods.frame import Frame
@@ -21,14 +22,13 @@ from core.methods.question_links import links_of, scopes_of
 from core.methods.questions import Answers
 from core.methods.select.allocation import BudgetSplit
 from core.models.graphical import FitSummary, Size
-from core.models.graphical.junction_tree import FloatArray
-from core.models.questions.lowering import Lowered, lower
 from core.models.questions.model import VisibleModel
 from core.models.questions.network import Network
-from core.models.questions.prediction import check_cost
 from core.models.questions.weights import multiplicative_weights, public_rule
 from core.privacy.curator import Curator
-from core.privacy.questions import QuestionSums, WorstQuestion
+from core.privacy.questions.lowering import Lowered, lower
+from core.privacy.questions.prediction import check_cost
+from core.privacy.questions.recipes import QuestionSums, WorstQuestion
 from core.progress import Report, silent
 from core.project.file import Project
 from core.project.options import option, read_options
@@ -131,7 +131,7 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
     """
     plan, whole = project.plan, curator.whole
     options = read_options(WeightsOptions, plan.options)
-    asked, counts = project.workload.resolve(project.schema)
+    asked, counts = project.question_list.resolve(project.schema)
     asked = (*asked, *_of_counts(asked, counts))
     lowered = lower(whole, asked, counts)
     check_cost(lowered, max_cells=plan.max_cells)

@@ -79,13 +79,14 @@ def _of_roles(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
     roles, schema = project.roles, project.schema
     if project.separations and not roles.outcome and not roles.protected:
         return ()
+    instead = "plan without the fence" if project.plan.fair else "choose a method that has none"
     for role, names in (("protected", roles.protected), ("outcome", roles.outcome)):
         if not names:
             raise ProjectError(
-                f"a fence needs at least one {role} column: mark one on the Structure page, plan without the fence, or "
-                "choose a method that has none",
-                key="roles", role=role,
-            )  # fmt: skip
+                f"a fence needs at least one {role} column: mark one on the Structure page, or {instead}",
+                key="roles",
+                role=role,
+            )
     if not roles.admissible:
         warnings.append(
             "No column is admissible, so nothing may link the protected columns to the outcome: "

@@ -8,7 +8,7 @@ from typing import Any
 
 from core.graph.separations import Clique, clique_edges
 from core.methods.select.fence_cost import fence_cost_of
-from core.models.graphical import SMOOTHING, GraphicalModel, Size, check_size, estimate, refine
+from core.models.graphical import GraphicalModel, Size, check_size, estimate, refine, smoothing_for
 from core.privacy.curator import Curator
 from core.privacy.draws import Measurement, Merged, ScoreMeasurement
 from core.progress import Report, silent
@@ -22,7 +22,7 @@ class Marginals:
     ``sizes`` are all columns with their numbers of categories, ``counted`` those that the counts are over: where
     ``merged`` is not empty, groups of categories. ``rows`` is the number of rows where it is public. ``explained`` are
     the scores that were bought to tell what the fence cost, those of the tree's edges first, then those of the pairs
-    that the frame refused; ``associations`` further scores.
+    that the frame refused; ``scores`` are all vectors of scores that were bought, these among them.
     """
 
     sizes: Mapping[str, int]
@@ -32,12 +32,14 @@ class Marginals:
     features: tuple[str, ...] = ()
     merged: Merged = field(default_factory=dict)
     explained: ScoreMeasurement | None = None
-    associations: tuple[ScoreMeasurement, ...] = ()
+    scores: tuple[ScoreMeasurement, ...] = ()
 
     @classmethod
     def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
         """What ``curator`` has answered; ``more`` are the further fields."""
-        return cls(curator.whole, curator.sizes, curator.rows, tuple(measurements), **more)
+        return cls(
+            curator.whole, curator.sizes, curator.rows, tuple(measurements), scores=tuple(curator.scored), **more
+        )
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -56,11 +58,12 @@ class Marginals:
     def model(self, report: Report = silent) -> GraphicalModel:
         """The model whose marginals fit the counts best (`core.models.graphical.estimation.estimate`)."""
         total = None if self.rows is None else float(self.rows)
-        fitted = estimate(self.counted, self.measurements, total, smoothing=SMOOTHING, report=report)
+        smoothing = smoothing_for(self.measurements, total)
+        fitted = estimate(self.counted, self.measurements, total, smoothing=smoothing, report=report)
         return refine(fitted, self.sizes, self.merged) if self.merged else fitted
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """What only some plans pay for: scores of refused pairs, weights of three-way tables, merged categories."""
+        """What only some plans pay for: scores of refused pairs, errors of pairs, weights, merged categories."""
         out: dict[str, Any] = {}
         if (bought := self.explained) is not None:
             tree = [e for e in bought.cliques if e in self.edges]
@@ -75,10 +78,17 @@ class Marginals:
                     "sigma": cost.noise, "would_join": [list(q) for q in cost.swaps],
                 },
             }  # fmt: skip
-        if self.associations:
+        others = [x for x in self.scores if x is not bought]
+        if errors := [x for x in others if any(len(q) == 2 for q in x.cliques)]:
+            out["errors"] = [
+                {"columns": list(q), "round": i, "error": v, "sigma": x.sigma}
+                for i, x in enumerate(errors, 1)
+                for q, v in zip(x.cliques, x.values.tolist(), strict=True)
+            ]
+        if weights := [x for x in others if all(len(q) != 2 for q in x.cliques)]:
             out["associations"] = [
                 {"columns": list(q), "score": v, "sigma": x.sigma}
-                for x in self.associations
+                for x in weights
                 for q, v in zip(x.cliques, x.values.tolist(), strict=True)
             ]
         if self.merged:

@@ -77,12 +77,6 @@ def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnin
     """The targets with their S, where the drawing decides it, and the separations that a regime implies."""
     plan, schema = project.plan, project.schema
     regime, fence = _options(project).regime, separations
-    if project.separations and separations:
-        raise ProjectError(
-            "this method keeps the fence of the roles only, and this project lists further separations: choose a "
-            "method that keeps them all, or take them off the Structure page",
-            key="roles",
-        )
     if plan.target is None:
         raise ProjectError("PRISM protects what predicts one column: name the target", key="target", missing="target")
     if regime != "predictive" and not project.dag.edges:
@@ -91,15 +85,23 @@ def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnin
             "or choose the predictive regime",
             key="regime",
         )
-    tasks = tuple(_task(project, name, weight, fence, warnings) for name, weight in plan.weights.items())
+    linked: list[tuple[str, str]] = []
+    tasks = tuple(_task(project, name, weight, fence, linked, warnings) for name, weight in plan.weights.items())
     apart = () if regime == "predictive" else _regime(project, tasks, warnings)
     refused = schema.clique({name for task in tasks for name in task.refused})
     first = tasks[0]
     return Frame((*fence, *apart), first.features, first.candidates, refused, tuple(warnings), tasks)
 
 
-def _task(project: Project, target: str, weight: float, fence: tuple[Separation, ...], warnings: list[str]) -> Task:
-    """What one target's S is, or may be chosen from."""
+def _task(
+    project: Project, target: str, weight: float, fence: tuple[Separation, ...], linked: list[tuple[str, str]],
+    warnings: list[str],
+) -> Task:  # fmt: skip
+    """What one target's S is, or may be chosen from.
+
+    Where the drawing decides S, its pairs with the target join ``linked``; one that would close a path around a
+    separation together with those before it is refused.
+    """
     plan, schema, options = project.plan, project.schema, _options(project)
     if fence and target not in project.roles.outcome:
         raise ProjectError(
@@ -118,8 +120,13 @@ def _task(project: Project, target: str, weight: float, fence: tuple[Separation,
     drawn = project.dag.parents(target) if options.regime == "causal" else project.dag.blanket(target)
     if not drawn:
         warnings.append(f"The graph draws no {_KIND[options.regime]} of {target}: it is released on its own.")
-    features = schema.clique(set(drawn) - set(refused))
-    return Task(target, weight, features, (), schema.clique(set(drawn) & set(refused)))
+    kept = []
+    for name in schema.clique(drawn):
+        if all(s.holds([*linked, (name, target)]) for s in fence):
+            linked.append((name, target))
+            kept.append(name)
+    features = schema.clique(kept)
+    return Task(target, weight, features, (), schema.clique(set(drawn) - set(kept)))
 
 
 _KIND = {"causal": "direct causes", "graphical": "Markov blanket"}

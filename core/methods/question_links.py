@@ -24,7 +24,7 @@ from core.project.file import Project
 
 def scopes_of(project: Project) -> dict[str, tuple[str, ...]]:
     """The columns that each question and each count joins, counts in conditions followed to their members."""
-    questions, counts = project.workload.resolve(project.schema)
+    questions, counts = project.question_list.resolve(project.schema)
     members = {count.name: tuple(count.members) for count in counts}
     found = {f"the count {name!r}": project.schema.clique(columns) for name, columns in members.items()}
     for question in questions:

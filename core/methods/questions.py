@@ -20,18 +20,18 @@ from core.methods.frame import Frame
 from core.methods.marginals import Marginals
 from core.methods.question_links import links_of, scopes_of
 from core.methods.select.allocation import BudgetSplit
-from core.models.graphical import SMOOTHING, Size, estimate, predict_size
+from core.models.graphical import Size, estimate, predict_size, smoothing_for
 from core.models.graphical.problem import estimate_total
 from core.models.questions.joint import fit_together
-from core.models.questions.lowering import Block, Lowered, lower, mask_of
 from core.models.questions.model import VisibleModel
 from core.models.questions.network import Network
-from core.models.questions.prediction import check_cost, direct_errors, direct_is_better, marginal_errors
 from core.models.questions.projection import Projection, project
 from core.privacy.accounting import Budget
 from core.privacy.curator import Curator
 from core.privacy.draws import Measurement, SumMeasurement
-from core.privacy.questions import CountHistogram, QuestionSums
+from core.privacy.questions.lowering import Block, Lowered, lower, mask_of
+from core.privacy.questions.prediction import check_cost, direct_errors, direct_is_better, marginal_errors
+from core.privacy.questions.recipes import CountHistogram, QuestionSums
 from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.questions import Count, Question
@@ -83,7 +83,7 @@ def ask(curator: Curator, project: Project, budget: Budget, *, direct: bool = Fa
     by public figures; with ``direct`` they are asked directly. Raises :class:`SizeError` for questions that are too
     wide together, before anything is drawn.
     """
-    questions, counts = project.workload.resolve(project.schema)
+    questions, counts = project.question_list.resolve(project.schema)
     split = BudgetSplit.of(project.plan, budget, curator.whole)
     sums = QuestionSums(questions, counts, curator.whole)
     unit, cell = curator.unit, curator.unit.count_sensitivity
@@ -191,16 +191,17 @@ class Asked:
         """
         lowered, direct, total = self.lowered, self.answers.direct, self.total()
         marginals = [*self.measurements, *self.answers.histograms]
+        smoothing = smoothing_for(self.measurements, total)
         if not self._jointly:
             inner = estimate(
-                lowered.sizes, marginals, total, zeros=lowered.zeros, smoothing=SMOOTHING, report=part(report, 0, 0.9)
+                lowered.sizes, marginals, total, zeros=lowered.zeros, smoothing=smoothing, report=part(report, 0, 0.9)
             )
             made = VisibleModel(inner, lowered.visible, lowered.counts)
         else:
             values = np.empty(0) if direct is None else direct.values
             made, fitting = fit_together(
                 lowered, marginals, values, 1.0 if direct is None else direct.sigma, total,
-                merged=self.base.merged, smoothing=SMOOTHING, report=part(report, 0, 0.9),
+                merged=self.base.merged, smoothing=smoothing, report=part(report, 0, 0.9),
             )  # fmt: skip
             answers = lowered.back(fitting.fitted[: len(values)])
             names = [question.name for question in self.answers.questions]

@@ -16,6 +16,7 @@ from core.methods.privbayes import PRIVBAYES
 from core.methods.question_links import scopes_of, widened
 from core.methods.questions import fit_beside
 from core.methods.trees import MST, PREFAIR, PRIVCI
+from core.methods.workload import WORKLOAD
 from core.privacy.curator import Curator
 from core.progress import Report, silent
 from core.project.file import Project
@@ -23,9 +24,9 @@ from core.project.options import check_known
 from core.project.plan import Plan
 
 METHODS: dict[str, Method] = {
-    m.name: m for m in (PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, FPT_LP, FPT_MW, INDEPENDENT)
+    m.name: m for m in (PRISM, PRIVCI, WORKLOAD, MST, PREFAIR, PRIVBAYES, DECODER, FPT_LP, FPT_MW, INDEPENDENT)
 }
-DEFAULT = MST.name
+DEFAULT = WORKLOAD.name
 """What a new project plans with, until somebody chooses."""
 
 
@@ -74,14 +75,14 @@ def asks(project: Project) -> bool:
     """Does the plan spend on the project's questions and counts? Raises :class:`ProjectError` where it cannot."""
     plan, method = project.plan, method_of(project.plan)
     if method.questions == "alone":
-        if not project.workload:
+        if not project.question_list:
             raise ProjectError(
                 f"the method {method.name} answers questions: list questions or counts first",
                 key="questions",
                 missing="questions",
             )
         return True
-    if not plan.question_share or not project.workload:
+    if not plan.question_share or not project.question_list:
         return False
     if method.questions == "no":
         able = ", ".join(m.name for m in METHODS.values() if m.questions == "beside")

@@ -32,8 +32,8 @@ class Model(Protocol):
         """How many rows it stands for, from public numbers and noisy answers alone."""
         ...
 
-    def sample(self, rows: int, rng: np.random.Generator, *, report: Report | None = None) -> Codes:
-        """``rows`` rows drawn from it."""
+    def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None) -> Codes:
+        """``rows`` rows drawn from it; ``even``: spread over its cells as evenly as it can, where it can."""
         ...
 
     def answers(self, separation: Separation) -> Answer:

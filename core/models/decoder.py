@@ -49,7 +49,14 @@ class Decoder:
         """The drawn arrows (cause, effect)."""
         return tuple((cause, name) for name in self.heads.sizes for cause in self.heads.inputs(name))
 
-    def sample(self, rows: int, rng: np.random.Generator, *, report: Report | None = None) -> dict[str, NDArray[Any]]:
+    def sample(
+        self,
+        rows: int,
+        rng: np.random.Generator,
+        *,
+        even: bool = False,  # noqa: ARG002
+        report: Report | None = None,
+    ) -> dict[str, NDArray[Any]]:
         """``rows`` independent rows as one array of codes per column, in schema order, smallest unsigned type.
 
         Ancestral sampling. The model is public by now, so any generator may draw from it.

@@ -24,7 +24,7 @@ from core.graph.separations import Clique
 from core.privacy.accounting import Budget
 from core.privacy.contribution import known_rows
 from core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
-from core.privacy.questions import QuestionSums, WorstQuestion, answers
+from core.privacy.questions.recipes import QuestionSums, WorstQuestion, answers
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 from core.privacy.sums import PROVED, SumRecipe
 from core.privacy.unit import Unit
@@ -78,9 +78,9 @@ class Curator(ABC):
     """What a method may ask. Each verb checks, debits and only then answers.
 
     ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
-    of categories where there are any; ``rows`` is the number of rows where it
-    is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the rows are those
-    of people held out to judge a release.
+    of categories where there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of
+    rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the
+    rows are those of people held out to judge a release.
     """
 
     def __init__(
@@ -91,6 +91,7 @@ class Curator(ABC):
         self.unit, self.budget, self.rows = unit, budget, rows
         self.spending = Spending(budget.rho)
         self.held_out = False
+        self.scored: list[ScoreMeasurement] = []
         self.whole: Mapping[str, int] = dict(sizes)
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
@@ -155,7 +156,9 @@ class Curator(ABC):
             Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)
         ])  # fmt: skip
         values = self._scores(score, wanted, scale)
-        return ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
+        made = ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
+        self.scored.append(made)
+        return made
 
     def measure_sums(self, recipe: SumRecipe, rho: float, pool: str = "") -> SumMeasurement:
         """The noisy sums of ``recipe`` as one vector: discrete Gaussian, Δ from the recipe."""

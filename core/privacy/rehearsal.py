@@ -13,10 +13,13 @@ from core.graph.separations import Clique
 from core.privacy.accounting import Budget
 from core.privacy.curator import Curator
 from core.privacy.draws import Draw, Merged
-from core.privacy.questions import WorstQuestion
+from core.privacy.questions.recipes import WorstQuestion
 from core.privacy.scores import Score
 from core.privacy.sums import SumRecipe
 from core.privacy.unit import Unit
+
+UNKNOWN_ROWS = 10_000
+"""The rows that a rehearsal assumes where their number is private: what a plan shows then is that of such a table."""
 
 
 class Rehearsal(Curator):
@@ -30,7 +33,7 @@ class Rehearsal(Curator):
     def __init__(self, sizes: Mapping[str, int], unit: Unit, budget: Budget, rows: int | None) -> None:
         """``rows`` is n where the person who plans has given it. Sizes are checked by whoever plans, not here."""
         super().__init__(sizes, unit, budget, rows if unit.neighbors == "replace-one" else None, sys.maxsize)
-        self._guess = rows or 1
+        self._guess = rows or UNKNOWN_ROWS
         self._chosen = False
 
     def merge(self, merged: Merged) -> Merged:  # noqa: ARG002
@@ -66,7 +69,8 @@ class Rehearsal(Curator):
         return 0
 
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:  # noqa: ARG002
-        return np.zeros(len(cliques))
+        """As many rows for each as the table has: a plan shows tables at their largest."""
+        return np.full(len(cliques), float(self._guess) * score.per_row(self._score_rows()))
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:  # noqa: ARG002
         return np.zeros(recipe.cells)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.privacy.clipped import ClippedGradient
 from core.privacy.gradient import LogisticGradient
-from core.privacy.questions import CountHistogram, QuestionSums
+from core.privacy.questions.recipes import CountHistogram, QuestionSums
 from core.privacy.unit import Unit
 from core.tables.source import Source
 

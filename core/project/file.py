@@ -13,8 +13,8 @@ from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.project.plan import Plan
+from core.project.question_list import QuestionList
 from core.project.schema import Schema
-from core.project.workload import Workload
 
 FORMAT = "espalier-project/1"
 DEEPEST = 50
@@ -32,13 +32,13 @@ class Project:
     roles: Roles = field(default_factory=Roles)
     separations: tuple[Separation, ...] = ()
     """Further separations that every plan with a fence carries, beside the one that the roles imply."""
-    workload: Workload = field(default_factory=Workload)
+    question_list: QuestionList = field(default_factory=QuestionList)
     """The questions that reports will ask, and the counts over whole rows."""
 
     def __post_init__(self) -> None:
         for s in self.separations:
             s.check_columns(self.schema.names)
-        self.workload.resolve(self.schema)
+        self.question_list.resolve(self.schema)
         self.dag.check_columns(self.schema.names)
         self.roles.check_columns(self.schema.names)
         if self.plan.target is not None and self.plan.target not in self.schema:
@@ -68,7 +68,7 @@ class Project:
             "dag": self.dag.to_json(),
             "roles": self.roles.to_json(),
             **({"separations": [s.to_json() for s in self.separations]} if self.separations else {}),
-            **self.workload.to_json(),
+            **self.question_list.to_json(),
             "plan": self.plan.to_json(),
         }
 
@@ -99,7 +99,7 @@ class Project:
             dag=Dag.from_json(data.get("dag", {})),
             roles=Roles.from_json(data.get("roles", {})),
             separations=_separations(data.get("separations", [])),
-            workload=Workload.from_json(data.get("questions", []), data.get("counts", [])),
+            question_list=QuestionList.from_json(data.get("questions", []), data.get("counts", [])),
         )
 
     @classmethod

@@ -13,6 +13,7 @@ from core.project.options import Option, check_number, check_weights, short
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
 AccountingRule = Literal["zcdp", "basic"]
+RowsDrawn = Literal["even", "independent"]
 MAX_ROWS = 10_000_000
 MOST_ASKED = 0.9
 """The largest share of the budget that questions and counts may take beside a method."""
@@ -20,9 +21,14 @@ _OLD_KEYS = {"looking": "private_evaluation"}
 """Keys of earlier project files, which still read."""
 ALWAYS = {"regime": "predictive", "features": None}
 """Options that project files have always carried, and what they are where nobody gave them."""
-_WORDS: dict[str, Any] = {"neighbors": Neighbors, "allocation": AllocationRule, "accounting": AccountingRule}
+_WORDS: dict[str, Any] = {
+    "neighbors": Neighbors,
+    "allocation": AllocationRule,
+    "accounting": AccountingRule,
+    "rows_drawn": RowsDrawn,
+}
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
-_LEFT_OUT = ("max_cells", "person", "private_evaluation", "question_share", "strict")
+_LEFT_OUT = ("max_cells", "person", "private_evaluation", "question_share", "rows_drawn", "strict")
 
 
 @dataclass(frozen=True)
@@ -39,7 +45,9 @@ class Plan:
     column under replace-one it must be given, and is the declared total to which the private table is filled up or
     cut. ``max_cells`` is the largest table of the model that the plan allows. ``private_evaluation`` is the share of
     the people (rows) held out for private figures, 0 for none. ``question_share`` is the share of the budget that
-    measures the project's questions and counts beside the method's marginals.
+    measures the project's questions and counts beside the method's marginals. ``rows_drawn`` is how the table is drawn
+    from the model: ``even`` spreads the rows over the cells as evenly as whole numbers allow, so the table errs less
+    than independent draws would, and varies less than they do.
 
     ``options`` are the keys that methods declare for themselves (`core.project.options`); whoever knows the methods
     checks them. The file is flat: they stand beside the others.
@@ -63,6 +71,7 @@ class Plan:
     person: str | None = None
     private_evaluation: float = 0.0
     question_share: float = 0.0
+    rows_drawn: RowsDrawn = "even"
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -16,6 +16,7 @@ from core.display import card
 from core.errors import EspalierError, ProjectError, TableError
 from core.evaluation.private.held_out import PrivateEvaluation
 from core.graph.separations import Clique, Separation
+from core.ledger.archive import MODEL
 from core.methods import METHODS, Fitted, Frame, method_of
 from core.models.base import Codes, Model
 from core.privacy.accounting import Budget, epsilon_of, round_up
@@ -42,6 +43,11 @@ PROMISED = "What the plan says about rows per person is a promise; no person col
 ENFORCED = (
     "The protected unit is one person, with all their rows, however many: of each person in the column {person!r} at "
     "most {k} were kept, chosen by lot before anything was counted. Two spellings of a person count as two people."
+)
+EVEN = (
+    "The rows are spread over the model's cells as evenly as whole numbers allow. So the table is closer to the model "
+    "than independent rows would be, and has less variance than they have: whoever combines several tables drawn from "
+    "one model must not take their spread for that of independent samples."
 )
 FILLED = (
     "The table that was counted was filled with invented rows or cut by lot to the declared {rows:,} rows; how many "
@@ -128,6 +134,7 @@ class Release:
             "rows": self.rows,
             "date": self.date,
             "fit": dict(self.model.facts()),
+            "model": None if self._dumped is None else MODEL,
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
             "promises": promises(plan),
@@ -143,14 +150,19 @@ class Release:
         """What is handed over, by file name: the table, the accounting, the project file, the report, the model."""
         from core.release.report import render
 
-        facts, model = self.to_json(), self.model.dumps()
+        facts, model = self.to_json(), self._dumped
         return {
             "synthetic.csv": self.csv().encode(),
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
-            "project.json": self.project.dumps().encode(),
+            "project.json": (json.dumps(facts["project"], indent=1, ensure_ascii=False) + "\n").encode(),
             "report.html": render(facts).encode(),
-            **({} if model is None else {"model.npz": model}),
+            **({} if model is None else {MODEL: model}),
         }
+
+    @cached_property
+    def _dumped(self) -> bytes | None:
+        """The model's file, None where it must not be written."""
+        return self.model.dumps()
 
     def save(self, folder: str | Path) -> None:
         """Write the :attr:`files` into a new or empty folder; all of them or nothing."""
@@ -173,10 +185,11 @@ def _choice(d: Draw) -> dict[str, Any]:
 
 def promises(plan: Plan) -> list[str]:
     """What is promised beside (ε, δ), and what only by whoever made the release."""
+    even = [EVEN] if plan.rows_drawn == "even" else []
     if plan.person is None:
-        return [*PROMISES, PROMISED]
+        return [*PROMISES, PROMISED, *even]
     filled = [FILLED.format(rows=plan.rows)] if plan.neighbors == "replace-one" else []
-    return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled]
+    return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled, *even]
 
 
 @dataclass(frozen=True)
@@ -205,9 +218,8 @@ def load_release(folder: str | Path) -> Released:
     try:
         facts = json.loads((folder / "release.json").read_text("utf-8"))
         project = Project.from_json(facts["project"])
-        saved = folder / "model.npz"
-        needed = saved.exists() or METHODS[facts["method"]].private
-        model = METHODS[facts["method"]].load(saved.read_bytes()) if needed else None
+        written = facts.get("model", MODEL) is not None  # releases of before always wrote one
+        model = METHODS[facts["method"]].load((folder / MODEL).read_bytes()) if written else None
     except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
         raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
     try:

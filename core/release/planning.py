@@ -200,9 +200,9 @@ def _warnings(
             "Not all columns are linked with one another: the model falls into separate parts (a forest), which the "
             "table shows as unrelated."
         )
-    if project.workload and not asks(project):
+    if project.question_list and not asks(project):
         out.append("The project lists questions or counts, but their share of the budget is 0: they are not measured.")
-    if plan.question_share and not project.workload:
+    if plan.question_share and not project.question_list:
         out.append("Nothing is asked, so the share for questions goes to the method.")
     if plan.question_share and method.questions == "alone":
         out.append(f"The method {method.title} spends its whole budget on questions: their share is not read.")

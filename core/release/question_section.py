@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.project.workload import in_words
+from core.project.question_list import in_words
 from core.release.html import table
 from core.release.questions import asked_words
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from core.methods.questions import Answers
 from core.models.base import Codes, Model
-from core.models.questions.lowering import mask_of
 from core.models.questions.model import VisibleModel
+from core.privacy.questions.lowering import mask_of
 from core.project.questions import Question
 
 BETA = 0.05

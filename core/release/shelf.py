@@ -14,16 +14,13 @@ import os
 import re
 import tempfile
 import zipfile
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from core.errors import ProjectError
-
-FILES = ("synthetic.csv", "report.html", "release.json", "project.json", "model.npz")
-"""What a release hands over."""
+from core.ledger.archive import FILES, unpacked
 
 
 @dataclass(frozen=True)
@@ -50,9 +47,10 @@ def share(files: Mapping[str, bytes]) -> str:
         raise ProjectError("only a differentially private release can be shared")
     made = identity(files)
     packed = io.BytesIO()
+    files = {name: files[name] for name in FILES if name in files}
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
-        for name in FILES:
-            out.writestr(name, files[name])
+        for name, data in files.items():
+            out.writestr(name, data)
     try:
         shelf().mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=shelf(), delete=False) as part:
@@ -94,23 +92,6 @@ def files(made: str) -> dict[str, bytes]:
         raise ProjectError("this release is not shared any more") from None
 
 
-def unpacked(data: bytes, names: Sequence[str] = FILES) -> dict[str, bytes]:
-    """Files of a zipped release by ``names``; raises :class:`ProjectError` unless it holds :data:`FILES` exactly.
-
-    Whoever takes a release writes its files under these names, so no other name may come out of an archive: an
-    absolute one, or one that leads out of the folder, would let whoever packed it write anywhere.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as held:
-            found = [info.filename for info in held.infolist()]
-            if sorted(found) != sorted(FILES):
-                odd = next(iter(set(found) ^ set(FILES)), "one of them twice")
-                raise ProjectError(f"it does not hold the files of a release ({odd!r})")
-            return {name: held.read(name) for name in names}
-    except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):
-        raise ProjectError("it is damaged, or no archive") from None
-
-
 def _facts(text: bytes) -> dict[str, Any]:
     facts = json.loads(text)
     if not isinstance(facts, dict) or not {"project", "method", "spent", "rows", "private"} <= set(facts):
@@ -122,7 +103,8 @@ def identity(made: Mapping[str, bytes]) -> str:
     """What tells releases apart: a hash of everything handed over."""
     digest = hashlib.sha256()
     for name in FILES:
-        digest.update(hashlib.sha256(made[name]).digest())
+        if name in made:  # a release without a model says so in another file
+            digest.update(hashlib.sha256(made[name]).digest())
     return digest.hexdigest()[:16]
 
 

@@ -105,7 +105,7 @@ class _Run:
         report(0.8, "Drawing synthetic rows")
         rows = plan.rows or self.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), MAX_ROWS)
         rng = np.random.default_rng()
-        codes = model.sample(rows, rng)
+        codes = model.sample(rows, rng, even=plan.rows_drawn == "even")
         text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         judged = self._judge(Table(project.schema, codes, rows), report)

@@ -156,7 +156,7 @@ def test_who_is_no_steward_any_more_spends_nothing(visit: Any, monkeypatch: pyte
     monkeypatch.setattr(st, "user", User(dict(st.user) | {"email": "carl@hospital.example"}))
     press(app, "Spend")  # the button is still on the screen; its callback runs before the page
     assert held.job is None
-    assert held.made is None
+    assert held.released is None
     assert not held.spent
     assert "Only a steward may do this" in sentences(app)
     assert not any(app.run().get(kind) for kind in CONTENT)

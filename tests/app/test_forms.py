@@ -128,8 +128,7 @@ def test_what_a_guess_leaves_out_stops_a_release_and_is_told(app: AppTest, where
 PUBLIC = {
     "plan.rows",
     "release.rows",
-    "looking.rows",
-    "made.release.rows",
+    "evaluation.rows",
     "release.codes",
     "m.values",
     "column.values",
@@ -137,9 +136,10 @@ PUBLIC = {
 """What plans, releases, measurements and declared columns say of themselves."""
 OTHERWISE = {
     "pages/data.py": {"rows_for_the_curator", "_people"},  # shown to the curator when asked for, and nothing made of it
-    "pages/diagnostics.py": {"made.holdout.rows"},  # on the screen, among figures that are not private
+    "pages/diagnostics.py": {"released.holdout.rows"},  # on the screen, among figures that are not private
     "pages/parts/data/schema_editor.py": {"draft.rows"},  # rows of the editable table of columns
     "pages/parts/data/schema_rows.py": {"self.rows"},
+    "pages/parts/structure/arrow_table.py": {"draft.rows"},  # rows of the editable table of arrows
     "pages/parts/session/restore.py": {"found.rows"},  # what public_rows let through before the reload
     "pages/parts/plan/plan_fields.py": {"_n"},  # the field for n, there only while n is public (tested above)
     "pages/parts/session/session.py": {"self.rows"},  # set by open

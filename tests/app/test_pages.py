@@ -10,6 +10,7 @@ from streamlit.elements.lib import policies
 from streamlit.testing.v1 import AppTest
 
 from core.graph.roles import Roles
+from core.methods import method_of
 from core.project.file import Project
 from pages.parts.session.job import QUEUE, Job
 from tests.support.app import ROOT, draft, finish, go, people, press, sample, sentences, state, upload
@@ -131,7 +132,7 @@ def test_cancelling_counts_as_spent(app: AppTest, monkeypatch: pytest.MonkeyPatc
         given[2](0.1, "Counting")
         raise Cancelled("cancelled")
 
-    monkeypatch.setattr(core.release, "release", slow)
+    monkeypatch.setattr(core.release.spend, "release", slow)
     released(app)
     assert state(app).released is None
     assert [s.complete for s in state(app).spent] == [False]
@@ -141,7 +142,7 @@ def test_cancelling_counts_as_spent(app: AppTest, monkeypatch: pytest.MonkeyPatc
 def test_a_cancel_that_comes_too_late_loses_nothing_and_says_so(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     import core.release.spend
 
-    real = core.release.release
+    real = core.release.spend.release
 
     def cancelled_at_the_end(*given: Any) -> Any:
         made = real(*given)
@@ -149,7 +150,7 @@ def test_a_cancel_that_comes_too_late_loses_nothing_and_says_so(app: AppTest, mo
         return made
 
     running: list[Job] = []
-    monkeypatch.setattr(core.release, "release", cancelled_at_the_end)
+    monkeypatch.setattr(core.release.spend, "release", cancelled_at_the_end)
     monkeypatch.setattr(QUEUE, "join", lambda job, join=QUEUE.join: (running.append(job), join(job)))
     released(app)
     assert state(app).released is not None
@@ -163,7 +164,7 @@ def test_an_unexpected_error_shows_no_value_and_no_traceback(app: AppTest, monke
     def broken(*_: Any) -> None:
         raise RuntimeError("row 17: Alice")
 
-    monkeypatch.setattr(core.release, "release", broken)
+    monkeypatch.setattr(core.release.spend, "release", broken)
     released(app)
     assert "RuntimeError" in sentences(app)
     assert "Alice" not in sentences(app)
@@ -285,9 +286,15 @@ def test_conflicts_are_explained(app: AppTest, changes: dict[str, Any], text: st
         go(app, page)
 
 
+def fenced(app: AppTest) -> bool:
+    project = state(app).project
+    assert project is not None
+    return method_of(project.plan).fenced(project.plan)
+
+
 def test_the_structure_page_claims_a_fence_only_where_the_plan_has_one(app: AppTest) -> None:
     go(sample(app, "hiring"), "structure")
-    assert state(app).project.plan.fenced
+    assert fenced(app)
     assert "fence erases these links" in sentences(app)
     state(app).change_plan(method="mst", fair=None)
     go(app, "structure")
@@ -304,7 +311,7 @@ def test_changing_methods_keeps_the_switch_and_logs_no_complaint(app: AppTest, m
     for method in ("mst", "prism", "privci", "independent"):
         next(s for s in app.selectbox if s.label == "Method").set_value(method).run()
         assert not app.exception
-        assert next(t for t in app.toggle if t.label.startswith("Fence")).value == state(app).project.plan.fenced
+        assert next(t for t in app.toggle if t.label.startswith("Fence")).value == fenced(app)
     next(c for c in app.button_group if c.label == "Common values of ε").set_value(2.0).run()
     assert state(app).project.plan.epsilon == 2.0
     assert next(t for t in app.text_input if t.label.startswith("ε")).value == "2"
@@ -403,11 +410,11 @@ def test_fairness_is_judged_with_its_floor_and_the_fences_cost(app: AppTest) -> 
     assert any("without the fence" in t for t in tables)
     assert any("sampling floor" in t for t in tables)
     go(app, "plan")
-    assert any("More of the tree" in e.label for e in app.expander)
+    assert any("More: options of" in e.label for e in app.expander)
     app.slider(key=f"plan-{state(app).opened}-width").set_value(3).run()
     app.slider(key=f"plan-{state(app).opened}-explain").set_value(15).run()
-    assert state(app).project.plan.width == 3
-    assert state(app).project.plan.explain == pytest.approx(0.15)
+    assert state(app).project.plan.options["width"] == 3
+    assert state(app).project.plan.options["explain"] == pytest.approx(0.15)
     assert not app.exception
 
 
@@ -576,7 +583,7 @@ def test_many_categories_are_shown_before_they_become_public(app: AppTest) -> No
 
 
 def test_a_table_read_as_one_column_is_doubted(app: AppTest) -> None:
-    upload(app, 'hello "world\n1,2,3\n"unclosed,4\n')
+    upload(app, 'hello\n"1,2,3"\n"4,5,6"\n')
     assert "was read as **one column**" in sentences(app)
     press(app, "Guess")
     assert "was read as **one column**" in sentences(app)
@@ -589,5 +596,5 @@ def test_the_fence_of_a_method_that_has_it_is_not_said_to_be_a_switch(app: AppTe
     state(app).change_plan(method=method, fair=None)
     said = sentences(go(app, "plan"))
     assert "A fence needs at least one protected column" in said.replace("\\", "")
-    assert "choose the method mst" in said
+    assert "choose a method that has none" in said
     assert "plan without the fence" not in said

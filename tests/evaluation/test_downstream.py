@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.evaluation.downstream import CLASSIFIERS, Downstream, Tables, _classifier, _judge, downstream
 from core.errors import Cancelled
+from core.evaluation.downstream import CLASSIFIERS, Downstream, Tables, _classifier, _judge, downstream
 
 SIZES = {"x": 3, "y": 2, "z": 3, "rare": 2, "only": 1}
 

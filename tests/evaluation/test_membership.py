@@ -6,13 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from core.privacy.unit import Unit
 from scipy.stats import norm
 
+from core.errors import Cancelled
 from core.evaluation.membership.attack import BLIND, Interval, Verdict, _auc, ceiling, run, split_at_random
 from core.evaluation.membership.features import correlation, densities, histogram, naive
 from core.evaluation.membership.game import Game, choose_targets, folds_by_model, publish, shadow_releases
-from core.errors import Cancelled
+from core.privacy.unit import Unit
 
 SIZES = {"a": 4, "b": 3, "c": 5, "d": 2, "e": 6, "f": 4}
 

@@ -30,6 +30,7 @@ import core.release.spend
 from core.errors import Cancelled, LedgerError, LedgerUnavailable, ProjectError
 from core.ledger import fingerprint
 from core.ledger import store as ledger_store
+from core.ledger.archive import unpacked
 from core.ledger.ledger import START, Event, Ledger, _down, _up, digest_of, read_events, replay, zipped
 from core.privacy.accounting import Budget, epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator
@@ -38,7 +39,6 @@ from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release import load_release, release
-from core.release.shelf import unpacked
 from core.tables.reading import read_table
 from core.tables.table import Table
 from tests.support.tables import bought
@@ -477,7 +477,7 @@ def test_an_unexpected_error_ends_the_entry_and_stores_no_value(tmp_path, monkey
     def broken(*_, **__):
         raise RuntimeError("row 17: Alice")
 
-    monkeypatch.setattr(core.release, "estimate", broken)
+    monkeypatch.setattr("core.methods.marginals.estimate", broken)
     with pytest.raises(RuntimeError):
         release(PROJECT, table(), ledger=ledger.account("people"))
     (entry,) = ledger.population_of("people").entries

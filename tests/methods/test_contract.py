@@ -17,11 +17,12 @@ from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.methods import METHODS
+from core.methods.marginals import Marginals
 from core.privacy.accounting import epsilon_of
 from core.project.file import Project
 from core.project.plan import Plan
+from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
-from core.project.workload import Workload
 from core.release.planning import preview
 from core.release.spend import release
 from core.tables.table import Table
@@ -38,21 +39,22 @@ SCHEMA = Schema((
 DAG = Dag((("a", "y"), ("s", "a"), ("s", "p"), ("y", "x")))
 ROLES = Roles(outcome=("y",), protected=("s",), admissible=("a",), inadmissible=("p",))
 FURTHER = (Separation(("x",), ("p", "s"), ("a",)), Separation(("y",), ("p",), ("a", "x"), "overlapping"))
-NOTHING = Workload()
-ASKED = Workload(
-    ({"name": "young no", "where": {"a": ["lo"], "y": ["no"]}}, {"name": "far", "any": [{"x": [0, 20]}, {"p": ["n", "e"]}]},
+NOTHING = QuestionList()
+ASKED = QuestionList(
+    ({"name": "young no", "where": {"a": ["lo"], "y": ["no"]}},
+     {"name": "far", "any": [{"x": [0, 20]}, {"p": ["n", "e"]}]},
      {"name": "many", "where": {"marks": [1, 2], "x": [10, 40]}}),
     ({"name": "marks", "of": {"x": [20, 40], "p": ["s", "w"]}},),
 )  # fmt: skip
 CASES = {
     **{name: {"method": name} for name in METHODS if METHODS[name].questions != "alone"},
-    "fpt-lp": {"method": "fpt-lp", "workload": ASKED},  # fpt-mw may end early: tests/methods/test_questions.py
-    "mst with questions": {"method": "mst", "workload": ASKED, "question_share": 0.3},
-    "privci with questions": {"method": "privci", "workload": ASKED, "question_share": 0.3, "width": 2},
-    "independent with questions": {"method": "independent", "workload": ASKED, "question_share": 0.5},
+    "fpt-lp": {"method": "fpt-lp", "question_list": ASKED},  # fpt-mw may end early: tests/methods/test_questions.py
+    "mst with questions": {"method": "mst", "question_list": ASKED, "question_share": 0.3},
+    "privci with questions": {"method": "privci", "question_list": ASKED, "question_share": 0.3, "width": 2},
+    "independent with questions": {"method": "independent", "question_list": ASKED, "question_share": 0.5},
     "mst with questions, merged": {
         "method": "mst",
-        "workload": ASKED,
+        "question_list": ASKED,
         "question_share": 0.2,
         "compress": True,
         "epsilon": 0.2,
@@ -90,9 +92,9 @@ def table(n=2000, seed=0):
     return Table(SCHEMA, {k: v.astype(np.uint8) for k, v in codes.items()}, n)
 
 
-def project(dag=DAG, separations=(), workload=NOTHING, **plan):
+def project(dag=DAG, separations=(), question_list=NOTHING, **plan):
     settings = {"epsilon": 1.0, "delta": 1e-6, "target": "y", **plan}
-    return Project("t", SCHEMA, Plan.from_json(settings), dag, ROLES, separations, workload)
+    return Project("t", SCHEMA, Plan.from_json(settings), dag, ROLES, separations, question_list)
 
 
 @pytest.fixture(params=CASES, scope="module")
@@ -114,8 +116,20 @@ def test_spends_what_was_asked_and_nothing_is_left(made):
     assert epsilon_of(1.03 * spent, 1e-6) > made.budget.epsilon
 
 
+@pytest.fixture
+def counted(made):
+    """A release whose method counts marginals."""
+    if not isinstance(made.fitted, Marginals):
+        pytest.skip("this method counts no marginals")
+    return made
+
+
 def test_every_sigma_is_what_its_rho_buys(made):
+    for d in made.spending.draws:
+        assert d.scale == pytest.approx(d.sensitivity / math.sqrt(2 * d.rho), rel=1e-9)
     for m in made.to_json()["measurements"]:
+        if m["kind"] == "sums":  # their sensitivity is their recipe's
+            continue
         if m["pool"] == "explain":
             paid = made.to_json()["explained"]
             scores = len(paid["refused"]) + len(paid["tree"])
@@ -129,6 +143,10 @@ def test_every_sigma_is_what_its_rho_buys(made):
         if m["pool"] in ("questions", "counts") and not m["columns"]:  # enumerated in tests/privacy/test_questions.py
             apart = math.sqrt(2 if m["pool"] == "counts" else 3)
             assert m["sigma"] == pytest.approx(apart / math.sqrt(2 * m["rho"]), rel=1e-5)
+            continue
+        if not m["columns"] and m["sigma"] in {e["sigma"] for e in made.to_json().get("errors", ())}:
+            # errors of pairs bought together, each of sensitivity 2
+            assert m["sigma"] == pytest.approx(2 * math.sqrt(m["cells"] / (2 * m["rho"])), rel=1e-3)
             continue
         if not m["columns"]:  # the weights of three-way tables: scores of sensitivity 4, bought together
             assert [4 * math.sqrt(m["cells"] / (2 * m["rho"]))] * m["cells"] == pytest.approx(
@@ -158,8 +176,9 @@ def test_output_domain_and_rows(made):
     assert made.model.total == pytest.approx(2000)
 
 
-def test_one_way_counts_are_near_the_truth(made):
+def test_one_way_counts_are_near_the_truth(counted):
     """Each within six standard deviations of its noise and of the draw of 2,000 rows; merged categories together."""
+    made = counted
     fitted = getattr(made.fitted, "base", made.fitted)
     cells = {m.clique: m.values.size for m in fitted.measurements}
     sigma = {
@@ -192,7 +211,8 @@ def test_the_preview_shows_the_same_budget(case, made):
     if project(**case).plan.method == "prism":  # its further pairs may end early; their share goes to the task
         assert len(shown.lines) / 2 < count < 2 * len(shown.lines)
     else:
-        assert len(shown.lines) == pytest.approx(count, abs=2)
+        if case["method"] not in ("workload", "prism"):  # how many pairs these count is decided by noisy errors
+            assert len(shown.lines) == pytest.approx(count, abs=2)
 
 
 def test_a_forest_is_announced_exactly_where_there_is_one(case, made):
@@ -243,11 +263,15 @@ def test_a_release_pays_for_the_unit_of_its_plan(case, neighbors):
 
 def test_basic_accounting_is_refused_nothing_and_spends_less(case):
     made = release(project(**case, accounting="basic"), table())
-    assert 0 < made.spending.rho < made.budget.rho
+    assert 0 < made.spending.rho <= made.budget.rho
+    if isinstance(made.fitted, Marginals):  # training steps are priced in ρ under either accounting
+        assert made.spending.rho < made.budget.rho
 
 
 def test_optimal_allocation_gives_larger_tables_more(case):
     made = release(project(**case, allocation="optimal"), table())
+    if not isinstance(made.fitted, Marginals):
+        pytest.skip("this method counts no marginals")
     counts = [d for d in bought(made.spending, "count") if d.pool != "selection"]
     first = sorted((d.cells, d.rho) for d in counts[: len(SCHEMA.columns)])
     assert first[0][0] < first[-1][0]
@@ -277,7 +301,7 @@ def test_prism_never_leaves_its_frame(roles, regime, target, more, epsilon, thre
         made = release(Project("t", SCHEMA, plan, DAG, roles_of), table(600))
     except EspalierError:
         return
-    assert all(s.holds(made.edges) for s in made.frame.separations)
+    assert all(s.holds(made.edges) for s in made.plan_frame.separations)
     assert made.spending.rho <= made.budget.rho
 
 

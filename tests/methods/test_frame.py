@@ -173,8 +173,8 @@ def test_one_role_a_column(roles):
 
 def test_further_separations_join_the_fence_of_every_method_that_keeps_one():
     more = Separation(("c",), ("s",), ("a",), "section 4")
-    for method in ("privci", "prefair", "independent"):
-        fair = {"fair": True} if method == "independent" else {}
+    for method in ("privci", "prefair", "independent", "prism", "workload"):
+        fair = {} if method in ("privci", "prefair") else {"fair": True}
         found = frame(method=method, separations=(more,), **fair)
         assert more in found.separations
         assert set(frame(method=method, **fair).separations) < set(found.separations)

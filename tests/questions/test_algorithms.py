@@ -11,7 +11,6 @@ from scipy.optimize import linprog
 
 from core.errors import SizeError
 from core.models.graphical import Zeros, estimate
-from core.privacy.draws import Measurement
 from core.models.questions import (
     Block,
     Network,
@@ -31,6 +30,7 @@ from core.models.questions import (
     public_rule,
     sensitivity,
 )
+from core.privacy.draws import Measurement
 
 
 def posed(seed):

@@ -7,7 +7,7 @@ import pytest
 from enumeration import answers, every_row, workload
 from scipy.optimize import minimize
 
-import core.models.questions.lowering as lowering
+import core.privacy.questions.lowering as lowering
 from core.errors import EspalierError, SizeError
 from core.models.questions import Block, Count, Network, Question, VisibleModel, check_cost, fit, lower, sensitivity
 from core.models.questions.newton import newton_direction

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.graph.separations import Clique
-from core.models.graphical import SMOOTHING, GraphicalModel, estimate
+from core.models.graphical import GraphicalModel, estimate, smoothing_for
 from core.privacy.curator import Curator
 from core.privacy.draws import Measurement
 
@@ -24,30 +24,14 @@ def noisy_total(curator: Curator, measurements: Sequence[Measurement]) -> float:
 
 
 def independent(one_way: Sequence[Measurement], total: float) -> Expected:
-    """n̂ · p̂(x) p̂(x′) from the noisy one-way counts (MST, PrivCI)."""
+    """n̂ · p̂(x) p̂(x′) … from the noisy one-way counts (MST, PrivCI); where a column was counted twice, from the last."""
     shares = {m.clique[0]: _shares(m.values) for m in one_way}
-    return lambda pair: total * np.outer(shares[pair[0]], shares[pair[1]])
 
-
-def given_target(star: Sequence[Measurement], target: str, one_way: Sequence[Measurement], total: float) -> Expected:
-    """n̂ · Σ_y p̂(y) p̂(x | y) p̂(x′ | y): what the star around ``target`` already explains of a pair.
-
-    ``star`` are the noisy counts of (x, target); a column without one is taken as independent of the target.
-    """
-    alone = {m.clique[0]: _shares(m.values) for m in one_way}
-    by_value = {}
-    weight = [alone[target]]
-    for m in star:
-        counts = m.values if m.clique[1] == target else m.values.T
-        counts = np.maximum(counts, 0.0)
-        weight.append(_shares(counts.sum(axis=0)))
-        name = m.clique[0] if m.clique[1] == target else m.clique[1]
-        by_value[name] = np.stack([_shares(column) for column in counts.T], axis=1)
-    y = np.mean(weight, axis=0)
-
-    def expected(pair: Clique) -> NDArray[np.float64]:
-        left, right = (by_value.get(n, np.repeat(alone[n][:, None], len(y), axis=1)) for n in pair)
-        return total * np.asarray((left * y) @ right.T)
+    def expected(clique: Clique) -> NDArray[np.float64]:
+        table = np.full((), total)
+        for name in clique:
+            table = table[..., None] * shares[name]
+        return table
 
     return expected
 
@@ -58,7 +42,7 @@ def by_model(curator: Curator, measurements: Sequence[Measurement]) -> Expected:
     @cache
     def model() -> GraphicalModel:
         total = None if curator.rows is None else float(curator.rows)
-        return estimate(curator.sizes, measurements, total, smoothing=SMOOTHING)
+        return estimate(curator.sizes, measurements, total, smoothing=smoothing_for(measurements, total))
 
     return lambda clique: model().marginal(clique)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from core.methods.select.allocation import BudgetSplit
+from core.methods.select.spanning import Growth
 from core.methods.select.usefulness import how_many
 from core.privacy.curator import Curator
 from core.privacy.gradient import LogisticGradient
@@ -20,26 +21,37 @@ def choose_features(
     target: str,
     candidates: Sequence[str],
     k: int,
+    growth: Growth,
     pool: str = "",
 ) -> tuple[tuple[str, ...], float]:
     """``k`` of ``candidates`` by association with ``target``, and the share of the budget left unspent.
 
     Greedy exponential mechanism, share/k a round, with :class:`FeatureScore` (the safe total-variation score, not
-    the paper's clipped χ²). Where k takes them all nothing is drawn or paid. What is chosen predicts; it is not
-    claimed to be causal or a blanket.
+    the paper's clipped χ²). Where k takes them all nothing is drawn or paid. Pairs that the frame forbids beside what
+    ``growth`` has linked are not offered; those chosen are linked there. What is chosen predicts; it is not claimed to
+    be causal or a blanket.
     """
-    if k >= len(candidates):
+    if k >= len(candidates) and growth.link_all([(name, target) for name in candidates]):
         return tuple(candidates), share
     order = list(curator.sizes)
     pairs = {tuple(sorted((name, target), key=order.index)): name for name in candidates}
     left = sorted(pairs, key=lambda q: -curator.sizes[pairs[q]])
     score = FeatureScore(target)
     chosen: set[str] = set()
-    for _ in range(k):
-        pair = curator.choose(score, left, budget.choice(share / k), f"feature for {target}", pool)
+    steps = min(k, len(candidates))
+    unspent = share
+    for _ in range(steps):
+        left = [pair for pair, fine in zip(left, growth.may_link(left).tolist(), strict=True) if fine]
+        if not left:
+            break
+        pair = left[0]
+        if len(left) > 1:
+            pair = curator.choose(score, left, budget.choice(share / steps), f"feature for {target}", pool)
+            unspent -= share / steps
         left.remove(pair)
+        growth.link(pair)
         chosen.add(pairs[pair])
-    return tuple(name for name in order if name in chosen), 0.0
+    return tuple(name for name in order if name in chosen), max(0.0, unspent)
 
 
 STEPS = 2
@@ -55,6 +67,7 @@ def fit_features(
     target: str,
     candidates: Sequence[str],
     k: int,
+    growth: Growth,
     pool: str = "",
 ) -> tuple[tuple[str, ...], float]:
     """The support of a private logistic fit with ``k`` columns, and the share of the budget left unspent (regime 3b).
@@ -68,8 +81,10 @@ def fit_features(
     """
     sizes = curator.sizes
     candidates = [name for name in candidates if sizes[name] > 1]
-    if k >= len(candidates) or sizes[target] < 2:
-        return tuple(candidates[:k]), share
+    if k >= len(candidates) and growth.link_all([(name, target) for name in candidates]):
+        return tuple(candidates), share
+    if sizes[target] < 2:
+        return (), share
     (alone,) = curator.measure(budget.split(share / 10, [(target,)]), pool)
     base = np.maximum(alone.values, 1.0)
     others = sizes[target] - 1
@@ -89,13 +104,20 @@ def fit_features(
         kept = sorted(candidates, key=lambda name: -strength[name])[:k]
         for name in set(candidates) - set(kept):
             weights[name] = np.zeros_like(weights[name])
-    return tuple(name for name in sizes if name in kept), 0.0
+    return tuple(name for name in sizes if name in kept and growth.link_all([(name, target)])), 0.0
 
 
-def suggested(curator: Curator, budget: BudgetSplit, share: float, target: str, candidates: Sequence[str]) -> int:
+THETA = 1.0
+"""A feature is worth counting when a cell's average count is this many times its expected noise. Four times, as for the
+tables of PrivBayes, leaves columns out that help: the plain star, which counts all, then predicts better."""
+
+
+def suggested(
+    curator: Curator, budget: BudgetSplit, share: float, target: str, candidates: Sequence[str], rows: float
+) -> int:
     """k where the plan leaves it open: as many as ``share`` of the budget counts usefully, at least one.
 
-    From the budget, n where it is public, and the sizes of the domains alone.
+    From the budget, the sizes of the domains and ``rows``, which is n or a noisy total.
     """
     cells = sorted(curator.sizes[name] * curator.sizes[target] for name in candidates)
-    return max(1, how_many(curator, budget, share, cells[len(cells) // 2], len(cells))) if cells else 1
+    return max(1, how_many(curator, budget, share, cells[len(cells) // 2], len(cells), rows, THETA)) if cells else 1

@@ -63,6 +63,7 @@ def choose_triples(
     features: Sequence[str],
     most: int,
     max_cells: int,
+    linked: Sequence[Clique],
     pool: str = "",
 ) -> tuple[list[Clique], float]:
     """At most ``most`` tables (X, X′, target) with X, X′ among ``features``, and the part of ``share`` left unspent.
@@ -73,8 +74,8 @@ def choose_triples(
     """
     order, sizes = list(curator.sizes), curator.sizes
     growth = Growth(tuple(order), separations, features, sizes)
-    for name in features:
-        growth.link((name, target))
+    for pair in linked:
+        growth.link(pair)
     score = ConditionalScore(target)
     chosen: list[Clique] = []
     paid = 0

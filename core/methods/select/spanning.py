@@ -130,6 +130,17 @@ class Growth:
                 self._side[i, merged] |= self._side[i, a] | self._side[i, b]
                 self._block[i, merged] = self._block[i, a]
 
+    def link_all(self, edges: Sequence[Clique]) -> bool:
+        """`link` all of ``edges``, or none where together they would close a path; says whether they are linked."""
+        gate, block, side = self._gate, self._block.copy(), self._side.copy()
+        try:
+            for edge in edges:
+                self.link(edge)
+        except ValueError:
+            self._gate, self._block, self._side = gate, block, side
+            return False
+        return True
+
     def may_link(self, pairs: Sequence[Clique]) -> NDArray[np.bool_]:
         """Which of ``pairs`` the frame allows beside what is linked so far, loops included."""
         a, b = (np.array([self._index[pair[end]] for pair in pairs], dtype=np.intp) for end in (0, 1))

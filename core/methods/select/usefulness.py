@@ -11,7 +11,8 @@ USEFUL = 4
 """θ: a cell's average count is at least so many times its expected noise (the paper's value)."""
 
 CELLS = 400
-"""What stands in for that rule where n is not public: about what 40,000 rows at ε = 1 bear on a dozen columns."""
+"""What stands in for that rule where n is not public: about what 40,000 rows at ε = 1 bear on a dozen columns
+(no noisy total has been paid for yet)."""
 
 
 def expected_noise(curator: Curator, budget: BudgetSplit, share: float) -> float:
@@ -21,17 +22,25 @@ def expected_noise(curator: Curator, budget: BudgetSplit, share: float) -> float
     return curator.unit.count_sensitivity / math.sqrt(2 * rho) * math.sqrt(2 / math.pi)
 
 
-def useful_cells(curator: Curator, budget: BudgetSplit, share: float) -> int:
-    """Cells m that a table counted for ``share`` of the budget may have: n/m ≥ θ · σ√(2/π)."""
-    if curator.rows is None:
-        return CELLS
-    return math.floor(curator.rows / (USEFUL * expected_noise(curator, budget, share)))
+def useful_cells(
+    curator: Curator, budget: BudgetSplit, share: float, rows: float | None = None, theta: float = USEFUL
+) -> int:
+    """Cells m that a table counted for ``share`` of the budget may have: n/m ≥ θ · σ√(2/π).
 
-
-def how_many(curator: Curator, budget: BudgetSplit, share: float, cells: int, most: int, held: int = 0) -> int:
-    """How many tables, at most ``most``, are worth counting for ``share`` of the budget together with ``held`` others.
-
-    The largest m for which a table of ``cells`` cells (a middling one) is useful at the price of share/(held + m).
+    ``rows`` stands for n where that is private: a noisy total.
     """
-    fitting = (m for m in range(most, 0, -1) if cells <= useful_cells(curator, budget, share / (held + m)))
+    n = curator.rows if curator.rows is not None else rows
+    if n is None:
+        return CELLS
+    return math.floor(n / (theta * expected_noise(curator, budget, share)))
+
+
+def how_many(
+    curator: Curator, budget: BudgetSplit, share: float, cells: int, most: int, rows: float, theta: float = USEFUL
+) -> int:
+    """How many tables, at most ``most``, are worth counting for ``share`` of the budget.
+
+    The largest m for which a table of ``cells`` cells (a middling one) is useful at the price of share/m.
+    """
+    fitting = (m for m in range(most, 0, -1) if cells <= useful_cells(curator, budget, share / m, rows, theta))
     return next(fitting, 0)

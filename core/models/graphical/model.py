@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import EspalierError
-from core.graph.separations import Clique, Separation, clique_edges
-from core.models.base import Answer
-from core.models.graphical.junction_tree import (
+from core.graph.junction_tree import (
     IMPOSSIBLE,
+    MAX_CELLS,
     FloatArray,
     JunctionTree,
     collect,
@@ -30,9 +29,10 @@ from core.models.graphical.junction_tree import (
     max_plus,
     sum_product,
 )
+from core.graph.separations import Clique, Separation, clique_edges
+from core.models.base import Answer
 from core.models.graphical.queries import joint
 from core.models.graphical.sampling import Codes, draw_rows
-from core.models.graphical.size import MAX_CELLS
 from core.progress import Report
 
 FORMAT = "espalier-model/1"
@@ -220,18 +220,18 @@ class GraphicalModel:
         return max(0.0, float(np.sum(table * np.log(ratio, out=np.zeros_like(table), where=possible))))
 
     def sample(
-        self, rows: int, rng: np.random.Generator, *, rounded: bool = False, report: Report | None = None
+        self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None
     ) -> dict[str, Codes]:
         """``rows`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
 
-        Exact ancestral sampling. With ``rounded`` the rows are spread over the cells as evenly as whole numbers
+        Exact ancestral sampling. With ``even`` the rows are spread over the cells as evenly as whole numbers
         allow (`core.models.graphical.sampling`): every cell keeps its expected count, measured marginals come out
         closer than independent rows can, and conditional independence is kept.
         """
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")
         fitted = self._calibrated
-        return draw_rows(fitted.tree, fitted.conditionals, rows, rng, rounded=rounded, report=report)
+        return draw_rows(fitted.tree, fitted.conditionals, rows, rng, rounded=even, report=report)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one ``.npz`` file of plain arrays and text (no pickle)."""

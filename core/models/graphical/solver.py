@@ -15,7 +15,7 @@ pooled loss, `core.models.graphical.regions`):
     N log Z(θ) − ⟨θ, û⟩ + λ/2 ⟨θ − θ_k, K(θ − θ_k)⟩,     gradient  μ(θ) − û + λ K(θ − θ_k).
 
 Its Hessian is N Cov(p) + λK. Newton's direction is found by conjugate gradients: a product with Cov(p) is one
-more pass over the junction tree (`core.models.graphical.junction_tree.derivative`), and the explicit inverse of the
+more pass over the junction tree (`core.graph.junction_tree.derivative`), and the explicit inverse of the
 Hessian
 on a tree (`core.models.graphical.metric`) preconditions them, whatever the scales of the noise: a few products do. They
 stop at half the residual or after PRODUCTS, far from exact; what they leave, the next step takes.
@@ -34,7 +34,7 @@ from math import log
 
 import numpy as np
 
-from core.models.graphical.junction_tree import FloatArray
+from core.graph.junction_tree import FloatArray
 from core.models.graphical.metric import TreeMetric, levels, links
 from core.models.graphical.problem import Problem, Sweep, inner
 from core.progress import Report
@@ -157,15 +157,15 @@ class Solver:
         done = gap <= self.tolerance * max(1.0, lowest)
         return Solution(best, lowest, gap, iteration, self.sweeps, done)
 
-    def smoothed(self, potentials: FloatArray, smoothing: float) -> Solution:
-        """The minimum of f(μ) + λ N KL(p ‖ uniform) with λ = ``smoothing`` over the median noise scale.
+    def smoothed(self, potentials: FloatArray, smoothing: float, centre: FloatArray) -> Solution:
+        """The minimum of f(μ) + λ N KL(p ‖ q) with λ = ``smoothing`` over the median noise scale.
 
-        One proximal step around the uniform distribution. Its duality gap is the error of the marginals in
-        the norm of f.
+        One proximal step around q, the distribution with the potentials ``centre``. Its duality gap is the error of
+        the marginals in the norm of f.
         """
         problem = self.problem
-        task = Subproblem(problem, np.zeros_like(potentials), smoothing / problem.noise())
-        point = self._sweep(potentials, problem.smooth(potentials))
+        task = Subproblem(problem, centre, smoothing / problem.noise())
+        point = self._sweep(potentials, problem.smooth(potentials - centre))
         iteration = 0
         while True:
             objective, gap = problem.objective(point.marginals), problem.norm(task.gradient(point))

@@ -2,13 +2,13 @@
 
 from core.models.questions.fitting import Fit, fit
 from core.models.questions.joint import fit_together
-from core.models.questions.lowering import Block, Lowered, lower
 from core.models.questions.model import VisibleModel
 from core.models.questions.network import Network
-from core.models.questions.prediction import check_cost, direct_errors, direct_is_better, marginal_errors, predict_cost
 from core.models.questions.projection import Certificate, Projection, lower_bound, project
-from core.models.questions.sensitivity import Sensitivity, sensitivity
 from core.models.questions.weights import Course, Rule, multiplicative_weights, public_rule
+from core.privacy.questions.lowering import Block, Lowered, lower
+from core.privacy.questions.prediction import check_cost, direct_errors, direct_is_better, marginal_errors, predict_cost
+from core.privacy.questions.sensitivity import Sensitivity, sensitivity
 from core.project.questions import Count, Question
 
 __all__ = [

@@ -12,7 +12,7 @@ identity at the start: statistics of one clique overlap much, those of two littl
 Against the alternatives: a hidden column z = q(x) for each question and `core.models.graphical.estimate` reach the same
 objective in 37 s instead of 2.7 s at 500 questions; conjugate gradients preconditioned by the diagonal fail where the
 noise is low. Where only marginals and counts are measured, `estimate` with the hidden columns of
-`core.models.questions.lowering` is as fast and certifies the plain objective.
+`core.privacy.questions.lowering` is as fast and certifies the plain objective.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.models.graphical.junction_tree import FloatArray
+from core.graph.junction_tree import FloatArray
 from core.models.graphical.model import FitSummary
 from core.models.questions.network import Calibrated, Network
 from core.models.questions.newton import entries, newton_direction

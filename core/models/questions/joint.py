@@ -8,14 +8,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from core.graph.junction_tree import FloatArray, Zeros
 from core.graph.separations import Clique
-from core.models.graphical.junction_tree import FloatArray
-from core.models.graphical.problem import SMALLEST_TOTAL, Zeros
+from core.models.graphical.problem import SMALLEST_TOTAL
 from core.models.questions.fitting import Fit, fit
-from core.models.questions.lowering import Block, Lowered
 from core.models.questions.model import VisibleModel
 from core.models.questions.network import Network
 from core.privacy.draws import Merged
+from core.privacy.questions.lowering import Block, Lowered
 
 
 class Marginal(Protocol):

@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import EspalierError
+from core.graph.junction_tree import MAX_CELLS, FloatArray
 from core.graph.separations import Separation
 from core.models.base import Answer
-from core.models.graphical.junction_tree import FloatArray
 from core.models.graphical.model import GraphicalModel
 from core.models.graphical.sampling import Codes
-from core.models.graphical.size import MAX_CELLS
 from core.models.questions.projection import Certificate
 from core.progress import Report
 
@@ -91,10 +90,10 @@ class VisibleModel:
         return self.inner.cmi(left, right, given, max_cells=max_cells)
 
     def sample(
-        self, rows: int, rng: np.random.Generator, *, rounded: bool = False, report: Report | None = None
+        self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None
     ) -> dict[str, Codes]:
         """Rows of the visible columns alone."""
-        drawn = self.inner.sample(rows, rng, rounded=rounded, report=report)
+        drawn = self.inner.sample(rows, rng, even=even, report=report)
         return {name: drawn[name] for name in self.visible}
 
     def dumps(self) -> bytes:

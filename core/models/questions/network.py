@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import EspalierError
-from core.graph.separations import Clique
-from core.models.graphical.junction_tree import (
+from core.graph.junction_tree import (
     IMPOSSIBLE,
     FloatArray,
     Place,
+    Zeros,
     cells,
     collect,
     decode,
@@ -30,10 +30,10 @@ from core.models.graphical.junction_tree import (
     max_plus,
     sum_product,
 )
+from core.graph.separations import Clique
 from core.models.graphical.model import FitSummary, GraphicalModel
-from core.models.graphical.problem import Zeros
 from core.models.graphical.sampling import Codes, draw_rows
-from core.models.questions.lowering import Block
+from core.privacy.questions.lowering import Block
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical.junction_tree import FloatArray
+from core.graph.junction_tree import FloatArray
 from core.models.questions.network import Calibrated, Network
 
 Entries = tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]

@@ -21,7 +21,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from core.models.graphical.junction_tree import FloatArray
+from core.graph.junction_tree import FloatArray
 from core.models.questions.network import Network
 
 Choose = Callable[[FloatArray], tuple[int, int]]

@@ -23,12 +23,12 @@ def show(state: Session) -> None:
     """The table; what it takes goes into the project at once. A row that is not complete stays in the table."""
     assert state.project is not None
     dag, columns = state.project.dag, list(state.project.schema.names)
-    table = state.drafts.arrows
-    if table.dag is not dag and table.dag != dag:
-        table.revision, table.dag, table.rows = table.revision + 1, dag, [*rows_of(dag), *table.half]
-    key = f"arrows-{state.opened}-{table.revision}"
+    draft = state.drafts.arrows
+    if draft.dag is not dag and draft.dag != dag:
+        draft.revision, draft.dag, draft.rows = draft.revision + 1, dag, [*rows_of(dag), *draft.half]
+    key = f"arrows-{state.opened}-{draft.revision}"
     st.data_editor(
-        _frame(table.rows),
+        _frame(draft.rows),
         key=key,
         num_rows="dynamic",
         hide_index=True,
@@ -46,8 +46,8 @@ def show(state: Session) -> None:
     )
     if "arrow_table" in state.trouble:
         st.error(f"{plain(state.trouble['arrow_table'])}. The drawing is unchanged until the table is mended.")
-    if table.half:
-        st.caption(f"{len(table.half)} row(s) lack a cause or an effect: they count when both are there.")
+    if draft.half:
+        st.caption(f"{len(draft.half)} row(s) lack a cause or an effect: they count when both are there.")
     st.caption("The last row adds an arrow. Tick rows on the left to delete them.")
 
 
@@ -107,13 +107,13 @@ def drawn(dag: Dag, rows: Sequence[Row]) -> tuple[Dag, list[Row]]:
 
 def _take(state: Session, key: str) -> None:
     assert state.project is not None
-    table = state.drafts.arrows
+    draft = state.drafts.arrows
     try:
-        drawn_now, half = drawn(state.project.dag, edited(table.rows, st.session_state[key]))
+        drawn_now, half = drawn(state.project.dag, edited(draft.rows, st.session_state[key]))
         drawn_now.check_columns(state.project.schema.names)
         state.redraw(drawn_now)
     except EspalierError as error:
         state.trouble["arrow_table"] = str(error)
         return
     state.trouble.pop("arrow_table", None)
-    table.dag, table.half = drawn_now, half
+    draft.dag, draft.half = drawn_now, half

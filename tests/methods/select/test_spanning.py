@@ -15,7 +15,7 @@ from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.methods import frame_of
 from core.methods.select.allocation import BudgetSplit
-from core.methods.select.expected import given_target, independent
+from core.methods.select.expected import independent
 from core.methods.select.spanning import Growth, choose_tree
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
@@ -219,7 +219,8 @@ def test_what_the_star_explains_is_not_chosen_again():
         np.add.at(values, (column, y), 1)
         pairs.append(Measurement((name, "y"), values, 1.0))
     ones = [Measurement((n,), np.bincount(x).astype(float), 1.0) for n, x in (("b", b), ("c", c), ("y", y))]
-    star = given_target(pairs, "y", ones, float(len(y)))(("b", "c"))
+    curator = Rehearsal({"b": 2, "c": 2, "y": 2}, Unit(), Budget.of(Plan("mst", 1.0, 1e-9), None), len(y))
+    star = by_model(curator, [*ones, *pairs])(("b", "c"))
     alone = independent(ones, float(len(y)))(("b", "c"))
     assert np.abs(star - counts).sum() < 0.01 * len(y)
     assert np.abs(alone - counts).sum() > 0.5 * len(y)

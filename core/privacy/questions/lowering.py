@@ -23,10 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import EspalierError, SizeError
+from core.graph.junction_tree import JunctionTree, Zeros, cells, junction_tree
 from core.graph.separations import Clique
-from core.models.graphical.junction_tree import JunctionTree, cells, junction_tree
-from core.models.graphical.problem import Zeros
-from core.models.questions.automaton import IntArray, automaton
+from core.privacy.questions.automaton import IntArray, automaton
 from core.project.questions import Count, Question, allowed
 
 DIRECT_CELLS = 4_096

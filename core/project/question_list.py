@@ -24,7 +24,7 @@ MOST_COUNTED = 200
 
 
 @dataclass(frozen=True)
-class Workload:
+class QuestionList:
     """``questions`` and ``counts`` as the project file lists them; :meth:`resolve` reads them."""
 
     questions: tuple[Mapping[str, Any], ...] = ()
@@ -49,7 +49,7 @@ class Workload:
             raise ProjectError(f"two questions have the name {twice!r}", key="questions", name=twice)
         return questions, counts
 
-    def fitting(self, schema: Schema) -> Workload:
+    def fitting(self, schema: Schema) -> QuestionList:
         """Those that still mean something under ``schema``: for a schema that has just been changed."""
         try:
             self.resolve(schema)
@@ -57,10 +57,10 @@ class Workload:
             pass
         else:
             return self
-        found = Workload()
+        found = QuestionList()
         for key in ("counts", "questions"):
             for entry in getattr(self, key):
-                more = Workload(
+                more = QuestionList(
                     (*found.questions, entry) if key == "questions" else found.questions,
                     (*found.counts, entry) if key == "counts" else found.counts,
                 )
@@ -76,7 +76,7 @@ class Workload:
         return {key: [dict(e) for e in getattr(self, key)] for key in ("questions", "counts") if getattr(self, key)}
 
     @classmethod
-    def from_json(cls, questions: Any, counts: Any) -> Workload:
+    def from_json(cls, questions: Any, counts: Any) -> QuestionList:
         """Both keys of a project file; raises :class:`ProjectError` for what is not a list of objects."""
         for key, data, most in (("questions", questions, MOST), ("counts", counts, MOST_COUNTED)):
             if not isinstance(data, list) or not all(isinstance(entry, Mapping) for entry in data):
@@ -115,7 +115,7 @@ def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]
     for name, parts in found.items():
         one = list(parts.values())
         out.append({"name": name, "where": one[0]} if len(one) == 1 else {"name": name, "any": one})
-    Workload(tuple(out), tuple(counts)).resolve(schema)
+    QuestionList(tuple(out), tuple(counts)).resolve(schema)
     return out
 
 

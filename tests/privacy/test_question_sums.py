@@ -11,7 +11,7 @@ import pytest
 from core.errors import BudgetError, SizeError
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
-from core.privacy.questions import CHOICE_UNITS, UNITS, CountHistogram, QuestionSums, WorstQuestion, answers
+from core.privacy.questions.recipes import CHOICE_UNITS, UNITS, CountHistogram, QuestionSums, WorstQuestion, answers
 from core.privacy.unit import Unit
 from core.project.questions import Count, Question
 from core.project.schema import Column, Schema

@@ -25,9 +25,8 @@ from math import inf, nextafter, prod, sqrt
 import numpy as np
 
 from core.errors import EspalierError
-from core.models.graphical.junction_tree import IMPOSSIBLE, FloatArray, cells, collect, junction_tree, max_only
-from core.models.questions.lowering import Lowered
-from core.models.questions.network import Network
+from core.graph.junction_tree import IMPOSSIBLE, FloatArray, cells, collect, junction_tree, max_only
+from core.privacy.questions.lowering import Lowered
 
 PAIR_CELLS = 20_000_000
 """Beyond so many cells over pairs of rows the cap takes the place of the exact value."""
@@ -55,14 +54,13 @@ def sensitivity(
     for block in lowered.blocks:
         if block.matrix is None or not np.isin(block.matrix, (0.0, 1.0)).all():
             raise EspalierError("Only questions with answers 0 or 1 for every row have this sensitivity.")
-    network = Network(lowered.sizes, lowered.blocks, lowered.zeros)
-    most = round(network.highest(np.ones(network.length)))
+    most = _furthest(lowered, pairs=False)
     exact, squared = True, most
     if replace:
-        squared = min(2 * most, network.length)
+        squared = min(2 * most, len(lowered.order))
         exact = _pair_cells(lowered) <= pair_cells
         if exact:
-            squared = _over_pairs(lowered)
+            squared = _furthest(lowered, pairs=True)
     root = sqrt(squared)
     while root * root < squared:
         root = nextafter(root, inf)
@@ -77,28 +75,31 @@ def _pair_cells(lowered: Lowered) -> int:
     return held + sum(prod(squares[name] for name in block.clique) for block in lowered.blocks)
 
 
-def _over_pairs(lowered: Lowered) -> int:
-    """max over pairs of rows of the number of questions that differ."""
-    squares = {name: size * size for name, size in lowered.sizes.items()}
-    tree = junction_tree(squares, dict.fromkeys(lowered.cliques))
+def _furthest(lowered: Lowered, *, pairs: bool) -> int:
+    """max over rows of the number of questions that hold; over ``pairs`` of rows, of the number that differ."""
+    sizes = {name: size * size if pairs else size for name, size in lowered.sizes.items()}
+    tree = junction_tree(sizes, dict.fromkeys(lowered.cliques))
     tables = tree.tables()
     constant = 0.0
     for rule in lowered.zeros:
-        forbidden = rule.mask.ravel()
-        either = (forbidden[:, None] | forbidden[None, :]).astype(np.float64) * IMPOSSIBLE
-        place = tree.place(rule.clique)
+        forbidden, place = rule.mask, tree.place(rule.clique)
         if not place.columns:
             continue
+        if pairs:
+            flat = forbidden.ravel()
+            forbidden = _paired((flat[:, None] | flat[None, :]).astype(np.float64), rule.mask.shape) > 0
         table = tables[place.node]
-        table += place.inward(_paired(either, rule.mask.shape)).reshape(place.lift)
+        table += place.inward(np.where(forbidden, IMPOSSIBLE, 0.0)).reshape(place.lift)
         np.maximum(table, IMPOSSIBLE, out=table)
     for block in lowered.blocks:
         assert block.matrix is not None  # checked by the caller
         matrix = block.matrix.reshape(len(block.matrix), -1)
-        met = matrix.sum(axis=0)
-        apart = met[:, None] + met[None, :] - 2.0 * (matrix.T @ matrix)
-        place = tree.place(block.clique)
-        score = place.inward(_paired(apart, block.matrix.shape[1:]))
+        met, place = matrix.sum(axis=0), tree.place(block.clique)
+        if pairs:
+            apart = met[:, None] + met[None, :] - 2.0 * (matrix.T @ matrix)
+            score = place.inward(_paired(apart, block.matrix.shape[1:]))
+        else:
+            score = place.inward(met.reshape(block.matrix.shape[1:]))
         if place.columns:
             tables[place.node] += score.reshape(place.lift)
         else:

@@ -17,21 +17,21 @@ from core.graph.separations import Separation
 from core.methods import METHODS, frame_of
 from core.methods.question_links import links_of, widened
 from core.models.questions import Network, lower_bound
-from core.models.questions.lowering import Block
+from core.privacy.questions.lowering import Block
 from core.project.plan import Plan
+from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
-from core.project.workload import Workload
 from core.release.artefact import load_release
 from core.release.planning import preview
 from core.release.spend import release
 from tests.methods.test_contract import ASKED, SCHEMA, project, table
 
 TRUE = {"young no": ({"a": [0], "y": [0]},), "far": ({"x": [0, 1]}, {"p": [0, 1]})}
-CROSSING = Workload(({"name": "who", "where": {"s": ["f"], "y": ["yes"]}},))
+CROSSING = QuestionList(({"name": "who", "where": {"s": ["f"], "y": ["yes"]}},))
 
 
 def asked(**plan):
-    return project(**{"method": "mst", "workload": ASKED, "question_share": 0.4, "epsilon": 4.0, **plan})
+    return project(**{"method": "mst", "question_list": ASKED, "question_share": 0.4, "epsilon": 4.0, **plan})
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +104,11 @@ def test_without_a_share_nothing_is_asked_and_the_plan_says_so():
 
 
 def test_many_questions_on_few_columns_are_answered_from_counts():
-    cells = [{"name": f"{a}{y}{x}", "where": {"a": a, "y": y, "x": x}} for a, y, x in itertools.product(
-        (["lo"], ["lo", "mid"], ["mid", "hi"], ["hi"]), (["no"], ["yes"]), ([0, 10], [0, 20], [10, 40], [20, 40]))]  # fmt: skip
-    plan = asked(workload=Workload(tuple(cells)))
+    ages, ends, spans = (["lo"], ["lo", "mid"], ["mid", "hi"], ["hi"]), (["no"], ["yes"]), ([0, 10], [0, 20], [10, 40])
+    cells = [
+        {"name": f"{a}{y}{x}", "where": {"a": a, "y": y, "x": x}} for a, y, x in itertools.product(ages, ends, spans)
+    ]
+    plan = asked(question_list=QuestionList(tuple(cells)))
     shown = preview(plan, 2000)
     assert [line.columns for line in shown.lines if line.pool == "questions"] == [("a", "x", "y")]
     assert {one.how for one in shown.asked} == {"from the counts of its columns"}
@@ -119,22 +121,22 @@ def test_many_questions_on_few_columns_are_answered_from_counts():
 
 def test_a_question_across_the_fence_is_refused_with_the_separation():
     with pytest.raises(ProjectError, match="'who' joins s, y") as error:
-        preview(project(method="privci", workload=CROSSING, question_share=0.3), 2000)
+        preview(project(method="privci", question_list=CROSSING, question_share=0.3), 2000)
     assert error.value.separation["left"] == ["y"]
     assert error.value.key == "questions"
-    apart = Workload(
+    apart = QuestionList(
         ({"name": "one", "where": {"s": ["f"], "x": [0, 10]}}, {"name": "two", "where": {"x": [0, 10], "y": ["no"]}})
     )
     with pytest.raises(ProjectError, match="the question 'one', the question 'two' together join s, x, y"):
-        preview(project(method="privci", workload=apart, question_share=0.3), 2000)
-    count = Workload((), ({"name": "n", "of": {"s": ["f"], "y": ["yes"]}},))
+        preview(project(method="privci", question_list=apart, question_share=0.3), 2000)
+    count = QuestionList((), ({"name": "n", "of": {"s": ["f"], "y": ["yes"]}},))
     with pytest.raises(ProjectError, match="the count 'n' joins"):
-        preview(project(method="privci", workload=count, question_share=0.3), 2000)
-    assert preview(project(method="privci", workload=CROSSING, question_share=0.0), 2000)
-    through = Workload(
+        preview(project(method="privci", question_list=count, question_share=0.3), 2000)
+    assert preview(project(method="privci", question_list=CROSSING, question_share=0.0), 2000)
+    through = QuestionList(
         ({"name": "ok", "where": {"s": ["f"], "a": ["lo"]}}, {"name": "ok2", "where": {"a": ["lo"], "y": ["no"]}})
     )
-    made = release(project(method="privci", workload=through, question_share=0.3), table())
+    made = release(project(method="privci", question_list=through, question_share=0.3), table())
     assert all(s["holds"] for s in made.to_json()["separations"])
     assert made.model.cmi(("y",), ("s",), ("a",)) < 1e-9
 
@@ -175,21 +177,23 @@ def test_a_method_without_marginals_refuses_a_share():
     unable = [name for name, m in METHODS.items() if m.questions == "no"]
     for name in unable:
         with pytest.raises(ProjectError, match="counts no marginals"):
-            frame_of(project(method=name, workload=ASKED, question_share=0.2))
+            frame_of(project(method=name, question_list=ASKED, question_share=0.2))
 
 
 def test_what_is_too_wide_is_refused_by_the_plan():
     schema = Schema(tuple(Column(f"c{i}", "categorical", tuple("uvwxyz")) for i in range(14)))
     pairs = [{"name": f"{i}-{j}", "where": {f"c{i}": ["u"], f"c{j}": ["v"]}} for i in range(14) for j in range(i)]
     odd = {"name": "odd", "any": [{f"c{i}": ["u"], f"c{i + 1}": ["w"]} for i in range(13)]}
-    wide = type(asked())("t", schema, Plan("mst", 1.0, 1e-6, question_share=0.3), workload=Workload((odd, *pairs)))
+    wide = type(asked())(
+        "t", schema, Plan("mst", 1.0, 1e-6, question_share=0.3), question_list=QuestionList((odd, *pairs))
+    )
     with pytest.raises(SizeError, match="limit is"):
         preview(wide, 2000)
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
 def test_multiplicative_weights_pay_for_every_round_that_runs(neighbors):
-    plan = project(method="fpt-mw", workload=ASKED, rounds=6, neighbors=neighbors, rows_per_person=2, epsilon=2.0)
+    plan = project(method="fpt-mw", question_list=ASKED, rounds=6, neighbors=neighbors, rows_per_person=2, epsilon=2.0)
     shown = preview(plan, 2000)
     assert sum("private choice" in line.what for line in shown.lines) == 6, "the plan shows all rounds"
     assert shown.spent == pytest.approx(shown.budget.rho)
@@ -210,13 +214,13 @@ def test_multiplicative_weights_pay_for_every_round_that_runs(neighbors):
     assert answered
     assert {q["name"] for q in answered} <= {q["name"] for q in facts["questions"]}
     assert made.model.total == pytest.approx(2000, abs=1 if neighbors == "replace-one" else 500)
-    sampled = release(project(method="fpt-mw", workload=ASKED, rounds=3, samples=500), table())
+    sampled = release(project(method="fpt-mw", question_list=ASKED, rounds=3, samples=500), table())
     assert sampled.to_json()["rounds"]["planned"] == 3
 
 
 def test_multiplicative_weights_come_near_what_they_ask():
     """At ε = 20 noise is a few rows: the worst answer is nearer than the uniform table's, which is off by hundreds."""
-    facts = release(project(method="fpt-mw", workload=ASKED, epsilon=20.0, rounds=30), table()).to_json()
+    facts = release(project(method="fpt-mw", question_list=ASKED, epsilon=20.0, rounds=30), table()).to_json()
     real = table().codes
     met = int(((real["a"] == 0) & (real["y"] == 0)).sum())
     line = next(q for q in facts["questions"] if q["name"] == "young no")
@@ -224,7 +228,7 @@ def test_multiplicative_weights_come_near_what_they_ask():
 
 
 def test_the_projection_stands_beside_each_answer():
-    facts = release(project(method="fpt-lp", workload=ASKED), table()).to_json()
+    facts = release(project(method="fpt-lp", question_list=ASKED), table()).to_json()
     best = facts["agreement"]
     assert best["alpha"] - best["bound"] < 1e-6
     assert {"projected", "fitted", "answer"} <= set(facts["questions"][0])

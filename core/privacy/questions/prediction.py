@@ -9,10 +9,9 @@ from math import erfc, prod, sqrt
 import numpy as np
 
 from core.errors import SizeError
+from core.graph.junction_tree import MAX_CELLS, FloatArray, cells, junction_tree
 from core.graph.separations import Clique
-from core.models.graphical.junction_tree import FloatArray, cells, junction_tree
-from core.models.graphical.size import MAX_CELLS
-from core.models.questions.lowering import Lowered
+from core.privacy.questions.lowering import Lowered
 
 STEPS = 20
 """Newton steps that a fit is charged for; most need fewer."""

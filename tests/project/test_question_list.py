@@ -7,8 +7,8 @@ import pytest
 from core.errors import ProjectError
 from core.project.file import Project
 from core.project.plan import Plan
+from core.project.question_list import QuestionList, in_words, read_questions
 from core.project.schema import Column, Schema
-from core.project.workload import Workload, in_words, read_questions
 
 SCHEMA = Schema((
     Column("age", "numeric", edges=(0, 20, 60, 100), missing=True),
@@ -20,7 +20,7 @@ ASKED = {"name": "older women", "where": {"age": [60, 100], "sex": ["female"]}}
 
 
 def resolved(question=ASKED, counts=(COUNT,)):
-    return Workload.from_json([question], list(counts)).resolve(SCHEMA)
+    return QuestionList.from_json([question], list(counts)).resolve(SCHEMA)
 
 
 def test_conditions_become_codes():
@@ -73,14 +73,14 @@ def test_what_cannot_be_counted_is_refused(count, said):
 
 def test_a_project_keeps_both_as_they_were_written():
     plan = Plan("mst", 1.0, question_share=0.3)
-    made = Project("t", SCHEMA, plan, workload=Workload((ASKED,), (COUNT,)))
+    made = Project("t", SCHEMA, plan, question_list=QuestionList((ASKED,), (COUNT,)))
     again = Project.loads(made.dumps())
     assert again == made
     assert again.to_json()["questions"] == [ASKED]
     assert again.to_json()["plan"]["question_share"] == 0.3
     assert "questions" not in Project("t", SCHEMA, Plan("mst", 1.0)).to_json()
     with pytest.raises(ProjectError, match="two questions"):
-        Project("t", SCHEMA, plan, workload=Workload((ASKED, ASKED), (COUNT,)))
+        Project("t", SCHEMA, plan, question_list=QuestionList((ASKED, ASKED), (COUNT,)))
     with pytest.raises(ProjectError, match="list of objects"):
         Project.from_json({**made.to_json(), "questions": {"a": 1}})
     with pytest.raises(ProjectError, match="question_share"):
@@ -89,9 +89,9 @@ def test_a_project_keeps_both_as_they_were_written():
 
 def test_a_changed_schema_never_gives_a_question_another_meaning():
     narrower = Schema((SCHEMA["age"], SCHEMA["sex"]))
-    asked = Workload((ASKED, {"name": "b", "where": {"burden": [1, 2]}}), (COUNT,))
+    asked = QuestionList((ASKED, {"name": "b", "where": {"burden": [1, 2]}}), (COUNT,))
     assert asked.fitting(SCHEMA) == asked
-    assert asked.fitting(narrower) == Workload((ASKED,))
+    assert asked.fitting(narrower) == QuestionList((ASKED,))
     rebinned = Schema((Column("age", "numeric", edges=(0, 50, 100)), SCHEMA["sex"], SCHEMA["ill"]))
     assert asked.fitting(rebinned).questions == asked.questions[1:]
 

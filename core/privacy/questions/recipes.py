@@ -1,6 +1,6 @@
 """Questions and counts over whole rows as recipes for a curator: sums with their sensitivity, and a private choice.
 
-The proofs for one row are those of `core.models.questions.sensitivity`, which works the sensitivity of a workload out
+The proofs for one row are those of `core.privacy.questions.sensitivity`, which works the sensitivity of a workload out
 exactly, over every row that the schema can encode, whatever a project declares impossible.
 """
 
@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.questions.lowering import lower
-from core.models.questions.prediction import check_cost
-from core.models.questions.sensitivity import sensitivity
+from core.privacy.questions.lowering import lower
+from core.privacy.questions.prediction import check_cost
+from core.privacy.questions.sensitivity import sensitivity
 from core.privacy.unit import Unit
 from core.project.questions import Condition, Count, Question, allowed
 from core.tables.source import Source

@@ -1,0 +1,96 @@
+"""The workload method: what is bought, what is left, and prism's use of it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+from test_contract import project, table
+
+from core.graph.dag import Dag
+from core.graph.separations import Separation
+from core.methods.frame import frame_of
+from core.methods.select.allocation import Purse
+from core.methods.workload import Workload, measure_pairs, workload
+from core.privacy.accounting import Budget, Unit
+from core.privacy.curator import PrivateCurator
+from core.release.spend import release
+
+
+def curator_of(plan, rows):
+    return PrivateCurator(rows, rows.schema.sizes, Unit(plan.neighbors), Budget.of(plan, rows.rows), plan.max_cells)
+
+
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_all_is_spent_whether_pairs_are_scored_together_or_one_by_one(few, monkeypatch):
+    monkeypatch.setattr(import_module("core.methods.workload"), "FEW", few)
+    made = project(method="workload")
+    rows = table()
+    curator = curator_of(made.plan, rows)
+    measured = workload(curator, made, frame_of(made))
+    assert curator.spending.rho == pytest.approx(curator.budget.rho, rel=1e-9)
+    assert bool(curator.spending.scores) == (few > 0)
+    assert any(len(q) == 2 for q in measured.cliques)
+
+
+def test_columns_of_no_weight_are_in_no_pair_and_a_triple_on_request_is_counted():
+    made = project(method="workload", epsilon=10.0)
+    curator = curator_of(made.plan, table())
+    wanted = Workload({"p": 0.0}, {("s", "a", "y"): 50.0})
+    measured = workload(curator, made, frame_of(made), wanted=wanted)
+    assert ("s", "a", "y") in measured.cliques
+    assert not any("p" in q for q in measured.cliques if len(q) > 1)
+
+
+def test_a_tiny_budget_counts_columns_alone():
+    made = project(method="workload", epsilon=0.001)
+    curator = curator_of(made.plan, table(200))
+    measured = workload(curator, made, frame_of(made))
+    assert len(measured.measurements) >= len(made.schema.names)
+    assert curator.spending.rho == pytest.approx(curator.budget.rho, rel=1e-9)
+
+
+def test_without_candidates_nothing_is_spent():
+    made = project(method="workload")
+    curator = curator_of(made.plan, table())
+    purse = Purse.of(made.plan, curator.budget, curator.sizes)
+    nothing = Workload(dict.fromkeys(made.schema.names, 0.0))
+    assert measure_pairs(curator, purse, 1.0, (), (), (), nothing, lambda f, m: None) == ([], 1.0)
+    assert curator.spending.rho == 0.0
+
+
+@pytest.mark.parametrize("dag", [Dag(), Dag((("a", "y"), ("x", "y")))])
+@pytest.mark.parametrize("regime", ["predictive", "causal"])
+def test_prism_keeps_further_separations_and_the_fence(regime, dag):
+    if regime == "causal" and not dag.edges:
+        pytest.skip("the causal regime needs a graph")
+    further = (Separation(("x",), ("a",), ("p",)),)
+    fenced = project(method="prism", fair=True, regime=regime, dag=dag, separations=further, epsilon=5.0)
+    made = release(fenced, table())
+    assert len(made.frame.separations) >= 2
+    for s in made.frame.separations:
+        assert s.holds(made.edges)
+        assert made.model.cmi(s.left, s.right, s.given) < 1e-9
+
+
+def test_both_targets_get_their_tables_of_more_than_two_columns():
+    made = release(project(method="prism", targets={"x": 1.0}, three_way=1, epsilon=50.0), table(20_000))
+    large = [q for q in made.measured.cliques if len(q) > 2]
+    assert any("y" in q for q in large)
+    assert any("x" in q for q in large)
+
+
+def test_rows_are_even_unless_asked_otherwise():
+    """One-way counts of even rows are within one row of the model's; independent ones are not, P < 1e-6."""
+    off = {}
+    for drawn in ("even", "independent"):
+        made = release(project(method="independent", rows_drawn=drawn), table(5000))
+        off[drawn] = max(
+            np.abs(np.bincount(made.codes[n], minlength=k) - made.model.marginal((n,))).max()
+            for n, k in made.project.schema.sizes.items()
+        )
+        said = any("evenly" in promise for promise in made.to_json()["promises"])
+        assert said == (drawn == "even")
+    assert off["even"] <= 1.0 + 1e-6
+    assert off["independent"] > 1.5
