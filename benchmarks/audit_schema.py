@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from unittest import mock
 
 import numpy as np
-from core.privacy.unit import Unit
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 from scipy.stats import norm
@@ -30,6 +29,7 @@ from benchmarks.distinguish import Verdict, audit
 from core.privacy import mechanisms, partitions, quantiles
 from core.privacy.accounting import epsilon_of, rho_of
 from core.privacy.quantiles import Choose
+from core.privacy.unit import Unit
 
 SLIP = 0.05
 """δ₀ of the audited thresholds: large enough that what exceeds it shows in some thousand runs."""

@@ -19,13 +19,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from core.privacy.unit import Unit
-from core.project.plan import Plan
 
 from benchmarks.adult import DATA, EDGES, adult_project
-from core.constraints import Constraints
 from core.evaluation import evaluate
-from core.hierarchy import Hierarchy, descend, expected
 from core.methods import METHODS
 from core.methods.frame import Frame
 from core.models.graphical import SMOOTHING, estimate, refine
@@ -35,7 +31,11 @@ from core.privacy.curator import PrivateCurator
 from core.privacy.mechanisms import gumbel_scale, noisy_max
 from core.privacy.partitions import find_categories, rho_beside, threshold_for
 from core.privacy.quantiles import calls_of_edges, choose_edges, grid_of
+from core.privacy.unit import Unit
+from core.project.constraints import Constraints
 from core.project.file import Project
+from core.project.hierarchy import Hierarchy, descend, expected
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.spend import release
 from core.tables.consistency import settle, violations

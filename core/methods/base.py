@@ -104,7 +104,8 @@ class Method:
     curator. ``options`` is the dataclass of its own plan keys. ``frame`` makes the plan's frame, from the separations
     that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
     ``largest`` are the largest tables that its private choices could lead to, refused when planned or never; ``fits``
-    how often a model is fitted on the way. ``targets``: it spends on predicting the plan's target. ``links``: its
+    how often a model is fitted on the way. ``targets``: it spends on predicting the plan's target.
+    ``holds_constraints``: its model can keep cells without probability. ``links``: its
     model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
     without its fence. ``unseparated`` is what is said of the table where the plan has no separation (given whether
     arrows are drawn), ``advice`` what the drawing's annotations mean for it. ``load`` reads its model's file.
@@ -122,6 +123,7 @@ class Method:
     largest: Callable[[Project, Frame], tuple[Clique, ...]] = nothing
     fits: Callable[[Project], int] = field(default=lambda project: 0)  # noqa: ARG005
     targets: bool = False
+    holds_constraints: bool = True
     links: bool = True
     without_fence: Mapping[str, Any] = field(default_factory=lambda: {"fair": False, "strict": False})
     unseparated: Callable[[bool], str] = any_association

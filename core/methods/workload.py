@@ -18,6 +18,7 @@ from core.methods.frame import Frame
 from core.methods.marginals import Marginals, one_ways
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.cliques import rounds
+from core.methods.select.constrained import joined
 from core.methods.select.expected import Expected, by_model, independent, noisy_total
 from core.methods.select.marginals import FITTED, MEAN, Candidate, Room, best_subset, largest_error, noisy_cells, shrunk
 from core.methods.select.pairs import choose_pairs
@@ -142,7 +143,8 @@ def _at_once(
     best = replace(budget, rule="optimal")
     cliques = wanted.candidates(curator.sizes)
     alone = independent(ones, noisy_total(curator, ones))
-    room = Room(curator.sizes, [m.clique for m in known], separations, wanted.max_cells)
+    held = [*curator.impossible, *(m.clique for m in known)]
+    room = Room(curator.sizes, held, separations, wanted.max_cells)
     made: list[Measurement] = []
     chosen: list[Candidate] = []
     left = 0.0
@@ -193,7 +195,7 @@ def _one_by_one(
     sizes, best = curator.sizes, replace(budget, rule="optimal")
     alone = independent(ones, noisy_total(curator, ones))
     columns = [name for name in sizes if sizes[name] > 1 and wanted.columns.get(name, 1.0) > 0]
-    star = list(dict.fromkeys(clique_edges([m.clique for m in known])))
+    star = list(dict.fromkeys(clique_edges([*joined(curator), *(m.clique for m in known)])))
     most = min(MOST_PAIRS, rounds(len(columns), WIDTH))
 
     report(0.1, "Choosing a tree")

@@ -9,10 +9,10 @@ through with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun &
 (ε, δ)-DP where ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers are those of a ρ-zCDP mechanism, and
 the rest is added to δ. So ρ is converted at δ − Σδ₀ (`rho_beside`, `epsilon_beside`).
 
-**Rows chosen by lot, and a part held out by lot.** The two coupling arguments of :mod:`core.privacy.contribution` hold for
-(ρ, δ₀) as well. Write "P and P′ are (ρ, δ₀)-close" for: P = (1 − δ₀)·A + δ₀·B and P′ = (1 − δ₀)·A′ + δ₀·B′ with
-D_α(A ‖ A′) ≤ αρ and D_α(A′ ‖ A) ≤ αρ for all α > 1. This is Definition 8.1: where its events have probability above
-1 − δ₀, a coin that is independent of the outcome makes it exactly 1 − δ₀ and leaves the conditional distributions.
+**Rows chosen by lot, and a part held out by lot.** The two coupling arguments of :mod:`core.privacy.contribution` hold
+for (ρ, δ₀) as well. Write "P and P′ are (ρ, δ₀)-close" for: P = (1 − δ₀)·A + δ₀·B and P′ = (1 − δ₀)·A′ + δ₀·B′ with
+D_α(A ‖ A′) ≤ αρ and D_α(A′ ‖ A) ≤ αρ for all α > 1. This is Definition 8.1: where its events have probability above 1 −
+δ₀, a coin that is independent of the outcome makes it exactly 1 − δ₀ and leaves the conditional distributions.
 
 1. *Mixtures over lots.* If P_r and P′_r are (ρ, δ₀)-close for all lots r, with weights w_r that are the same on both
    sides, so are Σ w_r P_r and Σ w_r P′_r. Proof: Σ w_r P_r = (1 − δ₀)·Σ w_r A_r + δ₀·Σ w_r B_r, and the other side

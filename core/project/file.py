@@ -12,6 +12,7 @@ from core.errors import EspalierError, ProjectError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Separation
+from core.project.constraints import KEYS, Constraints
 from core.project.plan import Plan
 from core.project.schema import Schema
 
@@ -31,10 +32,13 @@ class Project:
     roles: Roles = field(default_factory=Roles)
     separations: tuple[Separation, ...] = ()
     """Further separations that every plan with a fence carries, beside the one that the roles imply."""
+    constraints: Constraints = field(default_factory=Constraints)
+    """Which combinations no row may have: the model holds them."""
 
     def __post_init__(self) -> None:
         for s in self.separations:
             s.check_columns(self.schema.names)
+        self.constraints.check_columns(self.schema.names)
         self.dag.check_columns(self.schema.names)
         self.roles.check_columns(self.schema.names)
         if self.plan.target is not None and self.plan.target not in self.schema:
@@ -64,6 +68,7 @@ class Project:
             "dag": self.dag.to_json(),
             "roles": self.roles.to_json(),
             **({"separations": [s.to_json() for s in self.separations]} if self.separations else {}),
+            **self.constraints.to_json(),
             "plan": self.plan.to_json(),
         }
 
@@ -78,7 +83,7 @@ class Project:
             raise ProjectError("a project file holds one JSON object")
         if data.get("format") != FORMAT:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
-        known = {"format", "name", "schema", "left_out", "dag", "roles", "separations", "plan"}
+        known = {"format", "name", "schema", "left_out", "dag", "roles", "separations", "plan", *KEYS}
         if odd := set(data) - known:
             raise ProjectError(f"unknown key {sorted(odd)[0]!r} in the project file", key=sorted(odd)[0])
         for key in ("schema", "plan"):
@@ -94,6 +99,7 @@ class Project:
             dag=Dag.from_json(data.get("dag", {})),
             roles=Roles.from_json(data.get("roles", {})),
             separations=_separations(data.get("separations", [])),
+            constraints=Constraints.from_json(data),
         )
 
     @classmethod

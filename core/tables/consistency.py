@@ -1,7 +1,7 @@
 """Constraints and rows: values inside their bins put right, violations counted, candidates found in a table.
 
-The model keeps every constraint in codes (`core.constraints`). What a code leaves open is settled here: two ordered
-numbers from one bin, and a number that a table determines.
+The model keeps every constraint in codes (`core.project.constraints`). What a code leaves open is settled here: two
+ordered numbers from one bin, and a number that a table determines.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.constraint_kinds import Determines, Impossible, Monotone, Range
-from core.constraints import Constraint, Constraints
 from core.errors import SchemaError
+from core.project.constraint_kinds import Determines, Impossible, Monotone, Range
+from core.project.constraints import Constraint, Constraints
 from core.project.schema import MISSING, Column, Schema
 
 Texts = Mapping[str, Sequence[str]]

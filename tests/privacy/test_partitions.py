@@ -11,7 +11,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from core.privacy.unit import Unit
 from scipy.stats import binom
 
 from core.errors import BudgetError
@@ -24,6 +23,7 @@ from core.privacy.partitions import (
     rho_beside,
     threshold_for,
 )
+from core.privacy.unit import Unit
 
 UNITS = [Unit(relation, k) for relation in ("replace-one", "add-remove") for k in (1, 2)]
 

@@ -11,7 +11,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from core.privacy.unit import Unit
 
 from core.errors import SchemaError
 from core.privacy import quantiles
@@ -27,6 +26,7 @@ from core.privacy.quantiles import (
     range_grid,
     score_sensitivity,
 )
+from core.privacy.unit import Unit
 
 UNITS = [Unit(relation, k) for relation in ("replace-one", "add-remove") for k in (1, 2)]
 CELLS = (0.0, 1.0, 2.0, 3.0, float("nan"))

@@ -7,8 +7,8 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from core.dates import DateBins, date_texts, day_number, day_numbers, invented
 from core.errors import SchemaError, TableError
+from core.project.dates import DateBins, date_texts, day_number, day_numbers, invented
 from core.project.schema import Column
 
 RANGES = [

@@ -8,13 +8,13 @@ import json
 import numpy as np
 import pytest
 
-from core.constraint_kinds import Determines, Impossible, Monotone, Range
-from core.constraints import Constraints
 from core.errors import EspalierError, ProjectError, SchemaError, SizeError
 from core.graph.separations import Separation
 from core.models.graphical import estimate
 from core.models.graphical.problem import Zeros
 from core.privacy.draws import Measurement
+from core.project.constraint_kinds import Determines, Impossible, Monotone, Range
+from core.project.constraints import Constraints
 from core.project.schema import Column, Schema
 from core.tables.consistency import candidates, settle, violations
 

@@ -11,15 +11,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from core.constraint_kinds import Determines, Impossible, Mask, Monotone, entry_error
 from core.errors import ProjectError, SchemaError, SizeError
 from core.graph.separations import Clique, Separation, clique_edges
+from core.project.constraint_kinds import Determines, Impossible, Mask, Monotone, entry_error
 from core.project.schema import Schema
 
 Constraint = Impossible | Monotone | Determines
+KEYS = ("impossible", "monotone", "determines")
+"""The keys of the project file."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,39 @@ class Constraints:
     def edges(self) -> tuple[tuple[str, str], ...]:
         """The pairs of columns that they join in the model's graph."""
         return clique_edges(c.columns for c in self)
+
+    def check_columns(self, names: Iterable[str]) -> None:
+        """Raise :class:`ProjectError` unless every column that is named is one of ``names``."""
+        known = set(names)
+        for constraint in self:
+            for name in constraint.columns:
+                if name not in known:
+                    raise ProjectError(f"the constraint “{constraint}” names {name!r}, which is no column", column=name)
+
+    @property
+    def confirmed(self) -> Constraints:
+        """The same, the guessed ones marked as confirmed."""
+        return Constraints(
+            tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.impossible),
+            tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.monotone),
+            tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.determines),
+        )
+
+    def without(self, left_out: Iterable[Constraint]) -> Constraints:
+        """The same without some of them."""
+        gone = list(left_out)
+        return Constraints(
+            tuple(c for c in self.impossible if c not in gone),
+            tuple(c for c in self.monotone if c not in gone),
+            tuple(c for c in self.determines if c not in gone),
+        )
+
+    def __add__(self, other: Constraints) -> Constraints:
+        """Both together, each constraint once."""
+        new = other.without([o for o in other if any(str(o) == str(c) for c in self)])
+        return Constraints(
+            (*self.impossible, *new.impossible), (*self.monotone, *new.monotone), (*self.determines, *new.determines)
+        )
 
     def masks(self, schema: Schema, max_cells: int = 10_000_000) -> dict[Clique, Mask]:
         """The cells without probability: clique in schema order → mask, true where no row may be.
@@ -114,13 +149,13 @@ class Constraints:
 
     def to_json(self) -> dict[str, Any]:
         """The keys of the project file; none for none."""
-        out = {key: [c.to_json() for c in getattr(self, key)] for key in ("impossible", "monotone", "determines")}
+        out = {key: [c.to_json() for c in getattr(self, key)] for key in KEYS}
         return {key: given for key, given in out.items() if given}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Constraints:
         """From a project file's keys; raises :class:`ProjectError`."""
-        given = {key: data.get(key, []) for key in ("impossible", "monotone", "determines")}
+        given = {key: data.get(key, []) for key in KEYS}
         for key, entries in given.items():
             if not isinstance(entries, list):
                 raise entry_error(key, "must be a list")

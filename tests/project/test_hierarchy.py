@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from core.errors import SchemaError
-from core.hierarchy import MOST_APART, Hierarchy, descend, expected
+from core.project.hierarchy import MOST_APART, Hierarchy, descend, expected
 from core.project.schema import Column
 
 CODES = tuple(f"{chapter}{block}{i}" for chapter in "AB" for block in "xy" for i in range(3))
