@@ -70,6 +70,8 @@ class Preview:
     bounds: ErrorBounds | None
     private_evaluation: tuple[Line, ...] = ()
     expected: tuple[PrivateFigure, ...] = ()
+    delta: float = 0.0
+    """The δ₀ of all its draws, those on the held-out part included."""
 
     @property
     def pools(self) -> dict[str, float]:
@@ -135,11 +137,14 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     lines = tuple(lines_of(draws, rows, bounds))
     warnings = (*frame.warnings, *method.advice(project), *_warnings(project, frame, budget, forest, rows, lines))
     spent, features = curator.spending.rho, len(fitted.features)
-    shown = Preview(project, budget, frame, lines, size, spent, forest, warnings, features, bounds)
+    shown = Preview(
+        project, budget, frame, lines, size, spent, forest, warnings, features, bounds, delta=curator.spending.delta
+    )
     if not plan.private_evaluation:
         return shown
     bought, expected = rehearse(project, replace(budget, rho=spent), held or None)
-    return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected)
+    delta = math.fsum((shown.delta, *(draw.delta for draw in bought)))
+    return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected, delta=delta)
 
 
 def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
