@@ -232,7 +232,7 @@ class GraphicalModel:
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")
         fitted = self._calibrated
-        return draw_rows(fitted.tree, fitted.conditionals, rows, rng, rounded=even, report=report)
+        return draw_rows(fitted.tree, fitted.conditionals, rows, rng, even=even, report=report)
 
     def sample_batches(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Iterator[dict[str, Codes]]:
         """What `sample` draws, in batches of at most `BATCH_ROWS`: any number of rows in the memory of one batch.
