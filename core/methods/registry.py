@@ -5,12 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.errors import ProjectError
-<<<<<<< HEAD
-from core.methods.base import Fitted, Method
-=======
 from core.graph.separations import Separation
-from core.methods.base import Method
->>>>>>> int20
+from core.methods.base import Fitted, Method
 from core.methods.decoder import DECODER
 from core.methods.fpt_lp import FPT_LP
 from core.methods.fpt_mw import FPT_MW
@@ -69,12 +65,14 @@ def frame_of(project: Project) -> Frame:
             f"({others})",
             key="fair",
         )
+    if project.constraints:
+        _check_constraints(project, method)
     warnings: list[str] = []
     separations = fence(project, warnings) if method.fenced(plan) else ()
-<<<<<<< HEAD
     scopes = scopes_of(project) if asks(project) else {}
-    frame = method.frame(project, tuple(widened(s, project, scopes) for s in separations), warnings)
-    return replace(frame, separations=tuple(widened(s, project, scopes) for s in frame.separations))
+    around = _around(project, tuple(widened(s, project, scopes) for s in separations))
+    frame = method.frame(project, around, warnings)
+    return replace(frame, separations=_around(project, tuple(widened(s, project, scopes) for s in frame.separations)))
 
 
 def asks(project: Project) -> bool:
@@ -106,11 +104,6 @@ def fit(curator: Curator, project: Project, frame: Frame, report: Report = silen
     if method.questions == "beside" and asks(project):
         return fit_beside(method.fit, curator, project, frame, report)
     return method.fit(curator, project, frame, report)
-=======
-    frame = method.frame(project, _around(project, separations), warnings)
-    if project.constraints:
-        _check_constraints(project, method)
-    return replace(frame, separations=_around(project, frame.separations))
 
 
 def _around(project: Project, separations: tuple[Separation, ...]) -> tuple[Separation, ...]:
@@ -135,4 +128,3 @@ def _check_constraints(project: Project, method: Method) -> None:
             key="compress",
         )
     project.constraints.masks(project.schema, project.plan.max_cells)
->>>>>>> int20

@@ -26,11 +26,8 @@ from core.project.file import Project
 from core.project.plan import Plan
 from core.release.files import csv_text, save_files
 from core.release.planning import error_bounds_of
-<<<<<<< HEAD
 from core.release.questions import question_facts
-=======
 from core.tables.consistency import violations
->>>>>>> int20
 from core.tables.csv_safety import defuse, restore
 from core.tables.reading import TextColumn, TextTable, read_released
 from core.tables.table import Table

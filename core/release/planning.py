@@ -132,12 +132,8 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     held = held_rows(plan, rows)
     rows = None if rows is None else rows - held
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
-<<<<<<< HEAD
-    fitted = fit(curator, project, frame)
-=======
     curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
-    fitted = method.fit(curator, project, frame)
->>>>>>> int20
+    fitted = fit(curator, project, frame)
     size = fitted.size(plan.max_cells, method.largest(project, frame)).at_least(method.cells(project))
     size = replace(size, seconds=size.seconds * (1 + method.fits(project)))
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1

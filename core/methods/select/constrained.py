@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+from core.graph.junction_tree import junction_tree
 from core.graph.separations import Clique, clique_edges
-from core.models.graphical.junction_tree import junction_tree
 from core.privacy.curator import Curator
 from core.project.constraints import Constraints
 
