@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import numpy as np
 
 from core.errors import Cancelled, EspalierError, SchemaError
 from core.evaluation.private.held_out import PrivateEvaluation, judge
-from core.methods import check_options, method_of
+from core.methods import check_options, fit
 from core.privacy.contribution import bounded, check_engine, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, acts_of
@@ -20,16 +21,16 @@ from core.privacy.unit import Unit
 from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
-from core.project.schema import Schema
 from core.release.artefact import Release
 from core.release.planning import Preview, preview
+from core.tables.consistency import settle
 from core.tables.frames import opened
 from core.tables.relation import Relation
 from core.tables.source import Source
 from core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.ledger.ledger import Account
+    from core.ledger.account import Account
 
 
 def release(project: Project, data: Any, report: Report = silent, ledger: Account | None = None) -> Release:
@@ -43,12 +44,13 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     that has not enough left. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)``
     tells progress; raising from it cancels (what had been drawn by then stays spent).
 
-    With ``ledger`` (an account of a :class:`core.ledger.ledger.Ledger`) the plan's whole ρ is reserved there before
-    the first draw; a plan without a δ takes the ledger's. A finished release counts what it spent. One that ends
-    otherwise is returned if nothing had been drawn, and counts in full if something had, or if the machine went down.
+    With ``ledger`` (an account of a :class:`core.ledger.ledger.Ledger`) the plan's whole ρ and the δ₀ of its draws are
+    reserved there before the first draw; a plan without a δ takes the ledger's. A finished release counts what it
+    spent. One that ends otherwise is returned if nothing had been drawn, and counts in full if something had, or if the
+    machine went down.
     """
     check_options(project.plan)
-    refuse_guessed(project.schema)
+    refuse_guessed(project)
     reading = 0.0
     if isinstance(data, Relation):  # what will be refused is refused before a long scan
         check_engine(project.plan, data)
@@ -71,8 +73,9 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
     shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
     rest, held = _parts(plan, table, total, files)
     curator = PrivateCurator(rest, Unit(plan.neighbors, plan.rows_per_person), shown.budget, plan.max_cells)
+    curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
     looked = Spending(0.0)  # until it is known what the release itself has spent
-    reservation = ledger.reserve(planned, shown.budget, table.digest) if ledger else None
+    reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta) if ledger else None
     try:
         made = _Run(planned, curator, held, looked, total, shown).release(report)
         made = replace(made, project=project, reservation=reservation)
@@ -88,7 +91,8 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
         raise
     if reservation:
         said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
-        if trouble := reservation.spend(said, kept, acts_of(_draws(curator, looked))):
+        draws = _draws(curator, looked)
+        if trouble := reservation.spend(said, kept, acts_of(draws), math.fsum(draw.delta for draw in draws)):
             made = replace(made, ledger_trouble=trouble)
     return made
 
@@ -114,7 +118,7 @@ class _Run:
         """Measure, fit, sample and judge."""
         project, curator, plan = self.project, self.curator, self.project.plan
         report(0.0, "Measuring")  # the last moment to cancel for nothing
-        fitted = method_of(plan).fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
+        fitted = fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
         fitted.size(plan.max_cells)
         report(0.4, "Fitting the model")
         start = time.perf_counter()
@@ -125,6 +129,7 @@ class _Run:
         rng = np.random.default_rng()
         codes = model.sample(rows, rng, even=plan.rows_drawn == "even")
         text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
+        text = settle(project.constraints, project.schema, codes, text)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         judged = self._judge(Table(project.schema, codes, rows), report)
         report(1.0, "Done")
@@ -158,8 +163,16 @@ def _parts(plan: Plan, table: Source, total: int | None, files: ExitStack) -> tu
     return kept, None if held is None else bounded(held, k)
 
 
-def refuse_guessed(schema: Schema) -> None:
+def refuse_guessed(project: Project) -> None:
     """Raise :class:`SchemaError` if a guess read off the data has not been confirmed."""
+    schema = project.schema
+    if guessed := project.constraints.guessed:
+        listed = "; ".join(map(str, guessed[:5]))
+        raise SchemaError(
+            f"constraints were guessed off the private data ({listed}); confirm or remove them on the Data page "
+            '(or rename "guessed" to "confirmed" in the project file once you have checked that they are public)',
+            columns=sorted({name for c in guessed for name in c.columns}),
+        )
     if schema.unconfirmed:
         guesses = [f"{c.name}: {', '.join(c.guessed)}" for c in schema.guessed]
         guesses += [f"{c.name}: left out" for c in schema.left_out if not c.confirmed]
