@@ -10,7 +10,8 @@ import pytest
 from pyarrow import csv, parquet
 
 from core.errors import Cancelled, TableError
-from core.evaluation.private.held_out import Questions, judged
+from core.evaluation.private.counts import HeldOutCounts
+from core.evaluation.private.held_out import judged
 from core.ledger.ledger import Ledger
 from core.privacy.contribution import bounded, known_rows, split
 from core.privacy.unit import Unit
@@ -160,7 +161,7 @@ def test_a_snapshot_is_a_source_of_its_unit(path):
 def test_the_classifier_looks_at_held_out_rows_batch_by_batch(path):
     made = dataclasses.replace(project(private_evaluation=0.2, target="a"))
     table = Table.encode(read_table(path), SCHEMA)
-    asked = Questions.of(made)
+    asked = HeldOutCounts.of(made)
     there = judged(asked, table, open_relation(path).snapshot(SCHEMA))
     here = judged(asked, table, table)
     asks = [(name,) for name in asked.schema.names] + asked.cliques("auc")
