@@ -219,6 +219,8 @@ class Session:
         further = (*project.separations, *self.drafts.separations)
         whole = [s for s in further if known((*s.left, *s.right, *s.given))]
         self.drafts.separations = [s for s in further if s not in whole]
+        given = project.constraints + self.drafts.constraints
+        self.drafts.constraints = given.without([c for c in given if known(c.columns)])
         target = project.plan.target or self.drafts.target
         if target is not None and target not in inside:
             self.drafts.target = target
@@ -232,6 +234,7 @@ class Session:
             dag=replace(project.dag, edges=tuple(e for e in edges if known(e))),
             roles=Roles(**{r: tuple(c for c in cols if c in inside) for r, cols in roles.items()}),
             separations=tuple(whole),
+            constraints=given.without(self.drafts.constraints),
             question_list=project.question_list.fitting(schema),
             plan=replace(project.plan, target=target if target in inside else None),
         )
