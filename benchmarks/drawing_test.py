@@ -12,7 +12,6 @@ import itertools
 import math
 
 import numpy as np
-from core.privacy.unit import Unit
 from numpy.typing import NDArray
 
 from core.analysis.drawing_test import judged, p_value
@@ -20,6 +19,7 @@ from core.analysis.null import Counts, Null
 from core.analysis.strength import associated, noticed, strength
 from core.privacy.accounting import rho_of
 from core.privacy.mechanisms import add_gaussian, gaussian_scale
+from core.privacy.unit import Unit
 
 SHAPES = ((2, 2, 1), (2, 2, 4), (3, 3, 4), (2, 2, 12), (4, 3, 6), (5, 2, 3))
 PROTOTYPE = {

@@ -17,8 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from core.privacy.unit import Unit
-from core.project.plan import Plan
 from numpy.typing import NDArray
 
 from benchmarks import adult
@@ -31,7 +29,9 @@ from core.models.graphical import SMOOTHING, GraphicalModel, estimate
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Measurement
+from core.privacy.unit import Unit
 from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.spend import release
 from core.tables.table import Table
@@ -122,7 +122,7 @@ def planned(setting: Setting, table: Table, what: str) -> tuple[tuple[Measuremen
     """What an effect regime would count, ε = 1, and its fit."""
     sizes = table.schema.sizes
     budget = Budget.of(setting.project.plan, table.rows)
-    curator = PrivateCurator(table, sizes, Unit(), budget, 10_000_000)
+    curator = PrivateCurator(table, Unit(), budget, 10_000_000)
 
     def clique(*names: str) -> tuple[str, ...]:
         return tuple(name for name in sizes if name in names)
@@ -161,7 +161,7 @@ def show(name: str, releases: int) -> None:
             if what == "joint" and setting.form == "logistic":
                 continue
             counts, model = planned(setting, table, what)
-            got = setting.effect(model.sample(table.rows, rng, rounded=True))[1]
+            got = setting.effect(model.sample(table.rows, rng, even=True))[1]
             errors.setdefault(what, []).append(got - real)
             if what == "triples":
                 made_copies = copies(counts, model, warm_refit(model, model.total), Recipe(20, table.rows), rng)

@@ -18,19 +18,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from core.project.plan import Plan
 from numpy.typing import NDArray
 
 from benchmarks import adult
 from core.analysis.combine import combine
 from core.analysis.copies import Recipe, copies, warm_refit
 from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
-from core.analysis.gate import Gate
 from core.analysis.tally import Tally
 from core.graph.dag import Dag
 from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release.spend import Release, release
+from core.release import Release, release
+from core.release.study import Study
 from core.tables.table import Table
 
 Rows = Mapping[str, NDArray[np.integer]]
@@ -73,11 +73,13 @@ def _generated(dependent: bool, epsilon: float) -> Population:
     rng = np.random.default_rng(190)
     n = 400_000
 
-    def coin(log_odds: NDArray[np.float64]) -> NDArray[np.int64]:
+    def coin(log_odds: NDArray[np.floating]) -> NDArray[np.int64]:
         return (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(np.int64)
 
     a = rng.choice(3, n, p=[0.3, 0.4, 0.3])
-    b = np.minimum(rng.integers(0, 3, n) + coin(2.0 * (a - 1.0)), 3) if dependent else rng.integers(0, 4, n)
+    b: NDArray[np.int64] = rng.integers(0, 4, n)
+    if dependent:
+        b = np.minimum(rng.integers(0, 3, n) + coin(2.0 * (a - 1.0)), 3)
     c = coin(1.5 * (b - 1.5)) if dependent else coin(np.zeros(n))
     y = coin(-1.0 + 0.7 * (a - 1.0) + 0.5 * (b - 1.5) + 0.6 * c)
     d = coin(-0.5 + 1.2 * y + (0.8 * c if dependent else 0.0))
@@ -85,7 +87,7 @@ def _generated(dependent: bool, epsilon: float) -> Population:
     rows |= {f"n{i}": rng.integers(0, 4, n) for i in range(4)} | {"y": y}
     sizes = {name: int(codes.max()) + 1 for name, codes in rows.items()}
     dag = Dag((("a", "y"), ("b", "y"), ("c", "y"), ("y", "d"), ("y", "e")))
-    plan = Plan("prism", epsilon, target="y", regime="graphical")
+    plan = Plan("prism", epsilon, target="y", options={"regime": "graphical"})
     return Population(Project("generated", _schema(sizes), plan, dag), rows)
 
 
@@ -133,7 +135,7 @@ def figures_of(population: Population, made: Release, rng: np.random.Generator) 
         event, instead = (Level(b, int(i)) for i in rng.choice(sizes[b], 2, replace=False))
         out.append(("odds ratio", OddsRatio(event, instead, one, other)))
         out.append(("difference", Difference(event, one, other)))
-    if target and (features := tuple(n for n in made.measured.features if n != target)):
+    if target and (features := tuple(n for n in made.fitted.features if n != target)):
         out.append(("logistic", Regression(target, features, sizes, event=1)))
     elif target:
         out.append(("logistic", Regression(target, tuple(n for n in names if n != target)[:3], sizes, event=1)))
@@ -151,12 +153,13 @@ def run(name: str, releases: int, m: int) -> tuple[list[dict[str, float | str]],
         real = population.sample(n, rng)
         made = release(population.project, real)
         start = time.process_time()
-        refit = warm_refit(made.model, made.model.total, made.measured.merged)
-        counts = made.measured.measurements
-        found = list(copies(counts, made.model, refit, Recipe(m, n, merged=made.measured.merged), rng))
+        study = Study.of(made)
+        counts, model, merged = study.counted.measurements, study.model, study.counted.merged
+        refit = warm_refit(model, model.total, merged)
+        found = list(copies(counts, model, refit, Recipe(m, n, merged=merged), rng))
         spent += time.process_time() - start
-        single = [model.sample(n, rng) for model, _ in found]
-        gate = Gate(counts, made.model, made.measured.merged)
+        single = [copied.sample(n, rng) for copied, _ in found]
+        gate = study.gate
         for kind, figure in figures_of(population, made, rng):
             whole = Tally.of_rows(population.rows, sizes, figure.columns)
             right, _ = figure.estimate(whole)

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical import SMOOTHING, GraphicalModel, estimate, refine
+from core.models.graphical import GraphicalModel, estimate, refine, smoothing_for
 from core.privacy.draws import Measurement, Merged, fold
 
 Rows = Mapping[str, NDArray[Any]]
@@ -38,7 +38,7 @@ class Model(Protocol):
         """Expected counts."""
         ...
 
-    def sample(self, n: int, rng: np.random.Generator, /, *, rounded: bool = False) -> Mapping[str, NDArray[Any]]:
+    def sample(self, rows: int, rng: np.random.Generator, /, *, even: bool = False) -> Mapping[str, NDArray[Any]]:
         """Rows."""
         ...
 
@@ -98,7 +98,7 @@ def copies(
     """
     for _ in range(recipe.copies):
         made = refit(perturbed(measurements, model, recipe, rng))
-        yield made, made.sample(recipe.rows, rng, rounded=recipe.evenly)
+        yield made, made.sample(recipe.rows, rng, even=recipe.evenly)
 
 
 def warm_refit(model: GraphicalModel, total: float | None, merged: Merged | None = None) -> Refit[GraphicalModel]:
@@ -110,7 +110,8 @@ def warm_refit(model: GraphicalModel, total: float | None, merged: Merged | None
     start = _over_groups(model, groups)
 
     def refit(measurements: Sequence[Measurement]) -> GraphicalModel:
-        made = estimate(start.sizes, measurements, total, start=start, smoothing=SMOOTHING)
+        smoothing = smoothing_for(measurements, total)
+        made = estimate(start.sizes, measurements, total, start=start, smoothing=smoothing)
         return refine(made, model.sizes, groups) if groups else made
 
     return refit

@@ -1,7 +1,7 @@
 """The effect of a treatment on an outcome, crude and adjusted, in one table of rows.
 
 The adjusted risk under treatment t is Σ_z p(z) P(event | t, z): the adjustment formula (Pearl, Causality, 2nd ed.,
-equation 3.19), with Z from `core.analysis.adjustment`. P(event | t, z) is read off each stratum of Z (saturated), or
+equation 3.19), with Z from `core.graph.adjustment`. P(event | t, z) is read off each stratum of Z (saturated), or
 from a logistic regression of the outcome on treatment and Z by main effects. The two estimate different things where
 the effect differs between strata in ways that main effects cannot follow.
 """
@@ -9,14 +9,14 @@ the effect differs between strata in ways that main effects cannot follow.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.analysis.figures import FloatArray, Part, Regression, linear, logistic
+from core.analysis.figures import FloatArray, Part, Regression, compared, linear, logistic
 from core.analysis.gate import Cell, Needs
 from core.analysis.tally import Tally
 
@@ -40,7 +40,7 @@ class StandardisedEffect:
 
     ``event`` is the outcome's category whose risk is compared; where it is None, means of the outcome's ``scores`` (a
     number per category; the middles of bins for a binned one) are, and there are no ratios. Each category of the
-    treatment is compared with ``reference``. ``sizes`` are the numbers of categories.
+    treatment is compared with ``reference``. ``sizes`` are the numbers of categories, ``labels`` what they are called.
     """
 
     treatment: str
@@ -51,6 +51,7 @@ class StandardisedEffect:
     scores: tuple[float, ...] = ()
     reference: int = 0
     form: Form = "saturated"
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = (self.treatment, self.outcome, *self.adjust)
@@ -78,7 +79,11 @@ class StandardisedEffect:
             full = Needs(self.columns, cells, self.outcome, (self.treatment,)) if self.adjust else crude
             for what in ("difference", "ratio") if self.event is not None else ("difference",):
                 out += [
-                    Part(f"{kind} {what}, {self.treatment}={code}", needs, what == "ratio")
+                    Part(
+                        f"{kind} {what}, {compared(self.treatment, code, self.reference, self.labels)}",
+                        needs,
+                        what == "ratio",
+                    )
                     for kind, needs in (("crude", crude), ("adjusted", full))
                 ]
         return tuple(out)

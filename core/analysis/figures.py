@@ -8,7 +8,7 @@ logarithms.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -139,7 +139,7 @@ class Regression:
     ``event`` is the category whose log odds are modelled; None for a linear regression of the outcome's scores.
     ``sizes`` are the numbers of categories. A column in ``scores`` enters as one number per row (the middle of its bin,
     say); any other as an effect for each category against its reference, the first one unless ``reference`` names
-    another code.
+    another code. ``labels`` are what the categories are called.
     """
 
     outcome: str
@@ -148,6 +148,7 @@ class Regression:
     event: int | None = None
     scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     reference: Mapping[str, int] = field(default_factory=dict)
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.predictors or self.outcome in self.predictors:
@@ -174,8 +175,8 @@ class Regression:
                 continue
             first = self.reference.get(name, 0)
             out += [
-                Part(f"{name}={code}", Needs(self.columns, self._pairs(name, (first, code)), self.outcome),
-                     ratio=self.event is not None)
+                Part(compared(name, code, first, self.labels),
+                     Needs(self.columns, self._pairs(name, (first, code)), self.outcome), ratio=self.event is not None)
                 for code in self._levels(name)
             ]  # fmt: skip
         return tuple(out)
@@ -252,6 +253,13 @@ def _spread(beta: FloatArray, cov: FloatArray, used: NDArray[np.intp], size: int
     whole[used] = beta
     covariance[np.ix_(used, used)] = cov
     return whole, covariance
+
+
+def compared(name: str, code: int, reference: int, labels: Mapping[str, Sequence[str]]) -> str:
+    """What a coefficient compares, in words where the categories have labels."""
+    if name not in labels:
+        return f"{name}={code}"
+    return f"{name}: {labels[name][code]} against {labels[name][reference]}"
 
 
 def _cell(*levels: Level) -> Cell:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.analysis.copies import Model
-from core.analysis.cuts import cheapest_cut
+from core.graph.cuts import cheapest_cut
 from core.graph.separations import Clique, clique_edges
 from core.privacy.draws import Measurement, Merged
 

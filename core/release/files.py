@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from core.errors import ProjectError
 from core.project.schema import Schema
 from core.tables.csv_lines import DELIMITERS
-from core.tables.csv_safety import defuse
+from core.tables.csv_safety import defuse, restore
+from core.tables.reading import TextColumn, TextTable, read_released
+from core.tables.table import Table
 
 
 def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
     """``synthetic.csv``'s text; names and categories that look like formulas are defused (`core.tables.csv_safety`).
 
-    :func:`core.release.artefact.load_release` takes the apostrophes off again.
+    :func:`read_csv` takes the apostrophes off again.
     """
     out = io.StringIO()
     plain, quoted = (csv.writer(out, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
@@ -37,6 +44,23 @@ def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
     return out.getvalue()
 
 
+def read_csv(schema: Schema, source: Path | bytes) -> Table:
+    """What :func:`csv_text` wrote, read back; raises :class:`TableError`."""
+    read = read_released(source, [defuse(name) for name in schema.names])
+    columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
+    return Table.encode(TextTable(columns, read.rows, read.source), schema)
+
+
+def copy_files(
+    schema: Schema, copies: Iterable[Mapping[str, NDArray[Any]]], first: int = 1
+) -> Iterator[tuple[str, bytes]]:
+    """The files of copies given as codes, ``copies/01.csv.gz`` and so on, one at a time."""
+    rng = np.random.default_rng()
+    for i, rows in enumerate(copies, first):
+        table = {c.name: c.decode(rows[c.name], rng) for c in schema.columns}
+        yield f"copies/{i:02d}.csv.gz", gzip.compress(csv_text(schema, table).encode(), 6, mtime=0)
+
+
 def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:
     """Write a release's files into a new or empty folder; all of them or nothing."""
     folder = Path(folder)
@@ -47,6 +71,7 @@ def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:
             part = Path(work) / "part"
             part.mkdir()
             for name, data in files.items():
+                (part / name).parent.mkdir(exist_ok=True)
                 (part / name).write_bytes(data)
             if folder.exists():
                 folder.rmdir()

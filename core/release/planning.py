@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.display import card
+from core.errors import ProjectError
 from core.evaluation.private.held_out import PrivateFigure, rehearse
 from core.graph.separations import Clique
 from core.methods import METHODS, Frame, frame_of, method_of
@@ -26,6 +27,7 @@ from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.options import declared
 from core.project.plan import ALWAYS, Plan
+from core.release.counts import NoisyCounts
 from core.release.error_bounds import Counted, ErrorBounds, error_bounds
 
 
@@ -126,6 +128,12 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     rows = None if rows is None else rows - held
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
     fitted = method.fit(curator, project, frame)
+    if plan.copies and NoisyCounts.of(fitted) is None:
+        raise ProjectError(
+            f"copies are refitted to noisy counts of marginals, and {method.title} fits something else: set copies to "
+            "0, or choose another method",
+            key="copies",
+        )
     size = fitted.size(plan.max_cells, method.largest(project, frame))
     size = replace(size, seconds=size.seconds * (1 + method.fits(project)))
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1

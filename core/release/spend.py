@@ -22,6 +22,7 @@ from core.project.plan import MAX_ROWS, Plan
 from core.project.schema import Schema
 from core.release.artefact import Release
 from core.release.planning import Preview, preview
+from core.release.study import Study
 from core.tables.frames import as_table
 from core.tables.table import Table
 
@@ -109,11 +110,15 @@ class _Run:
         text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         judged = self._judge(Table(project.schema, codes, rows), report)
-        report(1.0, "Done")
-        return Release(
+        made = Release(
             project, curator.budget, self.planned.frame, fitted, model, codes, text, rows, curator.spending, seconds,
             self.planned.warnings, judged,
         )  # fmt: skip
+        if not plan.copies:
+            return made
+        start, study = time.perf_counter(), Study.of(made)
+        copies = tuple(study.more(plan.copies, rng, part(report, 0.95, 1.0)))
+        return replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
 
     def _judge(self, synthetic: Table, report: Report) -> PrivateEvaluation | None:
         if self.held is None:

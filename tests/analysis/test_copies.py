@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from core.project.plan import Plan
 
 from core.analysis.combine import combine
 from core.analysis.copies import Recipe, copies, perturbed, warm_refit
@@ -13,6 +12,7 @@ from core.graph.roles import Roles
 from core.models.graphical import SMOOTHING, estimate
 from core.privacy.draws import Measurement
 from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.spend import release
 from core.tables.table import Table
@@ -92,7 +92,8 @@ SCHEMA = Schema((
 def project(**plan) -> Project:
     roles = Roles(outcome=("y",), protected=("s",), admissible=("a",), inadmissible=("p",))
     dag = Dag((("a", "y"), ("s", "a"), ("s", "p")))
-    return Project("copies", SCHEMA, Plan(**{"method": "privci", "epsilon": 1.0, "target": "y", **plan}), dag, roles)
+    plan = Plan.from_json({"method": "privci", "epsilon": 1.0, "target": "y", **plan})
+    return Project("copies", SCHEMA, plan, dag, roles)
 
 
 def table(n: int = 3000) -> Table:
@@ -116,7 +117,7 @@ def table(n: int = 3000) -> Table:
 )
 def test_copies_of_a_release_keep_what_it_keeps(plan):
     made = release(project(**plan), table())
-    counts, merged = made.measured.measurements, made.measured.merged
+    counts, merged = made.fitted.measurements, made.fitted.merged
     total = None if made.project.plan.neighbors == "add-remove" else made.model.total
     recipe = Recipe(3, 2000, rows_per_person=made.project.plan.rows_per_person, merged=merged)
     rng = np.random.default_rng(5)
@@ -125,7 +126,7 @@ def test_copies_of_a_release_keep_what_it_keeps(plan):
         assert model.cliques == made.model.cliques
         assert dict(model.sizes) == SCHEMA.sizes
         assert all(len(rows[name]) == 2000 and rows[name].max() < size for name, size in SCHEMA.sizes.items())
-        for separation in made.frame.separations:
+        for separation in made.plan_frame.separations:
             assert model.cmi(separation.left, separation.right, separation.given) < 1e-9
         for name, groups in merged.items():
             one_way = model.marginal((name,))
@@ -138,7 +139,7 @@ def test_copies_of_a_release_keep_what_it_keeps(plan):
 
 def test_a_warm_refit_of_the_counts_themselves_is_the_release():
     made = release(project(compress=True, epsilon=0.3), table())
-    again = warm_refit(made.model, made.model.total, made.measured.merged)(made.measured.measurements)
+    again = warm_refit(made.model, made.model.total, made.fitted.merged)(made.fitted.measurements)
     for clique in (("s", "a"), ("p",), ("a", "y")):
         assert np.allclose(again.marginal(clique), made.model.marginal(clique), atol=3.0)
 

@@ -12,10 +12,10 @@ import pytest
 
 from core.analysis.drawing_test import holm, judged, p_value
 from core.analysis.null import Counts, Null, residuals
-from core.analysis.statements import check_statement, statements
 from core.analysis.strength import associated, noticed, power, strength
 from core.graph.dag import Dag
 from core.graph.separations import Separation
+from core.graph.statements import check_statement, statements
 
 
 def draw(expected: np.ndarray, n: int, sigma: float, rng: np.random.Generator, ordered: bool = True) -> Counts:

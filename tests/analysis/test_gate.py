@@ -9,8 +9,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from core.analysis.cuts import cheapest_cut
 from core.analysis.gate import Gate, Needs
+from core.graph.cuts import cheapest_cut
 from core.models.graphical import estimate
 from core.privacy.draws import Measurement
 

@@ -10,8 +10,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from core.analysis.adjustment import Effect, checked, choices, refuse_fenced, verdict, ways
 from core.errors import GraphError
+from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict, ways
 from core.graph.dag import Dag
 from core.graph.separations import Separation
 

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from core.analysis.cuts import cheapest_cut
 from core.errors import GraphError
+from core.graph.cuts import cheapest_cut
 from core.graph.dag import Dag
 from core.graph.paths import is_causal, open_paths, separated
 from core.graph.separations import Separation

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from core.analysis.adjustment import minimal_separators
+from core.graph.adjustment import minimal_separators
 from core.graph.dag import Dag
 from core.graph.separations import Separation
 
