@@ -385,7 +385,11 @@ def project(case: str, relation: Neighbors) -> Project:
     plan = dict(METHOD_CASES[case])
     dag = plan.pop("dag", DAG)
     return Project(
-        "audit", SCHEMA, Plan(epsilon=EPSILON, delta=DELTA, neighbors=relation, target="d", **plan), dag, ROLES
+        "audit",
+        SCHEMA,
+        Plan.from_json({"epsilon": EPSILON, "delta": DELTA, "neighbors": relation, "target": "d", **plan}),
+        dag,
+        ROLES,
     )
 
 

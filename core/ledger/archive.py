@@ -26,11 +26,13 @@ def unpacked(data: bytes, names: Sequence[str] = FILES) -> dict[str, bytes]:
         with zipfile.ZipFile(io.BytesIO(data)) as held:
             found = [info.filename for info in held.infolist()]
             expected = FILES if MODEL in found else tuple(name for name in FILES if name != MODEL)
-            odd = next(iter(set(found) ^ set(expected)), "one of them twice" if len(set(found)) < len(found) else "")
-            if not odd and MODEL not in found and json.loads(held.read("release.json")).get("model", MODEL):
-                odd = MODEL
+            odd = sorted(set(found) ^ set(expected))
+            if len(set(found)) < len(found):
+                odd.append("one of them twice")
+            if not odd and MODEL not in found and json.loads(held.read("release.json")).get("model", MODEL) is not None:
+                odd.append(MODEL)
             if odd:
-                raise ProjectError(f"it does not hold the files of a release ({odd!r})")
+                raise ProjectError(f"it does not hold the files of a release ({odd[0]!r})")
             return {name: held.read(name) for name in names if name in found}
     except (OSError, AttributeError, ValueError, EOFError, NotImplementedError, RuntimeError, zlib.error,
             zipfile.BadZipFile):  # fmt: skip

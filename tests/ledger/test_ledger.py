@@ -477,7 +477,7 @@ def test_an_unexpected_error_ends_the_entry_and_stores_no_value(tmp_path, monkey
     def broken(*_, **__):
         raise RuntimeError("row 17: Alice")
 
-    monkeypatch.setattr(core.release, "estimate", broken)
+    monkeypatch.setattr("core.methods.marginals.estimate", broken)
     with pytest.raises(RuntimeError):
         release(PROJECT, table(), ledger=ledger.account("people"))
     (entry,) = ledger.population_of("people").entries

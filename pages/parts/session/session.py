@@ -22,6 +22,7 @@ from core.graph.separations import Separation
 from core.ledger.ledger import Ledger
 from core.methods.registry import DEFAULT
 from core.privacy.contribution import public_rows
+from core.progress import Report
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Schema
@@ -31,7 +32,7 @@ from core.tables.reading import TextTable
 from core.tables.table import Table
 from pages.parts import doors
 from pages.parts.session.drafts import Drafts, Drawing, Kept
-from pages.parts.session.job import Job, Report
+from pages.parts.session.job import Job
 
 KEY = "espalier"
 T = TypeVar("T")
