@@ -5,10 +5,12 @@ Everything here works on what a release hands over, so it costs no budget and it
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +20,7 @@ from core.analysis.copies import Recipe, Rows, copies, warm_refit
 from core.analysis.figures import Figure
 from core.analysis.gate import Gate
 from core.errors import EspalierError, ProjectError
+from core.ledger.archive import MODEL
 from core.methods import METHODS
 from core.models.graphical import GraphicalModel
 from core.progress import Report, silent
@@ -72,6 +75,15 @@ class Study:
         given = tuple(read_csv(project.schema, files[name]).codes for name in names)
         return cls(project, model, NoisyCounts.loads(files[COUNTS]), rows, given)
 
+    @classmethod
+    def of_folder(cls, folder: Path) -> Study:
+        """Of a release's folder; raises :class:`ProjectError`."""
+        names = ("release.json", MODEL, COUNTS, *(f"copies/{p.name}" for p in sorted(folder.glob("copies/*.csv.gz"))))
+        try:
+            return cls.of_files({name: (folder / name).read_bytes() for name in names if (folder / name).is_file()})
+        except (ProjectError, OSError) as error:
+            raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
+
     @cached_property
     def gate(self) -> Gate:
         """Which figures carry an interval."""
@@ -97,7 +109,8 @@ class Study:
         """This study with the copies that the release came with; with ``number`` new ones where they are not two."""
         if len(self.given) > 1:
             return self
-        made = tuple(self.more(max(number, 2), np.random.default_rng(), report))
+        seed = int.from_bytes(hashlib.sha256(self.counted.dumps()).digest()[:8])  # who asks again gets the same answer
+        made = tuple(self.more(max(number, 2), np.random.default_rng(seed), report))
         return Study(self.project, self.model, self.counted, self.rows, made)
 
     def ask(self, figure: Figure) -> tuple[Answer, ...]:

@@ -46,7 +46,10 @@ FENCED = """
     separations[].why
 """
 """What came beside them with a fence whose cost is explained and with rows held out."""
-ADDED = {"measurements[].kind", "method_title", "model", "project.plan.private_evaluation", "separations[].how"}
+ADDED = {
+    "copies", "counts", "measurements[].kind", "method_title", "model", "project.plan.private_evaluation",
+    "separations[].how", *"errors errors[].columns errors[].error errors[].round errors[].sigma".split(),
+}  # fmt: skip
 """What is new: nothing else may come without being listed here."""
 CASES = {
     "fenced": (
