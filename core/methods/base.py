@@ -103,8 +103,9 @@ class Method:
     choose it. ``fit`` is the algorithm; a method that is not ``private`` is given the table's source in place of a
     curator. ``options`` is the dataclass of its own plan keys. ``frame`` makes the plan's frame, from the separations
     that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
-    ``largest`` are the largest tables that its private choices could lead to, refused when planned or never; ``fits``
-    how often a model is fitted on the way. ``targets``: it spends on predicting the plan's target. ``links``: its
+    ``largest`` are the largest tables that its private choices could lead to, refused when planned or never; ``cells``
+    the most that they could bring the whole model to, where a cap bounds it; ``fits`` how often a model is fitted on
+    the way. ``targets``: it spends on predicting the plan's target. ``links``: its
     model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
     without its fence. ``unseparated`` is what is said of the table where the plan has no separation (given whether
     arrows are drawn), ``advice`` what the drawing's annotations mean for it. ``load`` reads its model's file.
@@ -120,6 +121,7 @@ class Method:
     fence: Fence = "optional"
     frame: Callable[[Project, Separations, list[str]], Frame] = as_given
     largest: Callable[[Project, Frame], tuple[Clique, ...]] = nothing
+    cells: Callable[[Project], int] = field(default=lambda project: 0)  # noqa: ARG005
     fits: Callable[[Project], int] = field(default=lambda project: 0)  # noqa: ARG005
     targets: bool = False
     links: bool = True

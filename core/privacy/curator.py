@@ -28,6 +28,9 @@ from core.privacy.sums import PROVED, SumRecipe
 from core.privacy.unit import Unit
 from core.tables.source import Source
 
+TOGETHER = 1 << 22
+"""Cells of exact counts that are in memory at a time (32 MB)."""
+
 
 @dataclass
 class Spending:
@@ -77,8 +80,8 @@ class Curator(ABC):
 
     ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
     of categories where there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of
-    rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the rows are those
-    of people held out to judge a release.
+    rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the
+    rows are those of people held out to judge a release.
     """
 
     def __init__(
@@ -314,10 +317,19 @@ class PrivateCurator(Curator):
             self._known = (score, {})
         known = self._known[1]
         known.setdefault((), 0)
-        for clique in cliques:
-            if clique not in known:
-                known[clique] = score.value(clique, self._exact([clique])[0], self.rows)
+        wanted = [q for q in dict.fromkeys(cliques) if q not in known]
+        while wanted:
+            some = _few(wanted, self.whole)
+            for clique, counts in zip(wanted[:some], self._exact(wanted[:some]), strict=True):
+                known[clique] = score.value(clique, counts, self.rows)
+            del wanted[:some]
         return known
+
+
+def _few(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> int:
+    """How many of the first of ``cliques`` are counted together: at least one, and no more cells than `TOGETHER`."""
+    cells = itertools.accumulate(math.prod(sizes[name] for name in clique) for clique in cliques)
+    return max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= TOGETHER, cells)))
 
 
 def _counts_of(clique: Clique, is_open: bool) -> str:

@@ -42,7 +42,7 @@ class Rehearsal(Curator):
     def _debit(self, draws: Iterable[Draw]) -> None:
         bought = list(draws)
         super()._debit(bought)
-        self._chosen |= any(draw.kind in ("choice", "gradient") for draw in bought)
+        self._chosen |= any(draw.kind in ("choice", "scores", "gradient") for draw in bought)
 
     def _is_open(self, clique: Clique) -> bool:
         return self._chosen and len(clique) > 1  # what follows a choice may hang on it

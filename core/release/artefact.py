@@ -30,7 +30,7 @@ from core.release.planning import error_bounds_of
 from core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.ledger.ledger import Reservation
+    from core.ledger.account import Reservation
 
 PROMISES = (
     "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
@@ -149,14 +149,16 @@ class Release:
     @cached_property
     def files(self) -> dict[str, bytes]:
         """What is handed over, by file name: the table, the accounting, the project file, the report, the model."""
+        from core.release.card import card
         from core.release.report import render
 
-        facts, model = self.to_json(), self._dumped
+        facts, model, table = self.to_json(), self._dumped, self.csv().encode()
         return {
-            "synthetic.csv": self.csv().encode(),
+            "synthetic.csv": table,
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
             "project.json": (json.dumps(facts["project"], indent=1, ensure_ascii=False) + "\n").encode(),
             "report.html": render(facts).encode(),
+            "croissant.json": card(facts, table),
             **({} if model is None else {MODEL: model}),
             **({} if self._counted is None else {COUNTS: self._counted.dumps()}),
             **dict(copy_files(self.project.schema, self.copies)),

@@ -1,4 +1,4 @@
-"""``counts.npz``: the noisy counts that a release's model was fitted to, so that copies can be made at any time.
+"""``answers.npz``: the noisy counts that a release's model was fitted to, so that copies can be made at any time.
 
 They are what the budget bought, so they may be handed over; the file holds plain arrays and text, no pickle.
 """
@@ -18,7 +18,7 @@ from core.methods import Fitted
 from core.methods.marginals import Marginals
 from core.privacy.draws import Measurement, Merged
 
-COUNTS = "counts.npz"
+COUNTS = "answers.npz"
 FORMAT = "espalier-counts/1"
 
 

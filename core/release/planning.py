@@ -72,6 +72,8 @@ class Preview:
     bounds: ErrorBounds | None
     private_evaluation: tuple[Line, ...] = ()
     expected: tuple[PrivateFigure, ...] = ()
+    delta: float = 0.0
+    """The δ₀ of all its draws, those on the held-out part included."""
 
     @property
     def pools(self) -> dict[str, float]:
@@ -134,7 +136,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
             "0, or choose another method",
             key="copies",
         )
-    size = fitted.size(plan.max_cells, method.largest(project, frame))
+    size = fitted.size(plan.max_cells, method.largest(project, frame)).at_least(method.cells(project))
     size = replace(size, seconds=size.seconds * (1 + method.fits(project)))
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
@@ -142,11 +144,14 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     lines = tuple(lines_of(draws, rows, bounds))
     warnings = (*frame.warnings, *method.advice(project), *_warnings(project, frame, budget, forest, rows, lines))
     spent, features = curator.spending.rho, len(fitted.features)
-    shown = Preview(project, budget, frame, lines, size, spent, forest, warnings, features, bounds)
+    shown = Preview(
+        project, budget, frame, lines, size, spent, forest, warnings, features, bounds, delta=curator.spending.delta
+    )
     if not plan.private_evaluation:
         return shown
     bought, expected = rehearse(project, replace(budget, rho=spent), held or None)
-    return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected)
+    delta = math.fsum((shown.delta, *(draw.delta for draw in bought)))
+    return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected, delta=delta)
 
 
 def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ from core.tables.frames import as_table
 from core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.ledger.ledger import Account
+    from core.ledger.account import Account
 
 
 def release(project: Project, data: Any, report: Report = silent, ledger: Account | None = None) -> Release:
@@ -40,9 +41,10 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     that has not enough left. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)``
     tells progress; raising from it cancels (what had been drawn by then stays spent).
 
-    With ``ledger`` (an account of a :class:`core.ledger.ledger.Ledger`) the plan's whole ρ is reserved there before
-    the first draw; a plan without a δ takes the ledger's. A finished release counts what it spent. One that ends
-    otherwise is returned if nothing had been drawn, and counts in full if something had, or if the machine went down.
+    With ``ledger`` (an account of a :class:`core.ledger.ledger.Ledger`) the plan's whole ρ and the δ₀ of its draws are
+    reserved there before the first draw; a plan without a δ takes the ledger's. A finished release counts what it
+    spent. One that ends otherwise is returned if nothing had been drawn, and counts in full if something had, or if the
+    machine went down.
     """
     check_options(project.plan)
     refuse_guessed(project.schema)
@@ -55,7 +57,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     rest, held = _parts(plan, table, total)
     curator = PrivateCurator(rest, Unit(plan.neighbors, plan.rows_per_person), shown.budget, plan.max_cells)
     looked = Spending(0.0)  # until it is known what the release itself has spent
-    reservation = ledger.reserve(planned, shown.budget, table.digest) if ledger else None
+    reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta) if ledger else None
     try:
         made = _Run(planned, curator, held, looked, total, shown).release(report)
         made = replace(made, project=project, reservation=reservation)
@@ -71,7 +73,8 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
         raise
     if reservation:
         said = json.loads(files["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
-        if trouble := reservation.spend(said, files, acts_of(_draws(curator, looked))):
+        draws = _draws(curator, looked)
+        if trouble := reservation.spend(said, files, acts_of(draws), math.fsum(draw.delta for draw in draws)):
             made = replace(made, ledger_trouble=trouble)
     return made
 

@@ -12,6 +12,7 @@ from pages.parts.session import restore, session
 from pages.parts.text import name, plain
 
 PAGES = {
+    "Home": "pages/home.py",
     "Data": "pages/data.py",
     "Structure": "pages/structure.py",
     "Plan": "pages/plan.py",
@@ -19,6 +20,8 @@ PAGES = {
     "Analyse": "pages/analyse.py",
     "Diagnostics": "pages/diagnostics.py",
     "Ledger": "pages/ledger.py",
+    "Compare": "pages/compare.py",
+    "Glossary": "pages/glossary.py",
 }
 
 

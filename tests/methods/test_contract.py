@@ -56,6 +56,10 @@ CASES = {
     "independent with further separations": {"method": "independent", "fair": True, "separations": FURTHER},
     "mst thicker": {"method": "mst", "width": 3},
     "privci explained": {"method": "privci", "explain": 0.1},
+    "workload weighted": {"method": "workload", "weights": {"p": 0, "a": 2.0, "s × y": 5.0}},
+    "workload with triples": {"method": "workload", "triples": 2, "epsilon": 4.0, "weights": {"s × a × y": 3.0}},
+    "workload fair": {"method": "workload", "fair": True, "separations": FURTHER},
+    "workload explained": {"method": "workload", "fair": True, "explain": 0.1},
     "privci compressed": {"method": "privci", "compress": True, "width": 2, "epsilon": 0.2},
 }
 EDGE = ("tree edge", "further clique", "further pair")

@@ -98,6 +98,10 @@ class Room:
             self._pairs |= set(pairs)
             self.held.append(clique)
 
+    def may_take(self, clique: Clique) -> bool:
+        """Does the frame allow each pair of ``clique`` beside what is held?"""
+        return bool(self._growth.may_link(list(itertools.combinations(clique, 2))).all())
+
     def take(self, clique: Clique) -> bool:
         """Join ``clique`` if frame and cap allow it; says whether it is in."""
         new = [pair for pair in itertools.combinations(clique, 2) if pair not in self._pairs]

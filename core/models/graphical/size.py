@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from core.errors import SizeError
@@ -41,6 +41,12 @@ class Size:
     largest: Clique
     largest_cells: int
     culprit: tuple[Clique, ...]
+
+    def at_least(self, cells: int) -> Size:
+        """This size with a junction tree of at least ``cells`` cells, for a plan whose choices are still open."""
+        more = max(0, cells - self.cells)
+        seconds = self.seconds + SWEEPS * more * SECONDS_PER_CELL
+        return replace(self, cells=self.cells + more, bytes=self.bytes + 64 * more, seconds=seconds)
 
 
 def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: bool = True) -> Size:

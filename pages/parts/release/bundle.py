@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import EspalierError
-from core.ledger.ledger import zipped
+from core.ledger.archive import zipped
 from core.methods import method_of
 from core.privacy.accounting import round_up
 from core.release import shelf
