@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical import GraphicalModel, estimate, refine, smoothing_for
+from core.models.graphical import GraphicalModel, Zeros, estimate, refine, smoothing_for
 from core.privacy.draws import Measurement, Merged, fold
 
 Rows = Mapping[str, NDArray[Any]]
@@ -101,17 +101,20 @@ def copies(
         yield made, made.sample(recipe.rows, rng, even=recipe.evenly)
 
 
-def warm_refit(model: GraphicalModel, total: float | None, merged: Merged | None = None) -> Refit[GraphicalModel]:
+def warm_refit(
+    model: GraphicalModel, total: float | None, merged: Merged | None = None, zeros: Sequence[Zeros] = ()
+) -> Refit[GraphicalModel]:
     """A refit that starts where the released ``model`` is; ``total`` None (add-remove) takes it from a copy's counts.
 
-    Where categories are merged it fits over the groups and spreads them evenly again, as the release did.
+    Where categories are merged it fits over the groups and spreads them evenly again, as the release did. ``zeros`` are
+    the cells that no row may have.
     """
     groups = merged or {}
     start = _over_groups(model, groups)
 
     def refit(measurements: Sequence[Measurement]) -> GraphicalModel:
         smoothing = smoothing_for(measurements, total)
-        made = estimate(start.sizes, measurements, total, start=start, smoothing=smoothing)
+        made = estimate(start.sizes, measurements, total, zeros=zeros, start=start, smoothing=smoothing)
         return refine(made, model.sizes, groups) if groups else made
 
     return refit

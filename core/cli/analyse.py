@@ -46,7 +46,7 @@ def _copies(opt: argparse.Namespace) -> None:
     check_folder(out)
     with bar(opt.quiet) as report:
         made = study.more(opt.number, np.random.default_rng(), report)
-        save_files(dict(copy_files(study.project.schema, made)), out)
+        save_files(dict(copy_files(study.project, made)), out)
     if not opt.quiet:
         print(
             f"{out / 'copies'}: {opt.number} copies. Estimate in each alone, then combine; never stack them into one "

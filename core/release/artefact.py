@@ -27,6 +27,8 @@ from core.project.plan import Plan
 from core.release.counts import COUNTS, NoisyCounts
 from core.release.files import copy_files, csv_text, read_csv, save_files
 from core.release.planning import error_bounds_of
+from core.release.questions import question_facts
+from core.tables.consistency import violations
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -128,8 +130,10 @@ class Release:
             "measurements": [_measurement(d) for d in s.draws if d.kind != "choice"],
             "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
             **self.fitted.facts(self.project),
+            **question_facts(self.fitted, self.model, self.codes, self.rows),
             "choices": [_choice(d) for d in s.draws if d.kind == "choice"],
             "looking": None if self.private_evaluation is None else self.private_evaluation.to_json(),
+            **self._constraints(),
             "rows": self.rows,
             "date": self.date,
             "fit": dict(self.model.facts()),
@@ -141,6 +145,18 @@ class Release:
             "promises": promises(plan),
             "ledger": self.reservation.facts() if self.reservation else None,
         }  # fmt: skip
+
+    def _constraints(self) -> dict[str, Any]:
+        """Every constraint with how many of the synthetic rows break it; nothing where there is none."""
+        if not self.project.constraints:
+            return {}
+        found = violations(self.project.constraints, self.project.schema, self.table)
+        return {
+            "constraints": {
+                "violations": sum(n for _, n in found),
+                "each": [{"constraint": str(c), "violations": n} for c, n in found],
+            }
+        }
 
     def csv(self) -> str:
         """``synthetic.csv``'s text."""
@@ -161,7 +177,7 @@ class Release:
             "croissant.json": card(facts, table),
             **({} if model is None else {MODEL: model}),
             **({} if self._counted is None else {COUNTS: self._counted.dumps()}),
-            **dict(copy_files(self.project.schema, self.copies)),
+            **dict(copy_files(self.project, self.copies)),
         }
 
     @cached_property
@@ -182,7 +198,7 @@ class Release:
 def _measurement(d: Draw) -> dict[str, Any]:
     return {
         "columns": list(d.columns or ()), "pool": d.pool, "cells": d.cells, "rho": d.rho, "sigma": d.scale,
-        "kind": d.kind,
+        "kind": d.kind, **({} if d.columns else {"what": d.what}),
     }  # fmt: skip
 
 

@@ -105,10 +105,15 @@ def table(answers: Sequence[Answer]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def rows(answers: Sequence[Answer]) -> list[Mapping[str, str]]:
+def lines(answers: Sequence[Answer]) -> list[Mapping[str, str]]:
     """The same for a table on screen."""
     head, *lines = [line.split("\t") for line in table(answers).splitlines()]
     return [dict(zip(head, line, strict=True)) for line in lines]
+
+
+def last(column: Column) -> int:
+    """The code of the last value that is not missing: what is usually asked about."""
+    return column.values - 1
 
 
 def _column(schema: Schema, name: str) -> Column:
@@ -142,7 +147,7 @@ def _pair(schema: Schema, text: str) -> tuple[Level, Level]:
     for i in (i for i, mark in enumerate(value) if mark == ":"):
         if value[:i] in labels and value[i + 1 :] in labels:
             return Level(name, labels.index(value[:i])), Level(name, labels.index(value[i + 1 :]))
-    one = _code(column, value) if value else column.values - 1
+    one = _code(column, value) if value else last(column)
     return Level(name, one), Level(name, 1 if one == 0 else 0)
 
 

@@ -16,7 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import ProjectError
+from core.project.file import Project
 from core.project.schema import Schema
+from core.tables.consistency import settle
 from core.tables.csv_lines import DELIMITERS
 from core.tables.csv_safety import defuse, restore
 from core.tables.reading import TextColumn, TextTable, read_released
@@ -52,12 +54,13 @@ def read_csv(schema: Schema, source: Path | bytes) -> Table:
 
 
 def copy_files(
-    schema: Schema, copies: Iterable[Mapping[str, NDArray[Any]]], first: int = 1
+    project: Project, copies: Iterable[Mapping[str, NDArray[Any]]], first: int = 1
 ) -> Iterator[tuple[str, bytes]]:
     """The files of copies given as codes, ``copies/01.csv.gz`` and so on, one at a time."""
-    rng = np.random.default_rng()
+    schema, rng = project.schema, np.random.default_rng()
     for i, rows in enumerate(copies, first):
         table = {c.name: c.decode(rows[c.name], rng) for c in schema.columns}
+        table = settle(project.constraints, schema, rows, table)
         yield f"copies/{i:02d}.csv.gz", gzip.compress(csv_text(schema, table).encode(), 6, mtime=0)
 
 

@@ -18,6 +18,8 @@ from core.privacy.unit import Unit
 from core.project.schema import FIELDS
 from core.release import picture
 from core.release import report_front as front
+from core.release.html import table as _table
+from core.release.question_section import question_section
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }
@@ -84,10 +86,12 @@ def render(facts: Mapping[str, Any]) -> str:
         _pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
+        _constraints(facts.get("constraints")),
         _explained(facts),
         "<h2>Every measurement</h2>",
         _measurements(facts),
         _choices(facts),
+        question_section(facts),
         _bounds(facts),
         _copies(facts),
         "<h2>What to keep in mind</h2>",
@@ -255,6 +259,21 @@ def _frame(facts: Mapping[str, Any]) -> str:
     return "\n".join(out)
 
 
+def _constraints(section: Mapping[str, Any] | None) -> str:
+    """What no row may be, and that none is."""
+    if section is None:
+        return ""
+    rows = [
+        f'<tr><td>{escape(c["constraint"])}</td><td class="n">{c["violations"]:,}</td></tr>' for c in section["each"]
+    ]
+    return (
+        "<h2>What no row may be</h2>"
+        f"<p>{section['violations']:,} of the synthetic rows break a constraint. They were declared as public, and "
+        "hold inside the model: no row was drawn and thrown away.</p>"
+        + _table("Constraints, and synthetic rows that break them", ["constraint", "rows#"], rows)
+    )
+
+
 def _explained(facts: Mapping[str, Any]) -> str:
     """What the frame refused, with the noisy scores that were paid for."""
     bought = facts.get("explained")
@@ -289,7 +308,8 @@ def _measurements(facts: Mapping[str, Any]) -> str:
 
 def _counts(facts: Mapping[str, Any]) -> list[str]:
     return [
-        f"<tr><td>{' × '.join(map(escape, m['columns'])) or 'scores, listed above'}</td><td>{escape(m['pool'])}</td>"
+        f"<tr><td>{' × '.join(map(escape, m['columns'])) or escape(m.get('what', 'scores, listed above'))}</td>"
+        f"<td>{escape(m['pool'])}</td>"
         f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td>'
         f'<td class="n">{m["sigma"]:.4g}</td></tr>'
         for m in facts["measurements"]
@@ -391,13 +411,3 @@ def _list(names: Sequence[str]) -> str:
 
 def _bullets(lines: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
-
-
-def _table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
-    cells = "".join(
-        f'<th class="n">{escape(h[:-1])}</th>' if h.endswith("#") else f"<th>{escape(h)}</th>" for h in heads
-    )
-    return (
-        f'<div class="wide"><table><caption>{escape(caption)}</caption><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )

@@ -12,7 +12,7 @@ import numpy as np
 
 from core.errors import Cancelled, EspalierError, SchemaError
 from core.evaluation.private.held_out import PrivateEvaluation, judge
-from core.methods import check_options, method_of
+from core.methods import check_options, fit
 from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, acts_of
@@ -20,10 +20,10 @@ from core.privacy.unit import Unit
 from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
-from core.project.schema import Schema
 from core.release.artefact import Release
 from core.release.planning import Preview, preview
 from core.release.study import Study
+from core.tables.consistency import settle
 from core.tables.frames import as_table
 from core.tables.table import Table
 
@@ -47,7 +47,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     machine went down.
     """
     check_options(project.plan)
-    refuse_guessed(project.schema)
+    refuse_guessed(project)
     table = as_table(data, project.schema, project.plan.person)
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
@@ -56,6 +56,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
     rest, held = _parts(plan, table, total)
     curator = PrivateCurator(rest, Unit(plan.neighbors, plan.rows_per_person), shown.budget, plan.max_cells)
+    curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
     looked = Spending(0.0)  # until it is known what the release itself has spent
     reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta) if ledger else None
     try:
@@ -100,7 +101,7 @@ class _Run:
         """Measure, fit, sample and judge."""
         project, curator, plan = self.project, self.curator, self.project.plan
         report(0.0, "Measuring")  # the last moment to cancel for nothing
-        fitted = method_of(plan).fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
+        fitted = fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
         fitted.size(plan.max_cells)
         report(0.4, "Fitting the model")
         start = time.perf_counter()
@@ -111,17 +112,19 @@ class _Run:
         rng = np.random.default_rng()
         codes = model.sample(rows, rng, even=plan.rows_drawn == "even")
         text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
+        text = settle(project.constraints, project.schema, codes, text)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         judged = self._judge(Table(project.schema, codes, rows), report)
         made = Release(
             project, curator.budget, self.planned.frame, fitted, model, codes, text, rows, curator.spending, seconds,
             self.planned.warnings, judged,
         )  # fmt: skip
-        if not plan.copies:
-            return made
-        start, study = time.perf_counter(), Study.of(made)
-        copies = tuple(study.more(plan.copies, rng, part(report, 0.95, 1.0)))
-        return replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
+        if plan.copies:
+            start = time.perf_counter()
+            copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 1.0)))
+            made = replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
+        report(1.0, "Done")
+        return made
 
     def _judge(self, synthetic: Table, report: Report) -> PrivateEvaluation | None:
         if self.held is None:
@@ -144,8 +147,16 @@ def _parts(plan: Plan, table: Table, total: int | None) -> tuple[Table, Table | 
     return kept, None if held is None else bounded(held, k)
 
 
-def refuse_guessed(schema: Schema) -> None:
+def refuse_guessed(project: Project) -> None:
     """Raise :class:`SchemaError` if a guess read off the data has not been confirmed."""
+    schema = project.schema
+    if guessed := project.constraints.guessed:
+        listed = "; ".join(map(str, guessed[:5]))
+        raise SchemaError(
+            f"constraints were guessed off the private data ({listed}); confirm or remove them on the Data page "
+            '(or rename "guessed" to "confirmed" in the project file once you have checked that they are public)',
+            columns=sorted({name for c in guessed for name in c.columns}),
+        )
     if schema.unconfirmed:
         guesses = [f"{c.name}: {', '.join(c.guessed)}" for c in schema.guessed]
         guesses += [f"{c.name}: left out" for c in schema.left_out if not c.confirmed]

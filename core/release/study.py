@@ -22,7 +22,7 @@ from core.analysis.gate import Gate
 from core.errors import EspalierError, ProjectError
 from core.ledger.archive import MODEL
 from core.methods import METHODS
-from core.models.graphical import GraphicalModel
+from core.models.graphical import GraphicalModel, Zeros
 from core.progress import Report, silent
 from core.project.file import Project
 from core.release.counts import COUNTS, NoisyCounts
@@ -100,7 +100,8 @@ class Study:
         plan, counted = self.project.plan, self.counted
         total = None if counted.rows is None else float(counted.rows)
         recipe = Recipe(number, self.rows, plan.rows_drawn == "even", plan.rows_per_person, counted.merged)
-        refit = warm_refit(self.model, total, counted.merged)
+        zeros = [Zeros(clique, mask) for clique, mask in counted.impossible.items()]
+        refit = warm_refit(self.model, total, counted.merged, zeros)
         for i, (_, rows) in enumerate(copies(counted.measurements, self.model, refit, recipe, rng)):
             report((i + 1) / number, f"Copy {i + 1} of {number}")
             yield rows

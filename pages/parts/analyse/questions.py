@@ -97,7 +97,7 @@ def _regression(project: Project, key: str) -> Regression | None:
 
 def _value(project: Project, column: str, label: str, key: str, *, last: bool) -> Level:
     labels = project.schema[column].labels
-    first = project.schema[column].values - 1 if last else 0
+    first = asking.last(project.schema[column]) if last else 0
     code = st.selectbox(label, range(len(labels)), first, format_func=labels.__getitem__, key=f"{key}-{column}-value")
     return Level(column, code)
 
@@ -107,7 +107,7 @@ def show(answers: Sequence[Answer], figure: Figure) -> None:
     if isinstance(figure, Regression):
         how = "Odds ratios by logistic regression" if figure.event is not None else "Linear regression"
         st.markdown(f"**{how}** of {name(figure.outcome)} on {names(figure.predictors, 40)}.")
-    st.dataframe(asking.rows(answers), hide_index=True, width="stretch")
+    st.dataframe(asking.lines(answers), hide_index=True, width="stretch")
     for kind in dict.fromkeys(a.badge.kind for a in answers):
         st.markdown(f"- **{asking.BADGES[kind].capitalize()}**: {MEANING[kind]}.")
     st.markdown("**In words**")
