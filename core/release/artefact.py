@@ -138,7 +138,7 @@ class Release:
             "date": self.date,
             "fit": dict(self.model.facts()),
             "model": None if self._dumped is None else MODEL,
-            "counts": None if self._counted is None else COUNTS,
+            "noisy_counts": None if self._counted is None else COUNTS,
             "copies": len(self.copies),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),

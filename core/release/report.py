@@ -362,7 +362,7 @@ def _bounds(facts: Mapping[str, Any]) -> str:
 
 def _copies(facts: Mapping[str, Any]) -> str:
     """How intervals are made from copies; absent from releases that keep no counts."""
-    if not facts.get("counts"):
+    if not facts.get("noisy_counts"):
         return ""
     number = facts["copies"]
     there = (
