@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.display import card
 from core.errors import EspalierError, ProjectError, TableError
-from core.evaluation.private.held_out import PrivateEvaluation
+from core.evaluation.private.figures import PrivateEvaluation
 from core.graph.separations import Clique, Separation
 from core.ledger.archive import MODEL
 from core.methods import METHODS, Fitted, Frame, method_of

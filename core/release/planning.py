@@ -14,7 +14,8 @@ from typing import Any
 
 from core.display import card
 from core.errors import ProjectError
-from core.evaluation.private.held_out import PrivateFigure, rehearse
+from core.evaluation.private.figures import PrivateFigure
+from core.evaluation.private.held_out import rehearse
 from core.graph.separations import Clique
 from core.methods import METHODS, Frame, asks, fit, frame_of, method_of
 from core.methods.select.allocation import MOST_BY_HAND, label

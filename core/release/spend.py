@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from core.errors import Cancelled, EspalierError, SchemaError
-from core.evaluation.private.held_out import PrivateEvaluation, judge
+from core.evaluation.private.figures import PrivateEvaluation
+from core.evaluation.private.held_out import judge
 from core.methods import check_options, fit
 from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
