@@ -18,7 +18,7 @@ from tests.support.app import field, finish, go, press, sample, sentences, state
 def test_heart_failure_and_readmission_adjusted_for_age(app: AppTest) -> None:
     """“Is heart failure associated with readmission after adjusting for age; how sure?” In under two minutes."""
     begun = time.monotonic()
-    sample(app, "readmission")
+    sample(go(app, "data"), "readmission")
     state(app).change_plan(regime="predictive", features=None, epsilon=2.0)
     press(go(app, "release"), "Spend")
     finish(app)
@@ -46,7 +46,7 @@ def test_heart_failure_and_readmission_adjusted_for_age(app: AppTest) -> None:
 
 
 def test_each_kind_of_question_is_answered(app: AppTest) -> None:
-    sample(app, "hiring")
+    sample(go(app, "data"), "hiring")
     press(go(app, "release"), "Spend")
     finish(app)
     go(app, "analyse")
@@ -61,6 +61,6 @@ def test_each_kind_of_question_is_answered(app: AppTest) -> None:
 
 
 def test_nothing_is_shown_before_a_release(app: AppTest) -> None:
-    go(sample(app, "hiring"), "analyse")
+    go(sample(go(app, "data"), "hiring"), "analyse")
     assert "Go to Release" in [b.label for b in app.button]
     assert not app.dataframe
