@@ -24,6 +24,7 @@ from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
 from core.release.planning import Preview, preview
+from core.release.study import Study
 from core.tables.consistency import settle
 from core.tables.frames import opened
 from core.tables.relation import Relation
@@ -133,11 +134,16 @@ class _Run:
         text = settle(project.constraints, project.schema, codes, text)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         judged = self._judge(Table(project.schema, codes, rows), report)
-        report(1.0, "Done")
-        return Release(
+        made = Release(
             project, curator.budget, self.planned.frame, fitted, model, codes, text, rows, curator.spending, seconds,
             self.planned.warnings, judged,
         )  # fmt: skip
+        if plan.copies:
+            start = time.perf_counter()
+            copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 1.0)))
+            made = replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
+        report(1.0, "Done")
+        return made
 
     def _judge(self, synthetic: Table, report: Report) -> PrivateEvaluation | None:
         if self.held is None:
