@@ -1,0 +1,144 @@
+"""The fit: what it spends, what comes out, what it refuses, and that its file comes back the same."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from core.privacy.unit import Unit
+
+from core.copula.axes import Axis, Shape, to_chances
+from core.copula.fit import Answer, Asked, fit
+from core.copula.layout import Layout
+from core.copula.model import CopulaModel
+from core.errors import EspalierError, ProjectError
+from core.privacy.mechanisms import add_gaussian, gaussian_scale
+from core.project.schema import Column, Schema
+
+SCHEMA = Schema(
+    (
+        Column("a", "numeric", edges=(0, 50, 100), integer=True),
+        Column("b", "numeric", edges=(-1, 0, 2)),
+        Column("c", "categorical", ("x", "y", "z")),
+        Column("o", "ordinal", ("low", "middle", "high")),
+        Column("y", "numeric", edges=(-20, 0, 40)),
+    )
+)
+
+
+class Table:
+    """Rows as a source gives them."""
+
+    def __init__(self, rows, seed=0):
+        rng = np.random.default_rng(seed)
+        c = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
+        z = rng.normal(size=rows) + 0.8 * (c == 1)
+        w = 0.6 * z + 0.8 * rng.normal(size=rows)
+        o = np.digitize(w, [-0.5, 0.7])
+        self.held = {
+            "a": np.clip(np.rint(50 + 15 * z), 0, 100),
+            "b": np.clip(0.5 + 0.4 * w, -1, 2),
+            "y": np.clip(5 + 4 * z * z + 3 * w + 4 * (c == 2) + rng.normal(size=rows), -20, 40),
+        }
+        self.codes = {"c": c, "o": o}
+
+    def numbers(self, column):
+        return self.held[column]
+
+
+class Ledger:
+    """Asks, and adds up what was paid."""
+
+    def __init__(self, asked):
+        self.asked, self.rhos = asked, []
+
+    def __call__(self, recipe, rho, pool):
+        self.rhos.append(rho)
+        return self.asked(recipe, rho, pool)
+
+
+def opendp(sums, sensitivity, rho, _what):
+    scale = gaussian_scale(sensitivity, rho)
+    return add_gaussian(sums, scale), scale
+
+
+def fitted(rows=8000, rho=1.0, public=True, relation="replace-one"):
+    layout = Layout.of(SCHEMA, "y")
+    ask = Ledger(Asked.of(Table(rows), layout, Unit(relation, 1), opendp))
+    model = fit(layout, ask, rho, rows if public else None, np.random.default_rng(1))
+    return model, ask
+
+
+@pytest.mark.parametrize(("rows", "public"), [(8000, True), (2000, True), (8000, False)])
+def test_rows_keep_bounds_precision_shape_and_dependence(rows, public):
+    model, ask = fitted(rows, 5.0, public, "replace-one" if public else "add-remove")
+    assert 0.999999 * 5 < math.fsum(ask.rhos) <= 5
+    assert math.isclose(model.total, rows, rel_tol=0.02)
+    real, made = Table(rows), model.draw(6000, np.random.default_rng(2))
+    assert set(made) == {"a", "b", "c", "o", "y"}
+    assert np.array_equal(made["a"], np.rint(made["a"]))
+    assert made["a"].min() >= 0
+    assert made["a"].max() <= 100
+    assert made["b"].min() >= -1
+    assert made["y"].max() <= 40
+    assert set(np.unique(made["o"])) <= {0, 1, 2}
+    assert 0.8 < made["y"].std() / real.held["y"].std() < 1.1
+    assert abs(made["a"].mean() - real.held["a"].mean()) < 1.5
+    link = np.corrcoef(real.held["a"], real.held["b"])[0, 1]
+    assert abs(np.corrcoef(made["a"], made["b"])[0, 1] - link) < 0.1
+    gap = real.held["a"][real.codes["c"] == 1].mean() - real.held["a"][real.codes["c"] == 0].mean()
+    seen = made["a"][made["c"] == 1].mean() - made["a"][made["c"] == 0].mean()
+    assert 0.7 * gap < seen < 1.3 * gap
+    codes = model.inputs.layout.encode(real)
+    left = np.mean((real.held["y"] - model.response.at(codes)) ** 2) / real.held["y"].var()
+    assert left < (0.35 if rows > 5000 else 0.5)  # a polynomial clips the outcome nearer to its middle
+
+
+def test_a_fit_survives_answers_that_are_nothing_but_zeros():
+    layout = Layout.of(SCHEMA, "y")
+    model = fit(
+        layout, lambda recipe, _rho, _pool: Answer(np.zeros(recipe.entries), 1.0), 1.0, 500, np.random.default_rng(0)
+    )
+    made = model.draw(50, np.random.default_rng(0))
+    assert all(len(column) == 50 and np.isfinite(column).all() for column in made.values())
+
+
+def test_the_file_comes_back_the_same_and_others_are_refused():
+    for rows in (1000, 6000):
+        model, _ = fitted(rows)
+        again = CopulaModel.loads(model.dumps())
+        one, two = model.draw(100, np.random.default_rng(3)), again.draw(100, np.random.default_rng(3))
+        assert all(np.array_equal(one[name], two[name]) for name in one)
+        assert again.facts() == model.facts()
+    with pytest.raises(EspalierError, match="not a model"):
+        CopulaModel.loads(b"PK")
+
+
+def test_what_it_cannot_carry_is_refused_or_said():
+    with pytest.raises(ProjectError, match="numeric column as the target"):
+        Layout.of(SCHEMA, "c")
+    holes = Schema((Column("a", "numeric", edges=(0, 1), missing=True), Column("y", "numeric", edges=(0, 1))))
+    with pytest.raises(ProjectError, match="empty cells of the numeric column 'a'"):
+        Layout.of(holes, "y")
+    said = " ".join(Layout.of(SCHEMA, "y").limits)
+    assert "U-shaped" in said
+    assert "level of a number, not its spread" in said
+
+
+def test_axis_counts_whole_numbers_one_by_one_and_gives_them_back():
+    axis = Axis.declared("a", (0, 5, 10), 1.0)
+    assert axis.bins == 11
+    shape = Shape(axis, np.full(11, 1 / 11))
+    assert set(shape.value_at(np.linspace(0, 0.9999, 500))) == set(range(11))
+    assert np.array_equal(axis.bin_of(axis.code(np.arange(11.0))), np.arange(11))
+
+
+def test_projection_onto_the_simplex_against_brute_force():
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        counts = rng.normal(10, 20, 3)
+        got = to_chances(counts, 30.0) * 30
+        grid = np.array([(i, j, 30 - i - j) for i in np.arange(0, 30.1, 0.5) for j in np.arange(0, 30.1 - i, 0.5)])
+        best = ((grid - counts) ** 2).sum(axis=1).min()
+        assert ((got - counts) ** 2).sum() <= best + 1e-9
