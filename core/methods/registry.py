@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from core.errors import ProjectError
 from core.methods.base import Method
+from core.methods.copula import COPULA
 from core.methods.decoder import DECODER
 from core.methods.frame import Frame, check_plan, fence
 from core.methods.independent import INDEPENDENT
@@ -16,7 +17,7 @@ from core.project.options import check_known
 from core.project.plan import Plan
 
 METHODS: dict[str, Method] = {
-    m.name: m for m in (PRISM, PRIVCI, WORKLOAD, MST, PREFAIR, PRIVBAYES, DECODER, INDEPENDENT)
+    m.name: m for m in (PRISM, PRIVCI, WORKLOAD, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, INDEPENDENT)
 }
 DEFAULT = WORKLOAD.name
 """What a new project plans with, until somebody chooses."""

@@ -170,7 +170,7 @@ class Release:
 def _measurement(d: Draw) -> dict[str, Any]:
     return {
         "columns": list(d.columns or ()), "pool": d.pool, "cells": d.cells, "rho": d.rho, "sigma": d.scale,
-        "kind": d.kind,
+        "kind": d.kind, **({"what": d.what} if d.kind == "sums" else {}),
     }  # fmt: skip
 
 

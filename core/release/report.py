@@ -258,7 +258,7 @@ def _measurements(facts: Mapping[str, Any]) -> str:
 
 def _counts(facts: Mapping[str, Any]) -> list[str]:
     return [
-        f"<tr><td>{' × '.join(map(escape, m['columns'])) or 'scores, listed above'}</td><td>{escape(m['pool'])}</td>"
+        f"<tr><td>{' × '.join(map(escape, m['columns'])) or escape(m.get('what', 'scores, listed above'))}</td><td>{escape(m['pool'])}</td>"
         f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td>'
         f'<td class="n">{m["sigma"]:.4g}</td></tr>'
         for m in facts["measurements"]

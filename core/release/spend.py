@@ -12,6 +12,7 @@ import numpy as np
 from core.errors import Cancelled, EspalierError, SchemaError
 from core.evaluation.private.held_out import PrivateEvaluation, judge
 from core.methods import check_options, method_of
+from core.models.base import Codes, Model, NumberModel
 from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, acts_of
@@ -105,8 +106,7 @@ class _Run:
         report(0.8, "Drawing synthetic rows")
         rows = plan.rows or self.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), MAX_ROWS)
         rng = np.random.default_rng()
-        codes = model.sample(rows, rng, even=plan.rows_drawn == "even")
-        text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
+        codes, text = drawn(model, project, rows, rng)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         judged = self._judge(Table(project.schema, codes, rows), report)
         report(1.0, "Done")
@@ -122,6 +122,20 @@ class _Run:
         spent = self.curator.spending.rho
         self.looked.limit = spent  # never more than the release, whose ρ is then the larger one
         return judge(self.project, synthetic, self.held, replace(self.curator.budget, rho=spent), self.looked)
+
+
+def drawn(
+    model: Model, project: Project, rows: int, rng: np.random.Generator
+) -> tuple[Codes, dict[str, list[str]]]:
+    """``rows`` rows of ``model`` as codes and as text; numbers are its own where it draws them, else from their bins."""
+    if isinstance(model, NumberModel):
+        codes, numbers = model.sample_numbers(rows, rng)
+    else:
+        codes, numbers = model.sample(rows, rng, even=project.plan.rows_drawn == "even"), {}
+    return codes, {
+        c.name: c.write(numbers[c.name], codes[c.name]) if c.name in numbers else c.decode(codes[c.name], rng)
+        for c in project.schema.columns
+    }
 
 
 def _parts(plan: Plan, table: Table, total: int | None) -> tuple[Table, Table | None]:

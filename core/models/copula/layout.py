@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.copula.axes import Axis
-from core.copula.features import Fourier, Polynomial
 from core.errors import ProjectError
+from core.models.copula.planned import fourier, polynomial
+from core.privacy.features import Fourier, Polynomial
+from core.privacy.moments import Reading
+from core.project.axes import Axis
 from core.project.schema import Column, Schema
 
 SMALL_TABLE = 5_000
@@ -27,30 +29,20 @@ WIDTH = 1.0
 """Width of the kernel that they stand for, in scores."""
 
 
-class Rows(Protocol):
-    """Private rows: only what a curator holds can answer."""
-
-    @property
-    def codes(self) -> Mapping[str, NDArray[Any]]:
-        """Schema codes by column."""
-        ...
-
-    def numbers(self, column: str) -> NDArray[np.float64]:
-        """The values of a numeric column."""
-        ...
-
-
 @dataclass(frozen=True)
 class Layout:
     """The columns in schema order: ``axes`` for numbers and ordered categories, ``categories`` (sizes) for others.
 
-    ``ordered`` names the axes that stand for ordered categories: their values are codes.
+    ``ordered`` names the axes that stand for ordered categories: their values are codes. ``names`` are all columns;
+    ``edges`` the schema's bins of the numeric ones.
     """
 
     axes: Mapping[str, Axis]
     categories: Mapping[str, int]
     ordered: tuple[str, ...]
     target: str
+    names: tuple[str, ...]
+    edges: Mapping[str, tuple[float, ...]]
 
     @classmethod
     def of(cls, schema: Schema, target: str | None) -> Layout:
@@ -71,7 +63,8 @@ class Layout:
                 categories[column.name] = column.size
         if len(axes) + len(categories) < 2:
             raise ProjectError("this method needs at least one column beside the target", key="target")
-        return cls(axes, categories, tuple(ordered), target)
+        edges = {c.name: c.edges for c in schema.columns if c.kind == "numeric"}
+        return cls(axes, categories, tuple(ordered), target, schema.names, edges)
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -93,13 +86,16 @@ class Layout:
             said.append("Nominal columns depend on one another only as far as the marginal method for them carries it.")
         return tuple(said)
 
-    def encode(self, rows: Rows) -> dict[str, NDArray[np.int64]]:
-        """Rows as whole numbers: ticks of axes, codes of nominal columns. Private."""
-        out = {}
-        for name, axis in self.axes.items():
-            values = rows.codes[name].astype(np.float64) if name in self.ordered else rows.numbers(name)
-            out[name] = axis.code(values)
-        return out | {name: np.asarray(rows.codes[name], dtype=np.int64) for name in self.categories}
+    @property
+    def reading(self) -> Reading:
+        """How a curator reads the rows: ticks of axes, codes of nominal columns."""
+        return Reading(self.axes, self.ordered, self.categories)
+
+    def binned(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
+        """The schema's codes of a column's drawn values: its bins, where they are numbers."""
+        if name not in self.edges:
+            return np.asarray(values, dtype=np.int64)
+        return np.searchsorted(np.asarray(self.edges[name][1:-1]), values, side="right").astype(np.int64)
 
     def features(
         self, scores: Mapping[str, NDArray[np.float64]], rows: int | None, rng: np.random.Generator
@@ -107,8 +103,8 @@ class Layout:
         """A polynomial below ``SMALL_TABLE`` public rows, where it is not too long; random features otherwise."""
         width = 1 + len(scores) + sum(1 if size == 2 else size for size in self.categories.values())
         if rows is not None and rows < SMALL_TABLE and width * (width + 1) // 2 <= MOST_PRODUCTS:
-            return Polynomial.plan(scores, self.categories)
-        return Fourier.plan(scores, self.categories, FREQUENCIES, WIDTH, rng)
+            return polynomial(scores, self.categories)
+        return fourier(scores, self.categories, FREQUENCIES, WIDTH, rng)
 
 
 def _axis(column: Column) -> Axis:

@@ -7,23 +7,24 @@ normal scores and categories; moments of the public features and the target; cou
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from core.copula.axes import Axis, Shape, to_chances
-from core.copula.features import Fourier, Polynomial
-from core.copula.layout import Layout, Rows
-from core.copula.model import CopulaModel, Independent, Inputs, Nominal, Response
-from core.copula.sums import Codes, Histogram, Moments, Recipe, clipped, side_by_side
-from core.privacy.unit import Unit
+from core.models.copula.layout import Layout
+from core.models.copula.model import CopulaModel, Inputs, Nominal, Response
+from core.models.copula.shapes import Shape, to_chances
+from core.privacy.draws import SumMeasurement
+from core.privacy.features import Features, Fourier, Polynomial, Surface, side_by_side
+from core.privacy.moments import Bin, Histogram, Left, Moments, Scored, WithOutcome
+from core.privacy.sums import SumRecipe
+from core.project.axes import Axis
 
-COUNTS, SCORES, FIT, LEFT = "counts", "scores", "fit", "left"
+Ask = Callable[[SumRecipe, float, str], SumMeasurement]
+"""What answers a recipe, having paid so much ρ from a pool: a curator."""
+
+COUNTS, SCORES, FIT, LEFT = "one-way", "dependence", "regression", "residuals"
 SHARES = {COUNTS: 0.2, SCORES: 0.1, FIT: 0.55, LEFT: 0.15}
 """Parts of ρ."""
 
@@ -56,50 +57,6 @@ DAMPING = 0.3
 """Directions whose moments lie below so much of the noise's norm are damped."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """Noisy sums, and the scale of the noise on each."""
-
-    values: NDArray[np.float64]
-    scale: float
-
-
-class Ask(Protocol):
-    """What answers a recipe, having paid: ``pool`` is the part of the budget that pays."""
-
-    def __call__(self, recipe: Recipe, rho: float, pool: str) -> Answer:
-        """The noisy sums of ``recipe``."""
-        ...
-
-
-class Noise(Protocol):
-    """What adds protective noise: a discrete Gaussian, and its scale."""
-
-    def __call__(
-        self, sums: NDArray[np.int64], sensitivity: float, rho: float, what: str
-    ) -> tuple[NDArray[np.float64], float]:
-        """Noisy sums."""
-        ...
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Answers from private ``rows``: exact sums, their proved sensitivity, and ``noise`` from outside."""
-
-    codes: Codes
-    unit: Unit
-    noise: Noise
-
-    @classmethod
-    def of(cls, rows: Rows, layout: Layout, unit: Unit, noise: Noise) -> Asked:
-        """For the rows of a table."""
-        return cls(layout.encode(rows), unit, noise)
-
-    def __call__(self, recipe: Recipe, rho: float, pool: str) -> Answer:  # noqa: ARG002  what paid is the caller's
-        """The noisy sums of ``recipe``."""
-        return Answer(*self.noise(recipe.sums(self.codes), recipe.sensitivity(self.unit), rho, recipe.what))
-
-
 def parts(layout: Layout) -> dict[str, float]:
     """The shares of ρ, without a part that this table does not need."""
     needed = len(layout.inputs) > 1 or (layout.inputs and layout.categories)
@@ -108,41 +65,32 @@ def parts(layout: Layout) -> dict[str, float]:
 
 
 def fit(
-    layout: Layout, ask: Ask, rho: float, rows: int | None, rng: np.random.Generator, nominal: Nominal | None = None
+    layout: Layout, ask: Ask, rhos: Mapping[str, float], rows: int | None, nominal: Nominal | None = None
 ) -> CopulaModel:
-    """Spend ``rho`` in all and fit. ``rows`` is n where it is public; ``nominal`` draws the nominal columns.
+    """Spend ``rhos`` (ρ by pool) and fit. ``rows`` is n where it is public.
 
-    Without ``nominal``, which a marginal method fits for a budget of its own, they are drawn independently from noisy
-    counts. ``rng`` chooses public frequencies and synthetic rows, never noise.
+    ``nominal`` draws the nominal columns, which a marginal method has fitted; None where there are none. Chance here
+    chooses public frequencies and synthetic rows, never noise.
     """
-    rhos = {pool: share * rho for pool, share in parts(layout).items()}
-    # ρ added up in floats may exceed the budget by a last digit: leave it out
-    rhos = {pool: math.nextafter(part, 0) for pool, part in rhos.items()}
-    shapes, nominal, total = _one_way(layout, ask, rhos[COUNTS], rows, nominal)
+    rng = np.random.default_rng()
+    shapes, total = _one_way(layout, ask, rhos[COUNTS], rows)
     normal = {n: _normal(shapes[n], total) for n in layout.inputs}
     slopes, spread = _linked(layout, normal, nominal, total, (ask, rhos.get(SCORES, 0.0)))
     inputs = Inputs(layout, shapes, nominal, slopes, spread)
     scores = {n: z / SCORE_REACH for n, z in normal.items()}
-    response = _response(inputs, layout.features(scores, rows, rng), total, (ask, rhos[FIT]), rng)
-    return CopulaModel(inputs, _left(response, layout.axes[layout.target], total, (ask, rhos[LEFT])), total)
+    surface = _surface(inputs, layout.features(scores, rows, rng), total, (ask, rhos[FIT]), rng)
+    return CopulaModel(inputs, _left(surface, layout, total, (ask, rhos[LEFT])), total)
 
 
-def _one_way(
-    layout: Layout, ask: Ask, rho: float, rows: int | None, nominal: Nominal | None
-) -> tuple[dict[str, Shape], Nominal, float]:
-    """Every column's noisy distribution, equal shares of ``rho``, and the number of rows, public or noisy."""
-    counted: dict[str, Histogram] = {
-        name: Histogram(f"counts of {name}", axis.bins, partial(_bins, name, axis))
-        for name, axis in layout.axes.items()
-    }
-    if nominal is None:
-        for name, size in layout.categories.items():
-            counted[name] = Histogram(f"counts of {name}", size, partial(_codes, name))
-    answers = {name: ask(recipe, rho / len(counted), COUNTS).values for name, recipe in counted.items()}
+def _one_way(layout: Layout, ask: Ask, rho: float, rows: int | None) -> tuple[dict[str, Shape], float]:
+    """Every axis's noisy distribution, equal shares of ``rho``, and the number of rows, public or noisy."""
+    each = math.nextafter(rho / len(layout.axes), 0)  # so that the parts never add up to more
+    answers = {}
+    for name, axis in layout.axes.items():
+        recipe = Histogram(f"counts of {name}", axis.bins, layout.reading.only(name), Bin(name, axis))
+        answers[name] = ask(recipe, each, COUNTS).values
     total = float(rows) if rows is not None else _total(list(answers.values()))
-    chances = {name: to_chances(answer, total) for name, answer in answers.items()}
-    shapes = {name: Shape(axis, chances[name]) for name, axis in layout.axes.items()}
-    return shapes, nominal or Independent({n: chances[n] for n in layout.categories}), total
+    return {n: Shape(axis, to_chances(answers[n], total)) for n, axis in layout.axes.items()}, total
 
 
 def _total(answers: list[NDArray[np.float64]]) -> float:
@@ -153,12 +101,14 @@ def _total(answers: list[NDArray[np.float64]]) -> float:
 
 def _normal(shape: Shape, total: float) -> NDArray[np.float64]:
     """The normal score of each tick, by the noisy distribution; as far out as ``total`` rows reach."""
+    from scipy.special import ndtri
+
     tail = min(0.5 / total, 0.25)
     return np.asarray(ndtri(np.clip(shape.share_below(shape.axis.middles), tail, 1 - tail)))
 
 
 def _linked(
-    layout: Layout, normal: Mapping[str, NDArray[np.float64]], nominal: Nominal, total: float, bought: tuple[Ask, float]
+    layout: Layout, normal: Mapping[str, NDArray[np.float64]], nominal: Nominal | None, total: float, bought: tuple[Ask, float]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How normal scores depend on categories and on one another: slopes on one-hot categories, Cholesky factor.
 
@@ -171,16 +121,15 @@ def _linked(
     unit = SCORE_UNITS / math.sqrt(LENGTH * d)
     marked = math.floor(CATEGORY * SCORE_UNITS / math.sqrt(max(len(one_hot), 1)))
     scores = {n: np.rint(unit * z).astype(np.int64)[:, None] for n, z in normal.items()}
-    vectors = partial(_scored, scores, {n: marked * table for n, table in one_hot.items()})
-    square = SCORE_UNITS**2 + marked**2 * len(one_hot)
-    recipe = Moments("products of normal scores and categories", d + width, square, vectors)
+    vectors = Scored(scores, {n: marked * table for n, table in one_hot.items()}, SCORE_UNITS)
+    recipe = Moments("products of normal scores and categories", layout.reading.only(*scores, *one_hot), vectors)
     answer = bought[0](recipe, bought[1], SCORES)
-    moments = recipe.matrix(answer.values) / total
+    moments = recipe.square * recipe.matrix(answer.values) / total
     within = _correlation(moments[:d, :d])
-    if not one_hot:
+    if not one_hot or nominal is None:
         return np.zeros((0, d)), _factor(within)
     drawn = side_by_side(nominal.sample(ROWS_FOR_MOMENTS, np.random.default_rng(0)), one_hot).astype(np.float64)
-    beside = recipe.noise(answer.scale) / total / (unit * marked)
+    beside = recipe.square * recipe.noise(answer.sigma) / total / (unit * marked)
     shared = drawn.T @ drawn / len(drawn)
     slopes = damped(shared, moments[d:, :d] / (unit * marked), 2 * beside)
     mean = drawn @ slopes
@@ -207,9 +156,9 @@ def damped(matrix: NDArray[np.float64], right: NDArray[np.float64], noise: float
     return np.asarray(vectors @ (gain[:, None] * (vectors.T @ right.reshape(len(values), -1)))).reshape(right.shape)
 
 
-def _response(
-    inputs: Inputs, features: Polynomial | Fourier, total: float, bought: tuple[Ask, float], rng: np.random.Generator
-) -> Response:
+def _surface(
+    inputs: Inputs, features: Features, total: float, bought: tuple[Ask, float], rng: np.random.Generator
+) -> Surface:
     """The target's smooth dependence on the features, from one noisy matrix of moments of (φ, y).
 
     One matrix serves AᵀA and Aᵀy. Bought apart under replace-one, AᵀA would have Δ = √2 and Aᵀy Δ = 2, and ρ would be
@@ -226,52 +175,22 @@ def _response(
     )
     length = math.isqrt(features.square)
     outcome = np.trunc(length * np.clip((axis.middles - middle) / half, -1, 1)).astype(np.int64)
-    vectors = partial(_with_outcome, features, inputs.layout.target, outcome)
-    recipe = Moments("products of features and the target", features.size + 1, 2 * features.square, vectors)
+    vectors = WithOutcome(features, inputs.layout.target, outcome)
+    recipe = Moments("products of features and the target", inputs.layout.reading, vectors)
     answer = bought[0](recipe, bought[1], FIT)
-    moments = recipe.matrix(answer.values) / (features.square * total)
-    noise = recipe.noise(answer.scale) / (features.square * total)
+    scale = recipe.square / (features.square * total)
+    moments, noise = scale * recipe.matrix(answer.values), scale * recipe.noise(answer.sigma)
     made = features.of(inputs.draw(ROWS_FOR_MOMENTS, rng)[1]) / length
     known = noise**2 / (noise**2 + MODEL_ERROR**2)
     matrix = (1 - known) * moments[:-1, :-1] + known * (made.T @ made) / len(made)
     weights = damped(matrix, moments[:-1, -1], DAMPING * noise * math.sqrt(features.size))
-    return Response(features, weights * half / length, middle, half, np.ones(1), np.zeros(2))
+    return Surface(features, weights * half / length, middle, half)
 
 
-def _left(response: Response, axis: Axis, total: float, bought: tuple[Ask, float]) -> Response:
-    """The response with the noisy histogram of what the fit leaves, over public bins."""
-    reach = response.half * LEFT_REACH
+def _left(surface: Surface, layout: Layout, total: float, bought: tuple[Ask, float]) -> Response:
+    """The response: the fit, with the noisy histogram of what it leaves, over public bins."""
+    reach, axis = surface.half * LEFT_REACH, layout.axes[layout.target]
     edges = np.linspace(-reach, reach, LEFT_BINS + 1)
-    recipe = Histogram(
-        f"counts of what the fit of {axis.name} leaves", LEFT_BINS, partial(_left_bins, response, axis, edges)
-    )
-    chances = to_chances(bought[0](recipe, bought[1], LEFT).values, total)
-    return replace(response, left=chances, left_edges=edges)
-
-
-def _left_bins(response: Response, axis: Axis, edges: NDArray[np.float64], codes: Codes) -> NDArray[np.int64]:
-    left = axis.middles[codes[axis.name]] - response.at(codes)
-    return np.searchsorted(edges[1:-1], left, side="right").astype(np.int64)
-
-
-def _bins(name: str, axis: Axis, codes: Codes) -> NDArray[np.int64]:
-    return axis.bin_of(codes[name])
-
-
-def _codes(name: str, codes: Codes) -> NDArray[np.int64]:
-    return codes[name]
-
-
-def _scored(
-    scores: Mapping[str, NDArray[np.int64]], marks: Mapping[str, NDArray[np.int64]], codes: Codes
-) -> NDArray[np.int64]:
-    """Normal scores, shortened, and marked categories side by side."""
-    short = clipped(side_by_side(codes, scores), SCORE_UNITS**2)
-    return np.hstack([short, side_by_side(codes, marks)]) if marks else short
-
-
-def _with_outcome(
-    features: Polynomial | Fourier, target: str, outcome: NDArray[np.int64], codes: Codes
-) -> NDArray[np.int64]:
-    """A row's features and its outcome beside them."""
-    return np.hstack([features.of(codes), outcome[codes[target]][:, None]])
+    group = Left(surface, axis, tuple(edges.tolist()))
+    recipe = Histogram(f"counts of what the fit of {axis.name} leaves", LEFT_BINS, layout.reading, group)
+    return Response(surface, to_chances(bought[0](recipe, bought[1], LEFT).values, total), edges)

@@ -10,13 +10,15 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from core.copula.axes import Axis, Shape
-from core.copula.features import Fourier, Polynomial
-from core.copula.layout import Layout
-from core.copula.sums import Codes, side_by_side
 from core.errors import EspalierError
+from core.graph.separations import Separation
+from core.models.base import Answer
+from core.models.copula.layout import Layout
+from core.models.copula.shapes import Shape
+from core.privacy.features import Codes, Features, Fourier, Polynomial, Surface, side_by_side
+from core.progress import Report
+from core.project.axes import Axis
 
 FORMAT = "espalier-copula/1"
 """The tag in a model file."""
@@ -28,40 +30,13 @@ Drawn = dict[str, NDArray[Any]]
 class Nominal(Protocol):
     """What draws the nominal columns."""
 
-    def sample(self, rows: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
+    def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Mapping[str, NDArray[Any]]:
         """``rows`` rows of codes."""
         ...
 
-    def dumps(self) -> bytes | None:
+    def dumps(self) -> bytes:
         """Its file."""
         ...
-
-
-@dataclass(frozen=True)
-class Independent:
-    """Nominal columns drawn independently, each from its ``chances``."""
-
-    chances: Mapping[str, NDArray[np.float64]]
-
-    def sample(self, rows: int, rng: np.random.Generator) -> dict[str, NDArray[Any]]:
-        """``rows`` rows of codes, each column's shares kept as closely as whole rows allow."""
-        out = {}
-        for name, chances in self.chances.items():
-            upto = np.cumsum(chances)[:-1]
-            out[name] = rng.permutation(np.searchsorted(upto, (np.arange(rows) + rng.random()) / max(rows, 1), "right"))
-        return out
-
-    def dumps(self) -> bytes:
-        """Plain arrays, one per column."""
-        return _packed(
-            {"columns": list(self.chances)}, {f"chances_{i}": c for i, c in enumerate(self.chances.values())}
-        )
-
-    @classmethod
-    def loads(cls, data: bytes) -> Independent:
-        """Read what `dumps` wrote."""
-        head, arrays = _unpacked(data)
-        return cls({name: arrays[f"chances_{i}"] for i, name in enumerate(head["columns"])})
 
 
 @dataclass(frozen=True)
@@ -74,7 +49,7 @@ class Inputs:
 
     layout: Layout
     shapes: Mapping[str, Shape]
-    nominal: Nominal
+    nominal: Nominal | None
     slopes: NDArray[np.float64]
     factor: NDArray[np.float64]
 
@@ -86,7 +61,8 @@ class Inputs:
         noisy distribution, in the order of its scores.
         """
         names, layout = self.layout.inputs, self.layout
-        codes = {n: np.asarray(c, dtype=np.int64) for n, c in self.nominal.sample(rows, rng).items()}
+        drawn = {} if self.nominal is None else self.nominal.sample(rows, rng, even=True)
+        codes = {n: np.asarray(c, dtype=np.int64) for n, c in drawn.items()}
         out: Drawn = {n: codes[n] for n in layout.categories}
         scores = normal_cube(rows, len(names), rng) @ self.factor.T
         if layout.categories:
@@ -102,6 +78,8 @@ class Inputs:
 
 def normal_cube(rows: int, columns: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """A Latin hypercube of standard normals whose sample correlation is the identity, where rows suffice."""
+    from scipy.special import ndtri
+
     parts = (rng.permuted(np.tile(np.arange(rows), (columns, 1)), axis=1).T + rng.random((rows, columns))) / max(
         rows, 1
     )
@@ -114,32 +92,18 @@ def normal_cube(rows: int, columns: int, rng: np.random.Generator) -> NDArray[np
 
 @dataclass(frozen=True)
 class Response:
-    """The target: features times ``weights`` plus ``middle``, plus a draw of what the fit leaves.
+    """The target: a fitted ``surface``, plus a draw of what the fit leaves.
 
-    All in the target's unit. ``half`` is how far the fit may reach on either side; ``left`` are chances of the bins
-    ``left_edges``.
+    ``left`` are chances of the bins ``left_edges``, in the target's unit.
     """
 
-    features: Polynomial | Fourier
-    weights: NDArray[np.float64]
-    middle: float
-    half: float
+    surface: Surface
     left: NDArray[np.float64]
     left_edges: NDArray[np.float64]
 
-    def at(self, codes: Codes) -> NDArray[np.float64]:
-        """The fitted value of each row.
-
-        Row by row, in one order of additions: a row's value depends on no other row.
-        """
-        phi, out = self.features.of(codes), np.zeros(len(next(iter(codes.values()))))
-        for j, weight in enumerate(self.weights):
-            out += weight * phi[:, j]
-        return np.asarray(self.middle + np.clip(out, -2 * self.half, 2 * self.half))
-
     def draw(self, codes: Codes, rng: np.random.Generator) -> NDArray[np.float64]:
         """The fitted value and a draw of what the fit leaves."""
-        at = self.at(codes)
+        at = self.surface.at(codes)
         share = rng.permutation((np.arange(len(at)) + rng.random(len(at))) / max(len(at), 1))
         upto = np.append(0.0, np.cumsum(self.left) / self.left.sum())
         return np.asarray(at + np.interp(share, upto, self.left_edges))
@@ -155,8 +119,32 @@ class CopulaModel:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it draws."""
-        return (*self.inputs.layout.axes, *self.inputs.layout.categories)
+        """The columns it draws, in schema order."""
+        return self.inputs.layout.names
+
+    @property
+    def numeric(self) -> tuple[str, ...]:
+        """The columns that it draws as numbers."""
+        return tuple(self.inputs.layout.edges)
+
+    def sample(
+        self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None  # noqa: ARG002
+    ) -> dict[str, NDArray[Any]]:
+        """``rows`` rows of schema codes; they are always spread evenly (Latin hypercube), whatever ``even`` says."""
+        drawn = self.draw(rows, rng)
+        return {name: self.inputs.layout.binned(name, drawn[name]) for name in self.columns}
+
+    def sample_numbers(
+        self, rows: int, rng: np.random.Generator, report: Report | None = None  # noqa: ARG002
+    ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[np.float64]]]:
+        """The same with the numbers of numeric columns beside their bins."""
+        drawn = self.draw(rows, rng)
+        codes = {name: self.inputs.layout.binned(name, drawn[name]) for name in self.columns}
+        return codes, {name: np.asarray(drawn[name], dtype=np.float64) for name in self.numeric}
+
+    def answers(self, separation: Separation) -> Answer:  # noqa: ARG002
+        """None is promised: every column may depend on every other."""
+        return "not promised"
 
     def draw(self, rows: int, rng: np.random.Generator) -> Drawn:
         """``rows`` rows: numbers within their bounds at their precision, codes of ordered and nominal columns."""
@@ -168,7 +156,7 @@ class CopulaModel:
 
     def facts(self) -> dict[str, Any]:
         """What a release says of how it was fitted: public figures and noisy answers."""
-        features = self.response.features
+        features = self.response.surface.features
         return {
             "features": "polynomial of degree 2" if isinstance(features, Polynomial) else "random Fourier",
             "feature_count": features.size,
@@ -177,48 +165,50 @@ class CopulaModel:
 
     def dumps(self) -> bytes:
         """Its file: plain arrays under a tag, no pickle."""
-        layout, response = self.inputs.layout, self.response
-        nominal = self.inputs.nominal.dumps()
-        if nominal is None:
-            raise EspalierError("the model of the nominal columns cannot be written, so this one cannot either")
-        held = response.features.tables if isinstance(response.features, Polynomial) else response.features.phases
+        layout, response, surface = self.inputs.layout, self.response, self.response.surface
+        features, nominal = surface.features, self.inputs.nominal
+        held = features.tables if isinstance(features, Polynomial) else features.phases
         head = {
             "format": FORMAT, "total": self.total, "target": layout.target, "ordered": layout.ordered,
             "axes": [[a.name, a.edges, a.high, a.step, a.parts] for a in layout.axes.values()],
             "categories": dict(layout.categories), "features": list(held),
-            "one": response.features.one if isinstance(response.features, Polynomial) else None,
-            "share": None if isinstance(response.features, Polynomial) else response.features.share,
-            "middle": response.middle, "half": response.half,
+            "names": layout.names, "edges": dict(layout.edges),
+            "one": features.one if isinstance(features, Polynomial) else None,
+            "share": None if isinstance(features, Polynomial) else features.share,
+            "middle": surface.middle, "half": surface.half,
         }  # fmt: skip
         arrays: dict[str, NDArray[Any]] = {f"feature_{i}": table for i, table in enumerate(held.values())}
         arrays |= {f"shape_{i}": s.chances for i, s in enumerate(self.inputs.shapes.values())}
-        if isinstance(response.features, Polynomial):
-            arrays["pairs"] = np.array(response.features.pairs)
+        if isinstance(features, Polynomial):
+            arrays["pairs"] = np.array(features.pairs)
         arrays |= {
-            "slopes": self.inputs.slopes, "factor": self.inputs.factor, "weights": response.weights,
+            "slopes": self.inputs.slopes, "factor": self.inputs.factor, "weights": surface.weights,
             "left": response.left, "left_edges": response.left_edges,
-            "nominal": np.frombuffer(nominal, dtype=np.uint8),
+            "nominal": np.frombuffer(b"" if nominal is None else nominal.dumps(), dtype=np.uint8),
         }  # fmt: skip
         return _packed(head, arrays)
 
     @classmethod
-    def loads(cls, data: bytes, nominal: Callable[[bytes], Nominal] = Independent.loads) -> CopulaModel:
+    def loads(cls, data: bytes, nominal: Callable[[bytes], Nominal]) -> CopulaModel:
         """Read what `dumps` wrote; ``nominal`` reads the nominal columns' model. Raises :class:`EspalierError`."""
         try:
             head, arrays = _unpacked(data)
             if head["format"] != FORMAT:
                 raise ValueError(head["format"])
             axes = {a[0]: Axis(a[0], tuple(a[1]), *a[2:]) for a in head["axes"]}
-            layout = Layout(axes, head["categories"], tuple(head["ordered"]), head["target"])
+            edges = {name: tuple(held) for name, held in head["edges"].items()}
+            layout = Layout(
+                axes, head["categories"], tuple(head["ordered"]), head["target"], tuple(head["names"]), edges
+            )
             tables = {name: arrays[f"feature_{i}"] for i, name in enumerate(head["features"])}
-            features: Polynomial | Fourier = Fourier(tables, head["share"] or 0.0)
+            features: Features = Fourier(tables, head["share"] or 0.0)
             if head["one"] is not None:
                 features = Polynomial(head["one"], tables, tuple((int(i), int(j)) for i, j in arrays["pairs"]))
             shapes = {name: Shape(axis, arrays[f"shape_{i}"]) for i, (name, axis) in enumerate(axes.items())}
-            drawn = nominal(arrays["nominal"].tobytes())
+            drawn = nominal(held) if (held := arrays["nominal"].tobytes()) else None
             inputs = Inputs(layout, shapes, drawn, arrays["slopes"], arrays["factor"])
-            parts = (arrays["weights"], head["middle"], head["half"], arrays["left"], arrays["left_edges"])
-            return cls(inputs, Response(features, *parts), head["total"])
+            surface = Surface(features, arrays["weights"], head["middle"], head["half"])
+            return cls(inputs, Response(surface, arrays["left"], arrays["left_edges"]), head["total"])
         except (KeyError, ValueError, TypeError, EOFError, OSError) as error:
             raise EspalierError("this is not a model saved by this program") from error
 
