@@ -6,15 +6,22 @@ import math
 
 import numpy as np
 import pytest
-from core.privacy.unit import Unit
 
-from core.copula.axes import Axis, Shape, to_chances
-from core.copula.fit import Answer, Asked, fit
-from core.copula.layout import Layout
-from core.copula.model import CopulaModel
 from core.errors import EspalierError, ProjectError
-from core.privacy.mechanisms import add_gaussian, gaussian_scale
+from core.methods import METHODS, frame_of
+from core.models.base import NumberModel
+from core.models.copula.layout import Layout
+from core.models.copula.shapes import Shape, to_chances
+from core.models.graphical import GraphicalModel
+from core.models.copula.model import CopulaModel
+from core.privacy.accounting import Budget
+from core.privacy.curator import PrivateCurator
+from core.privacy.unit import Unit
+from core.project.axes import Axis
+from core.project.file import Project
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
+from core.tables.table import Table
 
 SCHEMA = Schema(
     (
@@ -27,55 +34,39 @@ SCHEMA = Schema(
 )
 
 
-class Table:
-    """Rows as a source gives them."""
-
-    def __init__(self, rows, seed=0):
-        rng = np.random.default_rng(seed)
-        c = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
-        z = rng.normal(size=rows) + 0.8 * (c == 1)
-        w = 0.6 * z + 0.8 * rng.normal(size=rows)
-        o = np.digitize(w, [-0.5, 0.7])
-        self.held = {
-            "a": np.clip(np.rint(50 + 15 * z), 0, 100),
-            "b": np.clip(0.5 + 0.4 * w, -1, 2),
-            "y": np.clip(5 + 4 * z * z + 3 * w + 4 * (c == 2) + rng.normal(size=rows), -20, 40),
-        }
-        self.codes = {"c": c, "o": o}
-
-    def numbers(self, column):
-        return self.held[column]
+def table(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    c = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
+    z = rng.normal(size=rows) + 0.8 * (c == 1)
+    w = 0.6 * z + 0.8 * rng.normal(size=rows)
+    o = np.digitize(w, [-0.5, 0.7])
+    held = {
+        "a": np.clip(np.rint(50 + 15 * z), 0, 100),
+        "b": np.clip(0.5 + 0.4 * w, -1, 2),
+        "y": np.clip(5 + 4 * z * z + 3 * w + 4 * (c == 2) + rng.normal(size=rows), -20, 40),
+    }
+    codes = {n: np.searchsorted(SCHEMA[n].edges[1:-1], v, side="right") for n, v in held.items()}
+    return Table(SCHEMA, {**codes, "c": c, "o": o}, rows, values=held)
 
 
-class Ledger:
-    """Asks, and adds up what was paid."""
-
-    def __init__(self, asked):
-        self.asked, self.rhos = asked, []
-
-    def __call__(self, recipe, rho, pool):
-        self.rhos.append(rho)
-        return self.asked(recipe, rho, pool)
+def project(**plan):
+    given = {"method": "copula", "epsilon": 1.0, "delta": 1e-6, "target": "y", **plan}
+    return Project("numbers", SCHEMA, Plan.from_json(given))
 
 
-def opendp(sums, sensitivity, rho, _what):
-    scale = gaussian_scale(sensitivity, rho)
-    return add_gaussian(sums, scale), scale
-
-
-def fitted(rows=8000, rho=1.0, public=True, relation="replace-one"):
-    layout = Layout.of(SCHEMA, "y")
-    ask = Ledger(Asked.of(Table(rows), layout, Unit(relation, 1), opendp))
-    model = fit(layout, ask, rho, rows if public else None, np.random.default_rng(1))
-    return model, ask
+def fitted(rows=8000, rho=1.0, relation="replace-one"):
+    curator = PrivateCurator(table(rows), Unit(relation, 1), Budget(8.0, 1e-6, rho), 10**6)
+    given = project(neighbors=relation)
+    done = METHODS["copula"].fit(curator, given, frame_of(given))
+    return done.model(), curator
 
 
 @pytest.mark.parametrize(("rows", "public"), [(8000, True), (2000, True), (8000, False)])
 def test_rows_keep_bounds_precision_shape_and_dependence(rows, public):
-    model, ask = fitted(rows, 5.0, public, "replace-one" if public else "add-remove")
-    assert 0.999999 * 5 < math.fsum(ask.rhos) <= 5
+    model, curator = fitted(rows, 5.0, "replace-one" if public else "add-remove")
+    assert 0.999999 * 5 < curator.spending.rho <= 5
     assert math.isclose(model.total, rows, rel_tol=0.02)
-    real, made = Table(rows), model.draw(6000, np.random.default_rng(2))
+    real, made = table(rows), model.draw(6000, np.random.default_rng(2))
     assert set(made) == {"a", "b", "c", "o", "y"}
     assert np.array_equal(made["a"], np.rint(made["a"]))
     assert made["a"].min() >= 0
@@ -83,36 +74,39 @@ def test_rows_keep_bounds_precision_shape_and_dependence(rows, public):
     assert made["b"].min() >= -1
     assert made["y"].max() <= 40
     assert set(np.unique(made["o"])) <= {0, 1, 2}
-    assert 0.8 < made["y"].std() / real.held["y"].std() < 1.1
-    assert abs(made["a"].mean() - real.held["a"].mean()) < 1.5
-    link = np.corrcoef(real.held["a"], real.held["b"])[0, 1]
+    assert 0.8 < made["y"].std() / real.values["y"].std() < 1.1
+    assert abs(made["a"].mean() - real.values["a"].mean()) < 1.5
+    link = np.corrcoef(real.values["a"], real.values["b"])[0, 1]
     assert abs(np.corrcoef(made["a"], made["b"])[0, 1] - link) < 0.1
-    gap = real.held["a"][real.codes["c"] == 1].mean() - real.held["a"][real.codes["c"] == 0].mean()
+    gap = real.values["a"][real.codes["c"] == 1].mean() - real.values["a"][real.codes["c"] == 0].mean()
     seen = made["a"][made["c"] == 1].mean() - made["a"][made["c"] == 0].mean()
     assert 0.7 * gap < seen < 1.3 * gap
-    codes = model.inputs.layout.encode(real)
-    left = np.mean((real.held["y"] - model.response.at(codes)) ** 2) / real.held["y"].var()
+    (codes,) = model.inputs.layout.reading.blocks(real)
+    left = np.mean((real.values["y"] - model.response.surface.at(codes)) ** 2) / real.values["y"].var()
     assert left < (0.35 if rows > 5000 else 0.5)  # a polynomial clips the outcome nearer to its middle
 
 
-def test_a_fit_survives_answers_that_are_nothing_but_zeros():
-    layout = Layout.of(SCHEMA, "y")
-    model = fit(
-        layout, lambda recipe, _rho, _pool: Answer(np.zeros(recipe.entries), 1.0), 1.0, 500, np.random.default_rng(0)
-    )
-    made = model.draw(50, np.random.default_rng(0))
-    assert all(len(column) == 50 and np.isfinite(column).all() for column in made.values())
+def test_codes_and_numbers_of_a_row_agree():
+    model, _ = fitted(3000)
+    assert isinstance(model, NumberModel)
+    codes, numbers = model.sample_numbers(500, np.random.default_rng(0))
+    assert tuple(codes) == SCHEMA.names
+    assert set(numbers) == {"a", "b", "y"}
+    for name, column in ((n, SCHEMA[n]) for n in numbers):
+        texts = column.write(numbers[name], codes[name])
+        assert column.encode(texts).tolist() == codes[name].tolist()
+        assert np.abs(column.numbers(texts) - numbers[name]).max() <= 1e-3 * (column.edges[-1] - column.edges[0])
 
 
 def test_the_file_comes_back_the_same_and_others_are_refused():
     for rows in (1000, 6000):
         model, _ = fitted(rows)
-        again = CopulaModel.loads(model.dumps())
+        again = METHODS["copula"].load(model.dumps())
         one, two = model.draw(100, np.random.default_rng(3)), again.draw(100, np.random.default_rng(3))
         assert all(np.array_equal(one[name], two[name]) for name in one)
         assert again.facts() == model.facts()
     with pytest.raises(EspalierError, match="not a model"):
-        CopulaModel.loads(b"PK")
+        CopulaModel.loads(b"PK", GraphicalModel.loads)
 
 
 def test_what_it_cannot_carry_is_refused_or_said():
