@@ -69,7 +69,7 @@ def adult_project(method: str, **plan: object) -> Project:
     return Project(
         "adult",
         Schema(columns),
-        Plan(**{"method": method, "epsilon": 1.0, "target": "income", **plan}),  # type: ignore[arg-type]
+        Plan.from_json({"method": method, "epsilon": 1.0, "target": "income", **plan}),
         Dag(tuple((c, "income") for c in causes)),
         Roles(
             outcome=("income",),
@@ -143,7 +143,7 @@ def quality(data: Path, repeats: int) -> None:
                 rows.append(
                     [r["tstr"]["auc_synthetic"], r["tstr"]["auc_real"], r["fidelity"]["one_way_tv"],
                      r["fidelity"]["two_way_tv"], f["cmi_real"], f["cmi_synthetic"], f["cmi_model"],
-                     float(all(s.holds(made.edges) for s in made.frame.separations))]
+                     float(all(s.holds(made.edges) for s in made.plan_frame.separations))]
                 )  # fmt: skip
             m, sd = np.mean(rows, axis=0), np.std(rows, axis=0)
             name = method + "".join(f" {k}={v}" for k, v in extra.items())

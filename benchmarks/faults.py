@@ -37,13 +37,16 @@ import numpy as np
 from benchmarks.postgres import Absent, Server, server
 from core.errors import Cancelled, EspalierError, LedgerError, LedgerUnavailable
 from core.ledger import store
-from core.ledger.ledger import Account, Ledger, digest_of
+from core.ledger.account import Account
+from core.ledger.archive import digest_of
+from core.ledger.ledger import Ledger
 from core.privacy.accounting import epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator, Spending
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release.spend import Release, release
+from core.release.artefact import Release
+from core.release.spend import release
 from core.tables.table import Table
 
 DELTA, EPSILON = 1e-6, 0.05
@@ -126,7 +129,8 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
                 note("draws")
             debit(self, *args)
 
-        Account.reserve, Spending.debit = reserving, debiting  # type: ignore[method-assign]
+        setattr(Account, "reserve", reserving)  # noqa: B010
+        setattr(Spending, "debit", debiting)  # noqa: B010
         account = ledger.account("people")
         while os.read(tokens, 1):
             given = ""
@@ -190,11 +194,11 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
         if trouble != "recorded" or (known.status, known.released) != ("spent", released):
             wrong.append(f"handed over and not in the ledger: {entry}: {trouble}")
     statuses = Counter(e.status for e in entries.values())
-    more = 0
+    further = 0
     try:
-        while more <= releases:  # by hand until nothing more fits
+        while further <= releases:  # by hand until nothing more fits
             release(PROJECT, private, ledger=ledger.account("people"))
-            more += 1
+            further += 1
         wrong.append("the total is never reached")
     except LedgerError:
         wrong += consistent(where)
@@ -202,7 +206,7 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
     return {
         "what": f"kill -9, {releases} releases from {processes} processes", "wrong": wrong, "kills": killed,
         "handed over": len(made), "refused": len(said.get("refused", [])), "entries": dict(statuses),
-        "by hand until the total": more, "spent of the total": population.spent / population.rho,
+        "by hand until the total": further, "spent of the total": population.spent / population.rho,
         "seconds": round(seconds, 1),
     }  # fmt: skip
 
@@ -273,7 +277,7 @@ def full_disk_before(where: str) -> dict[str, Any]:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         account = Ledger(where).account("people")
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-        PrivateCurator.measure = lambda *_: os._exit(9)  # type: ignore[assignment]  # no draw without a reservation
+        setattr(PrivateCurator, "measure", lambda *_: os._exit(9))  # noqa: B010  # no draw without a reservation
         release(PROJECT, table(), ledger=account)
         return ""
 

@@ -149,7 +149,7 @@ def side(which: str, path: Path) -> None:
         model, marginal = fit(sizes, measured, total)
         if i == 0:
             if which == "ours":
-                model.sample(n, np.random.default_rng(0), rounded=True)
+                model.sample(n, np.random.default_rng(0), even=True)
             else:
                 model.synthetic_data(n)
         answers = [np.asarray(marginal(c)) for c, *_ in measured]
@@ -263,12 +263,12 @@ def rows() -> None:
     table = generated(SHAPE, 39_073, rng)
     for label, cliques in workloads(table, SHAPE).items():
         model, _ = fit_ours(SHAPE, measure(table, SHAPE, cliques, rng), 39_073.0)
-        for rounded in (False, True):
+        for even in (False, True):
             start = cpu()
-            model.sample(1_000_000, rng, even=rounded)
+            model.sample(1_000_000, rng, even=even)
             used = cpu() - start
             print(
-                f"1,000,000 rows × 12 columns, {label}, rounded={rounded}: {used:.2f} s CPU; "
+                f"1,000,000 rows × 12 columns, {label}, even={even}: {used:.2f} s CPU; "
                 f"bar 3 s: {3 / used:.1f}x below"
             )
 

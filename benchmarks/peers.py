@@ -22,10 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.tables import CHOSEN, REPORTED, Case, judge
+from core.methods.marginals import Marginals
 from core.models.graphical import estimate, smoothing_for
-from core.privacy.accounting import Budget, Unit
+from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
-from core.project.file import Neighbors, Plan, Project
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Neighbors, Plan
 from core.release.spend import release
 from core.tables.table import Table
 
@@ -56,7 +59,7 @@ def star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
         dict.fromkeys(cliques, share * curator.budget.rho * (1 - 1e-9) / len(cliques)))]  # fmt: skip
     known = None if curator.rows is None else float(curator.rows)
     model = estimate(train.schema.sizes, found, known, smoothing=smoothing_for(found, known))
-    return model.sample(train.rows, np.random.default_rng(), rounded=True)
+    return model.sample(train.rows, np.random.default_rng(), even=True)
 
 
 def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
@@ -69,12 +72,12 @@ def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes
 
 def mbi_mst(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
     """MST as published, its measurements fitted and its rows drawn by mbi 2.0."""
-    from core.methods import METHODS
-    from core.methods.frame import frame_of
+    from core.methods import METHODS, frame_of
 
     project = _project(case, train, epsilon, unit, method="mst")
-    measured = METHODS["mst"](_curator(project, train), project, frame_of(project))
-    return _by_mbi(train, measured.measurements)
+    fitted = METHODS["mst"].fit(_curator(project, train), project, frame_of(project))
+    assert isinstance(fitted, Marginals)
+    return _by_mbi(train, fitted.measurements)
 
 
 def _by_mbi(train: Table, found: Iterable[Any]) -> Codes:
@@ -97,12 +100,12 @@ def _star(case: Case, train: Table, first: float) -> list[tuple[float, list[tupl
 
 def _project(case: Case, train: Table, epsilon: float, unit: Neighbors, **plan: Any) -> Project:
     given = {"method": "prism", "epsilon": epsilon, "delta": train.rows**-2, "target": case.target, "neighbors": unit}
-    return Project(case.name, train.schema, Plan(**{**given, **plan}))
+    return Project(case.name, train.schema, Plan.from_json({**given, **plan}))
 
 
 def _curator(project: Project, train: Table) -> PrivateCurator:
     plan = project.plan
-    return PrivateCurator(train, train.schema.sizes, Unit(plan.neighbors), Budget.of(plan, train.rows), plan.max_cells)
+    return PrivateCurator(train, Unit(plan.neighbors), Budget.of(plan, train.rows), plan.max_cells)
 
 
 def run(

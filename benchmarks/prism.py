@@ -97,7 +97,7 @@ def scm_project(children: int, **plan: Any) -> Project:
     sizes = {"A": 3, "B": 3, **dict.fromkeys(names, 2), **{f"N{i}": 4 for i in range(1, 11)}, "Y": 2}
     edges = (("A", "Y"), ("B", "Y"), *(("Y", s) for s in names))
     return Project(
-        "scm", _schema(sizes), Plan(**{"method": "prism", "epsilon": 1.0, "target": "Y", **plan}), Dag(edges)
+        "scm", _schema(sizes), Plan.from_json({"method": "prism", "epsilon": 1.0, "target": "Y", **plan}), Dag(edges)
     )
 
 

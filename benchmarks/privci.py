@@ -79,7 +79,7 @@ def one_run(project: Project, train: Table, test: Table) -> Row:
         "q": tree_quality(train, made.edges), "KL": found.fidelity.kl, "TV": found.fidelity.two_way_tv,
         "AUC": found.utility.auc_synthetic, "CMI": fair.cmi_synthetic, "EO": fair.equalized_odds_difference,
         "CMI_floor": fair.cmi_synthetic_floor, "CMI_chance": fair.cmi_synthetic_chance, "CMI_model": fair.cmi_model,
-        "holds": float(all(s.holds(made.edges) for s in made.frame.separations)), "seconds": seconds,
+        "holds": float(all(s.holds(made.edges) for s in made.plan_frame.separations)), "seconds": seconds,
     }  # fmt: skip
     return {k: "" if v is None else f"{v:.8g}" for k, v in value.items()}
 

@@ -114,7 +114,7 @@ def need(fine: object, seen: str) -> None:
 
 def project(**plan: Any) -> Project:
     """A plan for the two columns."""
-    return Project("seam", SCHEMA, Plan(**{"method": "mst", "epsilon": 1.0, "delta": 1e-6, **plan}))
+    return Project("seam", SCHEMA, Plan.from_json({"method": "mst", "epsilon": 1.0, "delta": 1e-6, **plan}))
 
 
 def left(files: Mapping[str, bytes]) -> dict[str, Any]:

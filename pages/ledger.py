@@ -9,7 +9,9 @@ from typing import Any
 import streamlit as st
 
 from core.errors import EspalierError
-from core.ledger.ledger import PART_NAMES, Entry, Ledger, Population, default_ledger, zipped
+from core.ledger.archive import zipped
+from core.ledger.ledger import Ledger, default_ledger
+from core.ledger.population import PART_NAMES, Entry, Population
 from core.privacy.accounting import rho_of, round_up
 from core.project.file import Project
 from core.project.plan import Plan
@@ -93,7 +95,7 @@ def entries(p: Population) -> None:
         st.info("Nothing has been released from this budget yet.")
         shell.link_to("Release", "Go to Release")
         return
-    parts = st.toggle("With every selection, measurement and looking", value=True, key="parts")
+    parts = st.toggle("With every selection, measurement and private evaluation", value=True, key="parts")
     rows = [row for e in reversed(p.entries) for row in lines(p, e)[: None if parts else 1]]
     st.dataframe(
         rows,
@@ -111,8 +113,9 @@ def entries(p: Population) -> None:
     )
     st.caption(
         "*reserved*: under way, or it never came to an end; it counts in full. *spent*: drawn. *returned*: it ended "
-        "before anything was drawn, and counts nothing. A release counts the sum of what was drawn for it; *looking* "
-        "met other people than the rest (rows held out), costs no more than the rest, and adds nothing. "
+        "before anything was drawn, and counts nothing. A release counts the sum of what was drawn for it; the "
+        "*private evaluation* met other people than the rest (rows held out), costs no more than the rest, and adds "
+        "nothing. "
         f"δ = {p.delta:g} throughout."
     )
 

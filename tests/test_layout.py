@@ -99,7 +99,6 @@ def test_an_import_upwards_is_found(tmp_path):
         assert rooms_of(tmp_path / "x.py") == {"release"}
 
 
-@pytest.mark.xfail(reason="the README's table of rooms is being rewritten; then this mark goes", strict=True)
 def test_the_readme_lists_the_rooms_in_this_order():
     assert listed() == list(LAYERS)
 

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from core.errors import LedgerError, LedgerUnavailable, ProjectError
 
 if TYPE_CHECKING:
-    from core.ledger.ledger import Account, Entry, Ledger, Population
+    from core.ledger.account import Account
+    from core.ledger.ledger import Ledger
+    from core.ledger.population import Entry, Population
 
 WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, else a file of this user's)"
 
@@ -53,6 +55,10 @@ def add(commands: Any) -> None:
     add_options(opened)
     opened.add_argument("--epsilon", type=float, help="the total ε")
     opened.add_argument("--delta", type=float, help="the total δ, such as 1e-9")
+    opened.add_argument(
+        "--delta-for-draws", type=float, metavar="D",
+        help="how much of δ plans may spend on draws with a δ₀ of their own (default: 0); the rest converts ρ to ε",
+    )  # fmt: skip
     opened.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default: replace-one")
     opened.add_argument("--rows-per-person", type=int, metavar="K", help="default: 1")
     opened.add_argument("--person", metavar="COLUMN", help="who a row is about (default: no column, K is a promise)")
@@ -130,8 +136,8 @@ def _open(opt: argparse.Namespace) -> None:
         )
     ledger = _ledger(opt, create=True)
     made = ledger.open_table(
-        opt.table, opt.population, epsilon=opt.epsilon, delta=opt.delta, neighbors=opt.neighbors,
-        rows_per_person=opt.rows_per_person, person=opt.person, who=opt.by, note=opt.note,
+        opt.table, opt.population, epsilon=opt.epsilon, delta=opt.delta, delta_for_draws=opt.delta_for_draws,
+        neighbors=opt.neighbors, rows_per_person=opt.rows_per_person, person=opt.person, who=opt.by, note=opt.note,
     )  # fmt: skip
     shared = f", shared with {', '.join(t for t in made.tables if t != opt.table)}" if len(made.tables) > 1 else ""
     print(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}")
@@ -139,7 +145,7 @@ def _open(opt: argparse.Namespace) -> None:
 
 
 def _list(opt: argparse.Namespace) -> None:
-    from core.ledger.ledger import PART_NAMES
+    from core.ledger.population import PART_NAMES
     from core.privacy.accounting import round_up
 
     ledger = _ledger(opt)
@@ -165,10 +171,12 @@ def _list(opt: argparse.Namespace) -> None:
                 return f"  {name:<16}  {at:<17}  {status:<8}  {figures}  {_shown(what)}"
 
             what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}; {e.unit}"
+            what += f"; δ₀ = {round_up(e.delta_counted)}" if e.delta_counted else ""
             what += f"; diagnostics looked at before: {e.diagnostics_before}" if e.diagnostics_before else ""
             print(line(e.id, e.at, (e.counted, e.rho_before, e.rho_now), what + (f"; {e.note}" if e.note else "")))
             for part in e.parts:
-                print(line(f"  {PART_NAMES[part.kind]}", "", (part.rho, part.rho_before, part.rho_after), part.what))
+                what = part.what + (f"; δ₀ = {round_up(part.delta)}" if part.delta else "")
+                print(line(f"  {PART_NAMES[part.kind]}", "", (part.rho, part.rho_before, part.rho_after), what))
             if e.undrawn:
                 print(f"  {'  not drawn':<16}  {'':<17}  {e.status:<8}  {round_up(e.undrawn):>10}  counts all the same")
 
@@ -186,9 +194,11 @@ def _unit(p: Population, table: str) -> str:
 def _state(p: Population) -> str:
     from core.privacy.accounting import round_up
 
+    draws = f"; δ₀ of draws: spent {round_up(p.delta_spent)} of {p.delta_for_draws:.4g}" if p.delta_for_draws else ""
     return (
         f"total ε = {p.epsilon:g}, δ = {p.delta:g} (ρ = {p.rho:.4g}); spent ρ = {round_up(p.spent)} "
         f"(ε = {round_up(p.epsilon_after(p.spent))}); left ρ = {p.left:.4g}, one more plan of ε up to {p.largest():g}"
+        + draws
     )
 
 

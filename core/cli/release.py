@@ -14,7 +14,7 @@ from core.methods import check_options
 from core.project.file import Project
 
 if TYPE_CHECKING:
-    from core.ledger.ledger import Account
+    from core.ledger.account import Account
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 

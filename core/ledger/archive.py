@@ -1,37 +1,82 @@
-"""A release as one zip file: what it may hold, and how it is opened."""
+"""The files of a release: which names they may have, their hash, and the zip in which they are kept and shared."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import re
 import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from core.errors import ProjectError
 
+REQUIRED = ("synthetic.csv", "report.html", "release.json", "project.json")
 MODEL = "model.npz"
-FILES = ("synthetic.csv", "report.html", "release.json", "project.json", MODEL)
-"""What a release hands over; the model only where it may be written."""
+_OPTIONAL = re.compile(r"model\.npz|questions\.csv|croissant\.json|answers\.npz|copies/[0-9]{2,3}\.(csv\.gz|npz)")
 
 
-def unpacked(data: bytes, names: Sequence[str] = FILES) -> dict[str, bytes]:
-    """Files of a zipped release by ``names``; raises :class:`ProjectError` unless it holds :data:`FILES` exactly.
+def is_known(name: str) -> bool:
+    """May a file of a release have this name? No other is ever packed, unpacked or written."""
+    return name in REQUIRED or _OPTIONAL.fullmatch(name) is not None
 
-    The model may be missing where ``release.json`` says that there is none. Whoever takes a release writes its files
-    under these names, so no other name may come out of an archive: an absolute one, or one that leads out of the
-    folder, would let whoever packed it write anywhere.
+
+def check_names(names: Iterable[str], has_model: bool) -> None:
+    """Raise :class:`ProjectError` unless ``names`` are those of one whole release.
+
+    :data:`REQUIRED`, the model where the release ``has_model``, and any of the files that a release may have besides.
+    """
+    names = list(names)
+    needed = (*REQUIRED, MODEL) if has_model else REQUIRED
+    odd = [name for name in names if not is_known(name)] + [name for name in needed if name not in names]
+    if odd or len(set(names)) < len(names):
+        raise ProjectError(f"it does not hold the files of a release ({odd[0] if odd else 'one of them twice'!r})")
+
+
+def has_model(release_json: bytes) -> bool:
+    """Does the release of this ``release.json`` hold its model? One that must not be written is null there.
+
+    Raises :class:`ProjectError` for another file.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as held:
-            found = [info.filename for info in held.infolist()]
-            expected = FILES if MODEL in found else tuple(name for name in FILES if name != MODEL)
-            odd = next(iter(set(found) ^ set(expected)), "one of them twice" if len(set(found)) < len(found) else "")
-            if not odd and MODEL not in found and json.loads(held.read("release.json")).get("model", MODEL):
-                odd = MODEL
-            if odd:
-                raise ProjectError(f"it does not hold the files of a release ({odd!r})")
-            return {name: held.read(name) for name in names if name in found}
-    except (OSError, AttributeError, ValueError, EOFError, NotImplementedError, RuntimeError, zlib.error,
-            zipfile.BadZipFile):  # fmt: skip
+        facts = json.loads(release_json)
+    except (ValueError, RecursionError):
+        facts = None
+    if not isinstance(facts, dict):
+        raise ProjectError("its release.json is damaged")
+    return facts.get("model", MODEL) is not None  # earlier releases do not say, and hold it
+
+
+def digest_of(files: Mapping[str, bytes]) -> str:
+    """The hash of what was released: SHA-256 of what ``sha256sum`` prints for its files, sorted by name.
+
+    In a release's folder, ``find * -type f | LC_ALL=C sort | xargs sha256sum | sha256sum`` prints the same.
+    """
+    lines = "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files))
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    """The files of a release as one zip."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            archive.writestr(zipfile.ZipInfo(name), files[name], zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes]:
+    """The files of a zipped release, or those of ``names``; :class:`ProjectError` unless it is one (`check_names`).
+
+    Whoever takes a release writes its files under these names, so no other name may come out of an archive: an
+    absolute one, or one that leads out of the folder, would let whoever packed it write anywhere.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            found = [info.filename for info in archive.infolist()]
+            check_names(found, has_model=False)
+            check_names(found, has_model(archive.read("release.json")))
+            return {name: archive.read(name) for name in (found if names is None else names)}
+    except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):
         raise ProjectError("it is damaged, or no archive") from None

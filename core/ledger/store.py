@@ -1,4 +1,4 @@
-"""Where a ledger lives: a database that only grows, written by one at a time, and the key file beside it.
+"""How a ledger is stored: a database that only grows, written by one at a time, and the key file beside it.
 
 SQLite in a file that only its owner can read, or PostgreSQL by URL, both through SQLAlchemy. Whoever writes holds the
 whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in one transaction that is on the disk when
@@ -20,24 +20,25 @@ import os
 import re
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from core.errors import LedgerError, LedgerUnavailable
+from core.ledger.events import Row
 from core.ledger.fingerprint import KEY_BYTES
+from core.ledger.places import database_url, file_name, key_file, remembered, shown
 
-VERSION = "3"
+VERSION = "4"
 """The layout that is written."""
-READS = ("1", "2", "3")
+READS = ("1", "2", "3", "4")
 """Layouts that are read. In 1 an entry has no parts; before 3 a table has no person column, and nothing is known of
-diagnostics. The first event that is added makes it a 3."""
+diagnostics; before 4 nothing has a δ₀. The first event that is added makes it a 4."""
 PATIENCE = 30
 """Seconds to wait for whoever else is writing."""
 _LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
@@ -91,23 +92,21 @@ _ONLY_GROWS = {
     ],
 }
 
-Row = Mapping[str, Any]
-
 
 class Store:
     """A ledger's database. ``name`` is what to call it in a message: a path, or a URL without its password."""
 
     def __init__(self, where: str | Path, create: bool = False) -> None:
         """Connect; ``create`` makes the database where there is none. Raises :class:`LedgerUnavailable`."""
-        url = _url(where)
-        self.name = _shown(url)
+        url = database_url(where)
+        self.name = shown(url)
         self.path = None
         if url.get_backend_name() == "sqlite":  # resolved: a link to it is the same ledger
             self.path = Path(os.path.realpath(url.database or ""))
             url = url.set(database=str(self.path))
-        self.key_file = _key_file(url, self.path)
+        self.key_file = key_file(url, self.path)
         beside = self.path or self.key_file
-        self.seen_file = beside.parent / f"{_slug(url, self.path)}.seen"
+        self.seen_file = beside.parent / f"{file_name(url, self.path)}.seen"
         """The memory by place."""
         with self._plainly("open"):
             if self.path is not None:
@@ -290,37 +289,6 @@ def _head(count: int, hash_: str) -> str:
     return f"{count:020d} {hash_ or '0' * 64}"
 
 
-def _url(where: str | Path) -> sa.URL:
-    if "://" not in str(where):
-        return sa.URL.create("sqlite", database=str(where))
-    try:
-        url = sa.make_url(str(where))
-    except ArgumentError:
-        raise LedgerUnavailable("the ledger's URL cannot be read; write postgresql://user@host/database") from None
-    backend = url.drivername.split("+")[0]
-    if backend == "sqlite" and url.database and url.database != ":memory:":
-        return sa.URL.create("sqlite", database=url.database)
-    if backend in ("postgresql", "postgres"):
-        return url.set(drivername="postgresql+psycopg")
-    raise LedgerUnavailable(
-        f"a ledger lives in a SQLite file (give its path) or in PostgreSQL (give its URL), not in {backend!r}"
-    )
-
-
-def remembered(identity: str) -> Path:
-    """The file of this user's that remembers the ledger whose first event has the hash ``identity``."""
-    from platformdirs import user_data_path
-
-    return user_data_path("espalier", appauthor=False) / "seen" / f"{identity[:32]}.seen"
-
-
-def _shown(url: sa.URL) -> str:
-    """The path, or the URL without its password, as it was given."""
-    if url.get_backend_name() == "sqlite":
-        return str(Path(url.database or ""))
-    return unquote(url.set(drivername="postgresql").render_as_string(hide_password=True))
-
-
 def _engine(url: sa.URL) -> sa.Engine:
     """An engine that opens a connection per use and keeps none: nothing is shared between threads or forks."""
     if url.get_backend_name() == "postgresql":
@@ -369,25 +337,6 @@ def _tighten(path: Path) -> None:
     if os.name == "posix" and mode & 0o077:
         with suppress(OSError):
             path.chmod(mode & 0o700)
-
-
-def _key_file(url: sa.URL, path: Path | None) -> Path:
-    """Beside a SQLite file; for a database by URL in this user's folder, or where ESPALIER_LEDGER_KEY says."""
-    if said := os.environ.get("ESPALIER_LEDGER_KEY"):
-        return Path(said)
-    if path is not None:
-        return path.parent / f"{path.name}.key"
-    from platformdirs import user_data_path
-
-    return user_data_path("espalier", appauthor=False) / f"{_slug(url, path)}.key"
-
-
-def _slug(url: sa.URL, path: Path | None) -> str:
-    """What this ledger is called among files."""
-    if path is not None:
-        return path.name
-    parts = (url.host or url.query.get("host"), url.port, url.database)
-    return "-".join(str(part) for part in parts if part).replace(os.sep, "-").strip("-")
 
 
 def _why(error: Exception) -> str:

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import LedgerError, ProjectError
-from core.ledger.archive import FILES, MODEL
-from core.ledger.ledger import FORMAT, START, Event, Ledger, digest_of, exported, read_events
+from core.ledger.archive import check_names, digest_of, has_model, is_known
+from core.ledger.events import START, Event, read_events
+from core.ledger.export import FORMAT, exported
+from core.ledger.ledger import Ledger
 
 _COLUMNS = {*Event.__dataclass_fields__, "hash"}
 
@@ -41,7 +43,7 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
     told = f"{path}: {len(events)} events, every hash, sum and rule holds; the last hash is {last}"
     if ledger is None:
         return told + ". That none were cut off at its end shows only beside the ledger (--ledger) or a hash you noted"
-    there = read_events(ledger.store.read())
+    there = ledger.events()
     if len(there) < len(events) or (events and there[len(events) - 1].hash != last):
         raise LedgerError(
             f"{path} agrees with itself, but not with {ledger.name}: it is of another ledger, or one of them was "
@@ -56,13 +58,13 @@ def check_release(folder: Path, ledger: Ledger) -> str:
 
     Raises :class:`ProjectError` for what is no release's folder, :class:`LedgerError` where it and the ledger differ.
     """
-    said = _json(folder / "release.json")
-    facts = said.get("ledger")
-    written = [name for name in FILES if name != MODEL or said.get("model", MODEL) is not None]
+    facts = _json(folder / "release.json").get("ledger")
     try:
-        files = {name: (folder / name).read_bytes() for name in written}
-    except OSError as error:
-        raise ProjectError(f"{folder} is not a whole release: {error.strerror}: {error.filename}") from None
+        names = [p.relative_to(folder).as_posix() for p in (*folder.iterdir(), *folder.glob("copies/*")) if p.is_file()]
+        files = {name: (folder / name).read_bytes() for name in names if is_known(name)}
+        check_names(files, has_model(files.get("release.json", b"{}")))
+    except (OSError, ProjectError) as error:
+        raise ProjectError(f"{folder} is not a whole release: {error}") from None
     if not isinstance(facts, dict):
         raise LedgerError(f"{folder} says of itself that it is not recorded in a ledger")
     id_ = facts.get("entry")
@@ -90,7 +92,7 @@ def _changed(files: Mapping[str, bytes], ledger: Ledger, released: str) -> str:
         kept = ledger.files(released)
     except LedgerError:
         return "at least one of its files was changed"
-    names = [name for name, data in files.items() if kept.get(name) != data]
+    names = sorted(name for name in {*files, *kept} if kept.get(name) != files.get(name))
     return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} changed"
 
 

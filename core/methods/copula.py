@@ -148,4 +148,5 @@ COPULA = Method(
     targets=True,
     unseparated=lambda drawn: "No separation: the regression may link any two columns.",  # noqa: ARG005
     load=_load,
+    numbers=True,
 )

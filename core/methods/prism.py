@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from core.methods.select.features import choose_features, fit_features, suggeste
 from core.methods.select.pairs import choose_triples
 from core.methods.select.spanning import Growth
 from core.methods.select.usefulness import expected_noise, useful_cells
-from core.methods.workload import Workload, measure_pairs
+from core.methods.workload import Request, Workload, measure_pairs, most_cells
 from core.privacy.curator import Curator
 from core.privacy.draws import Measurement
 from core.privacy.scores import ConditionalScore
@@ -47,6 +48,33 @@ MAX_CELLS = 20_000
 """Cells of the largest clique of the background, the targets included."""
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What every step of one fit takes; ``total`` is n or a noisy, paid-for total."""
+
+    curator: Curator
+    budget: BudgetSplit
+    project: Project
+    frame: Frame
+    options: PrismOptions
+    total: float
+
+    def clique(self, *names: str) -> Clique:
+        """``names`` in schema order."""
+        return tuple(name for name in self.curator.sizes if name in names)
+
+
+@dataclass(frozen=True)
+class _Star:
+    """S of one target; ``part`` is the target's part of every pool, ``unspent`` what choosing S has left."""
+
+    target: str
+    part: float
+    features: tuple[str, ...]
+    unspent: float
+    pairs: tuple[Clique, ...]
+
+
 def prism(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
     """1. S; 2. (X, Y) for X in S, (X, X', Y) for some, (X_S, Y) if small; 3. one-way and a background.
 
@@ -56,159 +84,112 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     targets divide the selection and task pools by their weights; each has its own S, three-way and joint tables. The
     background is that of the workload method: all pairs but those with a target, against what the task explains.
     """
-    plan, options = project.plan, read_options(PrismOptions, project.plan.options)
-    budget = BudgetSplit.of(plan, curator.budget, curator.sizes)
-    whole = sum(task.weight for task in frame.tasks)
+    budget = BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     ones = curator.measure(budget.split(ONE_WAY, one_ways(curator)), "one-way")
-    total = noisy_total(curator, ones)
+    options = read_options(PrismOptions, project.plan.options)
+    run = _Run(curator, budget, project, frame, options, noisy_total(curator, ones))
+    loud = _signal(run, ones) >= SIGNAL
+    task, background, choice = (TASK, BACKGROUND, TRIPLES) if loud else (TASK + BACKGROUND - QUIET_ONE_WAY, 0.0, 0.0)
+    if not loud:
+        ones += curator.measure(budget.split(QUIET_ONE_WAY, one_ways(curator)), "one-way")
 
     report(0.05, "Choosing what to protect")
     growth = Growth(tuple(curator.sizes), frame.separations)
-    target = frame.tasks[0].target
-    loud = _signal(curator, budget, ones, total, target) >= SIGNAL
-    counts = TASK if loud else TASK + BACKGROUND - QUIET_ONE_WAY
-    if not loud:
-        ones += curator.measure(budget.split(QUIET_ONE_WAY, one_ways(curator)), "one-way")
-    chosen, parts, spare = [], [], 0.0
-    for task in frame.tasks:
-        part = task.weight / whole
-        features, left = _features(curator, budget, options, task, part, growth, total)
-        chosen.append(features)
-        parts.append(counts * part + left if features else 0.0)
-        spare += 0.0 if features else counts * part + left
+    stars = [_choose(run, asked, growth) for asked in frame.tasks]
 
     report(0.2, "Choosing what to count with the target")
     tables: list[Measurement] = []
-    choice = 0.0
-    for task, features, share in zip(frame.tasks, chosen, parts, strict=True):
-        pool = "task" if task is frame.tasks[0] else f"task: {task.target}"
-        linked = [*itertools.chain(*(_star(curator, s, t.target) for s, t in zip(chosen, frame.tasks, strict=True)))]
-        linked += clique_edges([m.clique for m in tables])
-        most = TRIPLES * task.weight / whole if options.three_way and loud else 0.0
-        made, spent = _task(curator, budget, share, most, project, frame, task, features, linked, total, pool)
+    for star in stars:
+        share = task * star.part + star.unspent
+        if not star.features:
+            background += share
+            continue
+        linked = [*itertools.chain(*(s.pairs for s in stars)), *clique_edges([m.clique for m in tables])]
+        made, spent = _count(run, star, share, choice * star.part if options.three_way else 0.0, linked)
         tables += made
-        choice += spent
+        background -= spent
 
     report(0.4, "Choosing the background")
-    wanted = Workload(dict.fromkeys(plan.weights, 0.0), max_cells=min(MAX_CELLS, plan.max_cells))
-    share = (BACKGROUND if loud else 0.0) - choice + spare
-    last, left = list[Measurement](), share
-    if share > BACKGROUND / 2:
-        last, left = measure_pairs(curator, budget, share, ones, tables, frame.separations, wanted, report)
+    last, left = list[Measurement](), background
+    if background > BACKGROUND / 2:
+        targets = dict.fromkeys(project.plan.weights, 0.0)
+        wanted = Workload(targets, max_cells=min(MAX_CELLS, project.plan.max_cells))
+        last, left = measure_pairs(Request(curator, budget, frame.separations, wanted, report), left, ones, tables)
     last += curator.measure(budget.split(left, [m.clique for m in tables] or one_ways(curator)), "background")
-    found = tuple(n for n in curator.sizes if any(n in s for s in chosen))
+    found = tuple(n for n in curator.sizes if any(n in s.features for s in stars))
     return Marginals.of(curator, [*ones, *tables, *last], features=found)
 
 
-def _signal(curator: Curator, budget: BudgetSplit, ones: Sequence[Measurement], total: float, target: str) -> float:
-    """Rows of the rarer values of ``target`` in a cell of a middling feature, over the noise if all are counted."""
-    sizes = sorted(size for name, size in curator.sizes.items() if name != target and size > 1)
+def _signal(run: _Run, ones: Sequence[Measurement]) -> float:
+    """Rows of the first target's rarer values in a cell of a middling feature, over the noise if all are counted."""
+    target = run.frame.tasks[0].target
+    sizes = sorted(size for name, size in run.curator.sizes.items() if name != target and size > 1)
     (alone,) = [m.values for m in ones if m.clique == (target,)]
     if not sizes or len(alone) < 2:
         return math.inf
-    rarer = (total - float(alone.max())) / (len(alone) - 1)
-    noise = expected_noise(curator, budget, (TASK + SELECTION) / len(sizes))
+    rarer = (run.total - float(alone.max())) / (len(alone) - 1)
+    noise = expected_noise(run.curator, run.budget, (TASK + SELECTION) / len(sizes))
     return max(0.0, rarer) / sizes[len(sizes) // 2] / noise
 
 
-def _features(
-    curator: Curator, budget: BudgetSplit, options: PrismOptions, task: Task, part: float, growth: Growth, total: float
-) -> tuple[tuple[str, ...], float]:
-    """S of one target, which has ``part`` of the pools, and what it leaves of its selection pool."""
-    if task.features is not None:
-        for name in task.features:
+def _choose(run: _Run, task: Task, growth: Growth) -> _Star:
+    """S of one target, drawn or chosen."""
+    curator, budget, options = run.curator, run.budget, run.options
+    part = task.weight / sum(other.weight for other in run.frame.tasks)
+    features, left = task.features, SELECTION * part
+    if features is not None:
+        for name in features:
             growth.link((name, task.target))
-        return task.features, SELECTION * part
-    k = options.features or suggested(curator, budget, TASK * part, task.target, task.candidates, total)
-    choose = fit_features if options.selector == "logistic" else choose_features
-    return choose(curator, budget, SELECTION * part, task.target, task.candidates, k, growth, "selection")
+    else:
+        k = options.features or suggested(curator, budget, TASK * part, task.target, task.candidates, run.total)
+        choose = fit_features if options.selector == "logistic" else choose_features
+        features, left = choose(curator, budget, left, task.target, task.candidates, k, growth, "selection")
+    return _Star(task.target, part, features, left, tuple(run.clique(name, task.target) for name in features))
 
 
-def _task(
-    curator: Curator,
-    budget: BudgetSplit,
-    share: float,
-    choice: float,
-    project: Project,
-    frame: Frame,
-    task: Task,
-    features: tuple[str, ...],
-    linked: Sequence[Clique],
-    total: float,
-    pool: str,
+def _count(
+    run: _Run, star: _Star, share: float, choice: float, linked: Sequence[Clique]
 ) -> tuple[list[Measurement], float]:
     """What is counted with one target for ``share``, and what of ``choice`` was spent to choose three-way tables."""
-    plan, options = project.plan, read_options(PrismOptions, project.plan.options)
-    star = _star(curator, features, task.target)
-    joint = _joint(curator, budget, share, plan.max_cells, frame, features, task, linked, total)
-    plain = [name for name in features if name not in plan.weights]
-    if joint:
-        choice = 0.0
-    triples, weights, unspent = _three_way(
-        curator, budget, share, choice, options.three_way, frame, plain, task.target, linked, total
-    )
-    importance = [*[1.0] * len(star), *weights, *[float(len(features))] * len(joint)]
-    return curator.measure(budget.split(share, [*star, *triples, *joint], importance), pool), choice - unspent
+    joint = _joint(run, star, share, linked)
+    triples, weights, unspent = _three_way(run, star, share, 0.0 if joint else choice, linked)
+    spent = 0.0 if joint else choice - unspent
+    importance = [*[1.0] * len(star.pairs), *weights, *[float(len(star.features))] * len(joint)]
+    pool = "task" if star.target == run.frame.tasks[0].target else f"task: {star.target}"
+    return run.curator.measure(run.budget.split(share, [*star.pairs, *triples, *joint], importance), pool), spent
 
 
-def _star(curator: Curator, features: Sequence[str], target: str) -> list[Clique]:
-    return [_clique(curator, name, target) for name in features]
-
-
-def _joint(
-    curator: Curator,
-    budget: BudgetSplit,
-    share: float,
-    most: int,
-    frame: Frame,
-    features: Sequence[str],
-    task: Task,
-    linked: Sequence[Clique],
-    total: float,
-) -> list[Clique]:
+def _joint(run: _Run, star: _Star, share: float, linked: Sequence[Clique]) -> list[Clique]:
     """(X_S, Y), if with its weight |S| among the pairs' |S| it would be useful: from public and paid-for quantities."""
-    whole = _clique(curator, *features, task.target)
-    cells = math.prod(curator.sizes[name] for name in whole)
-    others = {other.target for other in frame.tasks} - {task.target}
-    if (
-        len(features) < 2
-        or others & set(features)
-        or cells > min(most, useful_cells(curator, budget, share / 2, total))
-    ):
+    whole = run.clique(*star.features, star.target)
+    cells = math.prod(run.curator.sizes[name] for name in whole)
+    others = {task.target for task in run.frame.tasks} - {star.target}
+    most = min(run.project.plan.max_cells, useful_cells(run.curator, run.budget, share / 2, run.total))
+    if len(star.features) < 2 or others & set(star.features) or cells > most:
         return []
-    growth = Growth(tuple(curator.sizes), frame.separations)
+    growth = Growth(tuple(run.curator.sizes), run.frame.separations)
     return [whole] if growth.link_all([*linked, *itertools.combinations(whole, 2)]) else []
 
 
 def _three_way(
-    curator: Curator,
-    budget: BudgetSplit,
-    share: float,
-    choice: float,
-    most: int,
-    frame: Frame,
-    features: Sequence[str],
-    target: str,
-    linked: Sequence[Clique],
-    total: float,
+    run: _Run, star: _Star, share: float, choice: float, linked: Sequence[Clique]
 ) -> tuple[list[Clique], list[float], float]:
-    """At most ``most`` tables (X, X', Y), their weights (association given Y, scaled to mean 1), what is unspent."""
+    """Tables (X, X', Y), their weights (association given Y, scaled to mean 1), and what is left of ``choice``."""
+    curator, budget, most = run.curator, run.budget, run.options.three_way
+    features = [name for name in star.features if name not in run.project.plan.weights]
     if not choice or len(features) < 2:
         return [], [], choice
-    cells = useful_cells(curator, budget, share / (len(features) + most), total)
+    cells = useful_cells(curator, budget, share / (len(features) + most), run.total)
     triples, unspent = choose_triples(
-        curator, budget, 0.8 * choice, frame.separations, target, features, most, cells, linked, "pair choice"
+        curator, budget, 0.8 * choice, run.frame.separations, star.target, features, most, cells, linked, "pair choice"
     )
     if not triples:
         return [], [], choice
-    (rho,) = budget.split(0.2 * choice, [(target,)]).values()
+    (rho,) = budget.split(0.2 * choice, [(star.target,)]).values()
     what = f"association given the target of {len(triples)} three-way tables (their weights)"
-    values = np.maximum(curator.measure_scores(ConditionalScore(target), triples, rho, what, "pair choice").values, 1.0)
+    score = ConditionalScore(star.target)
+    values = np.maximum(curator.measure_scores(score, triples, rho, what, "pair choice").values, 1.0)
     return triples, (values / values.mean()).tolist(), unspent
-
-
-def _clique(curator: Curator, *names: str) -> Clique:
-    return tuple(name for name in curator.sizes if name in names)
 
 
 PRISM = Method(
@@ -217,9 +198,12 @@ PRISM = Method(
     summary="most of the budget goes to what predicts one column",
     when="Choose it where one outcome matters most.",
     fit=prism,
+    questions="beside",
     options=PrismOptions,
     frame=frame_of_prism,
     largest=largest,
+    cells=lambda project: most_cells(project, min(MAX_CELLS, project.plan.max_cells)),
+    fits=lambda project: 2,  # noqa: ARG005
     targets=True,
     advice=advice,
 )

@@ -9,6 +9,7 @@ from core.errors import ProjectError
 from core.graph.separations import Clique, Separation
 from core.methods.base import largest_pair
 from core.methods.frame import Frame, Task
+from core.methods.workload import FEW, Workload
 from core.project.file import Project
 from core.project.options import option, read_options
 
@@ -67,8 +68,10 @@ def _options(project: Project) -> PrismOptions:
 
 
 def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
-    """The largest table that a private choice could lead to: the triangle of the star with the background's pair."""
+    """The triangle of the star with the background's largest pair, where pairs are chosen one at a time."""
     schema, weights = project.schema, project.plan.weights
+    if len(Workload(dict.fromkeys(weights, 0.0)).candidates(schema.sizes)) <= FEW:
+        return ()  # they are chosen together, under a cap of their own
     pair = largest_pair(project, frame, [n for n in schema.names if n not in weights])
     return (schema.clique((*(pair[0] if pair else ()), *weights)),) if weights else pair
 

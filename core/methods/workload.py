@@ -12,22 +12,37 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
+from core.errors import ProjectError
 from core.graph.separations import Clique, Separation, clique_edges
-from core.methods.base import Method, largest_pair
+from core.methods.base import Method, Separations, largest_pair
 from core.methods.frame import Frame
 from core.methods.marginals import Marginals, one_ways
-from core.methods.select.allocation import BudgetSplit
+from core.methods.select.allocation import BudgetSplit, label
 from core.methods.select.cliques import rounds
-from core.methods.select.expected import Expected, by_model, independent, noisy_total
-from core.methods.select.marginals import FITTED, MEAN, Candidate, Room, best_subset, largest_error, noisy_cells, shrunk
+from core.methods.select.expected import by_model, independent, noisy_total
+from core.methods.select.fence_cost import refused_pairs, strongest_tree
+from core.methods.select.marginals import (
+    FITTED,
+    MEAN,
+    TREES,
+    Candidate,
+    Room,
+    best_subset,
+    largest_error,
+    noisy_cells,
+    shrunk,
+)
 from core.methods.select.pairs import choose_pairs
 from core.methods.select.spanning import choose_tree
 from core.methods.select.usefulness import expected_noise
 from core.privacy.curator import Curator
-from core.privacy.draws import Measurement
+from core.privacy.draws import Measurement, ScoreMeasurement
 from core.privacy.scores import EdgeScore
 from core.progress import Report, silent
 from core.project.file import Project
+from core.project.options import option, read_options
 
 MAX_CELLS = 100_000
 """Cells of the largest clique. On Adult at ε = 1 50,000 give a TV of 0.0097 in 1.6 s, 200,000 0.0092 in 6 s."""
@@ -53,41 +68,148 @@ WIDTH, MOST_PAIRS = 4, 40
 
 
 @dataclass(frozen=True)
+class WorkloadOptions:
+    """What the table is for, how large the model may be, and what is said of the fence."""
+
+    weights: Mapping[str, float] = option(
+        {},
+        "Weights of columns, pairs and triples",
+        weights=True,
+        low=0.0,
+        high=1000.0,
+        help="How much each counts, 1 unless given. A column's weight is that of all its pairs; 0 leaves it out of "
+        'them. "age × income" weighs one pair, and three names make a table of three columns a candidate.',
+    )
+    triples: int = option(
+        0,
+        "Tables of three columns, at most",
+        low=0,
+        high=20,
+        whole=True,
+        help="In the second round, three columns whose pairs the first has counted may be counted together. They "
+        "show how two columns act together on a third, and cost more noise.",
+    )
+    clique_cells: int = option(
+        MAX_CELLS,
+        "Cells of the model's largest table, at most",
+        low=100,
+        high=100_000_000,
+        whole=True,
+        help="More cells let more pairs be counted. Time and memory grow with them.",
+    )
+    explain: float = option(
+        0.0,
+        "Share of the budget that explains the fence's cost",
+        low=0.0,
+        high=0.5,
+        fenced=True,
+        help="Buys noisy scores of the pairs that the fence refuses, and an estimate of what the fence cost. "
+        "Without it a release says nothing about them. The counts get that much less.",
+    )
+
+
+@dataclass(frozen=True)
 class Workload:
     """What the table is for: ``columns`` and ``cliques`` have weights, 1 unless given.
 
     A pair weighs what is given for it, else the product of its columns' weights. ``cliques`` may hold triples; these
-    are candidates beside the pairs. ``max_cells`` caps the model.
+    are candidates beside the pairs. ``max_cells`` caps the model, and at most ``triples`` more join the second round.
     """
 
     columns: Mapping[str, float] = field(default_factory=dict)
     cliques: Mapping[Clique, float] = field(default_factory=dict)
     max_cells: int = MAX_CELLS
+    triples: int = 0
+
+    @classmethod
+    def of(cls, project: Project) -> Workload:
+        """The workload that the plan describes; raises :class:`ProjectError` for a name that stands for nothing."""
+        options = read_options(WorkloadOptions, project.plan.options)
+        given = {_columns_of(project, name): weight for name, weight in options.weights.items()}
+        return cls(
+            {q[0]: weight for q, weight in given.items() if len(q) == 1},
+            {q: weight for q, weight in given.items() if len(q) > 1},
+            min(options.clique_cells, project.plan.max_cells),
+            options.triples,
+        )
 
     def weight(self, clique: Clique) -> float:
         """Of one marginal."""
         return self.cliques.get(clique, math.prod(self.columns.get(name, 1.0) for name in clique))
 
     def candidates(self, sizes: Mapping[str, int]) -> list[Clique]:
-        """All pairs of columns that vary and the cliques named, those of weight 0 left out."""
+        """All pairs of columns that vary and the cliques named, but for those of weight 0 and those too large."""
         varied = [name for name in sizes if sizes[name] > 1]
         pairs = [*itertools.combinations(varied, 2), *(q for q in self.cliques if len(q) > 2)]
-        return [q for q in dict.fromkeys(pairs) if self.weight(q) > 0]
+        return [
+            q
+            for q in dict.fromkeys(pairs)
+            if self.weight(q) > 0 and math.prod(sizes[name] for name in q) <= self.max_cells
+        ]
 
 
 ALL_PAIRS = Workload()
 
 
-def workload(
-    curator: Curator, project: Project, frame: Frame, report: Report = silent, wanted: Workload = ALL_PAIRS
-) -> Marginals:
-    """One-way counts, then two rounds of choosing and counting for ``wanted``, inside ``frame``."""
+def _columns_of(project: Project, name: str) -> Clique:
+    """The column, pair or triple that ``name`` stands for."""
+    schema = project.schema
+    parts = [name] if name in schema.names else name.split(" × ")
+    if not set(parts) <= set(schema.names) or len(set(parts)) < len(parts) or len(parts) > 3:
+        raise ProjectError(
+            f"plan: weights names {name!r}, which is neither a column nor two or three of them, such as 'a × b'",
+            key="weights",
+        )
+    return schema.clique(parts)
+
+
+@dataclass(frozen=True)
+class Request:
+    """Counts for ``wanted`` inside ``separations``, asked of ``curator`` and paid for from ``budget``."""
+
+    curator: Curator
+    budget: BudgetSplit
+    separations: Sequence[Separation]
+    wanted: Workload
+    report: Report = silent
+
+
+def workload(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
+    """One-way counts, then two rounds of choosing and counting, inside ``frame``.
+
+    With ``explain`` and a frame, that share buys scores of the pairs that the frame has refused.
+    """
     budget = BudgetSplit.of(project.plan, curator.budget, curator.sizes)
+    explain = read_options(WorkloadOptions, project.plan.options).explain if frame.separations else 0.0
     report(0.0, "Counting every column")
-    ones, left = measure_ones(curator, budget, 1.0)
-    made, left = measure_pairs(curator, budget, left, ones, (), frame.separations, wanted, report)
-    made += curator.measure(budget.split(left, one_ways(curator)), "one-way")
-    return Marginals.of(curator, [*ones, *made])
+    ones, left = measure_ones(curator, budget, 1.0 - explain)
+    request = Request(curator, budget, frame.separations, Workload.of(project), report)
+    made, left = measure_pairs(request, left, ones, ())
+    explained, unspent = _explain(request, explain, ones, made)
+    made += curator.measure(budget.split(left + unspent, one_ways(curator)), "one-way")
+    return Marginals.of(curator, [*ones, *made], explained=explained)
+
+
+def _explain(
+    request: Request, share: float, ones: Sequence[Measurement], made: Sequence[Measurement]
+) -> tuple[ScoreMeasurement | None, float]:
+    """Scores of the pairs that the frame refused beside the strongest tree of those counted; what is left of ``share``.
+
+    Which tree is the strongest is decided by the noisy counts of its pairs.
+    """
+    curator, alone = request.curator, independent(ones, noisy_total(request.curator, ones))
+    strength: dict[Clique, float] = {}
+    for m in made:
+        for pair in itertools.combinations(m.clique, 2):
+            others = tuple(i for i, name in enumerate(m.clique) if name not in pair)
+            strength[pair] = float(np.abs(m.values.sum(axis=others) - alone(pair)).sum())
+    refused = refused_pairs(curator.sizes, request.separations, strength)
+    if not share or not refused:
+        return None, share
+    asked = [*strongest_tree(strength), *refused]
+    (rho,) = request.budget.split(share, one_ways(curator)[:1]).values()
+    what = f"scores of refused pairs and of the tree ({len(asked)} or so, the tree decides)"
+    return curator.measure_scores(EdgeScore(alone), asked, rho, what, "explain"), 0.0
 
 
 def measure_ones(curator: Curator, budget: BudgetSplit, share: float) -> tuple[list[Measurement], float]:
@@ -108,51 +230,46 @@ def measure_ones(curator: Curator, budget: BudgetSplit, share: float) -> tuple[l
 
 
 def measure_pairs(
-    curator: Curator,
-    budget: BudgetSplit,
-    share: float,
-    ones: Sequence[Measurement],
-    known: Sequence[Measurement],
-    separations: Sequence[Separation],
-    wanted: Workload,
-    report: Report,
+    request: Request, share: float, ones: Sequence[Measurement], known: Sequence[Measurement]
 ) -> tuple[list[Measurement], float]:
-    """What ``share`` of the budget counts for ``wanted`` beside the counts ``ones`` and ``known``, and what it leaves.
+    """What ``share`` of the budget counts beside the counts ``ones`` and ``known``, and what it leaves.
 
     Where nothing is worth its noise nothing is counted.
     """
-    if not wanted.candidates(curator.sizes):
+    room = Room(request.curator.sizes, [m.clique for m in known], request.separations, request.wanted.max_cells)
+    cliques = [q for q in request.wanted.candidates(request.curator.sizes) if room.may_take(q)]
+    if not cliques:
         return [], share
-    if len(wanted.candidates(curator.sizes)) <= FEW:
-        return _at_once(curator, budget, share, ones, known, separations, wanted, report)
-    return _one_by_one(curator, budget, share, ones, known, separations, wanted, report)
+    if len(cliques) <= FEW:
+        return _at_once(request, share, ones, known, cliques, room)
+    return _one_by_one(request, share, ones, known)
 
 
 def _at_once(
-    curator: Curator,
-    budget: BudgetSplit,
+    request: Request,
     share: float,
     ones: Sequence[Measurement],
     known: Sequence[Measurement],
-    separations: Sequence[Separation],
-    wanted: Workload,
-    report: Report,
+    cliques: Sequence[Clique],
+    room: Room,
 ) -> tuple[list[Measurement], float]:
     """Two rounds; in each the noisy errors of all candidates together, then the best subset of them."""
+    curator, budget, wanted = request.curator, request.budget, request.wanted
     best = replace(budget, rule="optimal")
-    cliques = wanted.candidates(curator.sizes)
     alone = independent(ones, noisy_total(curator, ones))
-    room = Room(curator.sizes, [m.clique for m in known], separations, wanted.max_cells)
     made: list[Measurement] = []
     chosen: list[Candidate] = []
     left = 0.0
     for step, part in enumerate((FIRST, 1 - FIRST)):
-        report(0.1 + 0.5 * step, "Choosing what to count" if not step else "Choosing what the model still gets wrong")
+        request.report(
+            0.1 + 0.5 * step, "Choosing what the model still gets wrong" if step else "Choosing what to count"
+        )
         found = [*ones, *known, *made]
         score = EdgeScore(by_model(curator, found) if known or made else alone)
+        asked = [*cliques, *_triangles(request, chosen, cliques)] if step else cliques
         (rho,) = budget.split(CHOICE * share, one_ways(curator)[:1]).values()
-        what = f"errors of {len(cliques)} marginals, all together"
-        errors = shrunk(curator.measure_scores(score, cliques, rho, what, "pair choice"))
+        what = f"errors of {len(asked)} marginals, all together"
+        errors = shrunk(curator.measure_scores(score, asked, rho, what, "pair choice"))
         count = (1 - 2 * CHOICE) * part * share
         noise = expected_noise(curator, budget, count) / MEAN
         sigma = noise * math.sqrt(2 * len(curator.sizes))
@@ -164,13 +281,27 @@ def _at_once(
                 noisy_cells(alone(q), sigma),
                 0.0 if known or made else largest_error(alone(q)),
             )
-            for q, error in zip(cliques, errors.tolist(), strict=True)
+            for q, error in zip(asked, errors.tolist(), strict=True)
         ]
         if chosen := best_subset(candidates, noise, room) or chosen:
             made += curator.measure(_split(best, count, chosen), "pairs")
         else:
             left += count
     return made, left
+
+
+def _triangles(request: Request, chosen: Sequence[Candidate], cliques: Sequence[Clique]) -> list[Clique]:
+    """Triples whose pairs were all chosen, as many as are wanted, those whose pairs erred most first."""
+    if not request.wanted.triples:
+        return []
+    error = {c.clique: c.error for c in chosen if len(c.clique) == 2}
+    names = [name for name in request.curator.sizes if any(name in q for q in error)]
+    found: dict[Clique, float] = {}
+    for triple in itertools.combinations(names, 3):
+        pairs = list(itertools.combinations(triple, 2))
+        if triple not in cliques and all(pair in error for pair in pairs) and request.wanted.weight(triple) > 0:
+            found[triple] = sum(error[pair] for pair in pairs)
+    return sorted(found, key=lambda q: -found[q])[: request.wanted.triples]
 
 
 def _split(budget: BudgetSplit, share: float, chosen: Sequence[Candidate]) -> dict[Clique, float]:
@@ -180,58 +311,79 @@ def _split(budget: BudgetSplit, share: float, chosen: Sequence[Candidate]) -> di
 
 
 def _one_by_one(
-    curator: Curator,
-    budget: BudgetSplit,
-    share: float,
-    ones: Sequence[Measurement],
-    known: Sequence[Measurement],
-    separations: Sequence[Separation],
-    wanted: Workload,
-    report: Report,
+    request: Request, share: float, ones: Sequence[Measurement], known: Sequence[Measurement]
 ) -> tuple[list[Measurement], float]:
-    """A tree, then further pairs against the model so far, each by the exponential mechanism."""
+    """A tree, then further pairs against the model so far, each by the exponential mechanism.
+
+    Columns of weight 0 stay out; other weights say how well what was chosen is counted.
+    """
+    curator, budget, wanted = request.curator, request.budget, request.wanted
     sizes, best = curator.sizes, replace(budget, rule="optimal")
     alone = independent(ones, noisy_total(curator, ones))
     columns = [name for name in sizes if sizes[name] > 1 and wanted.columns.get(name, 1.0) > 0]
     star = list(dict.fromkeys(clique_edges([m.clique for m in known])))
     most = min(MOST_PAIRS, rounds(len(columns), WIDTH))
 
-    report(0.1, "Choosing a tree")
-    expect = by_model(curator, [*ones, *known]) if known else alone
+    def weighed(part: float, cliques: Sequence[Clique]) -> dict[Clique, float]:
+        sigma = expected_noise(curator, budget, part / len(cliques)) / MEAN
+        return _split(best, part, [Candidate(q, 0.0, wanted.weight(q), noisy_cells(alone(q), sigma)) for q in cliques])
+
+    request.report(0.1, "Choosing a tree")
+    score = EdgeScore(by_model(curator, [*ones, *known]) if known else alone)
     tree, unspent = choose_tree(
-        curator, budget, CHOICE * share, separations, EdgeScore(expect), columns, star, pool="pair choice"
+        curator, budget, CHOICE * share, request.separations, score, columns, star, pool="pair choice"
     )
     count = (1 - 2 * CHOICE) * share
-    first = FIRST * count + unspent
     if not tree:
         return [], share
-    made = curator.measure(_split(best, first, _weighed(curator, budget, first, tree, alone, wanted)), "pairs")
+    made = curator.measure(weighed(FIRST * count + unspent, tree), "pairs")
 
-    report(0.6, "Choosing further pairs")
+    request.report(0.6, "Choosing further pairs")
     second = (1 - FIRST) * count
     noise = FITTED * expected_noise(curator, budget, second / max(1, most))
     score = EdgeScore(by_model(curator, [*ones, *known, *made]), noise)
     further, unspent = choose_pairs(
-        curator, budget, CHOICE * share, separations, score, tree, star, columns, most, WIDTH, wanted.max_cells,
-        "pair choice",
+        curator, budget, CHOICE * share, request.separations, score, tree, star, columns, most, WIDTH,
+        wanted.max_cells, "pair choice",
     )  # fmt: skip
-    last = _weighed(curator, budget, second, further or tree, alone, wanted)
-    return [*made, *curator.measure(_split(best, second + unspent, last), "pairs")], 0.0
+    return [*made, *curator.measure(weighed(second + unspent, further or tree), "pairs")], 0.0
 
 
-def _weighed(
-    curator: Curator, budget: BudgetSplit, share: float, cliques: Sequence[Clique], alone: Expected, wanted: Workload
-) -> list[Candidate]:
-    """Cliques that are to share ``share`` of the budget, with what decides how."""
-    sigma = expected_noise(curator, budget, share / max(1, len(cliques))) / MEAN
-    return [Candidate(q, 0.0, wanted.weight(q), noisy_cells(alone(q), sigma)) for q in cliques]
+def _frame(project: Project, separations: Separations, warnings: list[str]) -> Frame:
+    """The frame as given; says which weights it makes idle, and refuses those that stand for nothing."""
+    frame = Frame(separations)
+    idle = [
+        label(q)
+        for q in Workload.of(project).cliques
+        if any(frame.forbids(a, b) for a, b in itertools.combinations(q, 2))
+    ]
+    if idle:
+        warnings.append(f"The fence refuses {', '.join(idle)}: the weights given for them are not used.")
+    return replace(frame, warnings=tuple(warnings))
+
+
+def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
+    """The largest pair, where pairs are chosen one at a time; together they are never chosen beyond the cap."""
+    few = len(Workload.of(project).candidates(project.schema.sizes)) <= FEW
+    return () if few else largest_pair(project, frame)
+
+
+def most_cells(project: Project, max_cells: int) -> int:
+    """Of a model whose largest clique may have ``max_cells``, and which has no more cells than the whole table."""
+    return min(TREES * max_cells, math.prod(project.schema.sizes.values()))
 
 
 WORKLOAD = Method(
     name="workload",
     title="Workload",
     summary="the pairs that bring the whole table closest to the real one, chosen and counted in two rounds",
-    when="Choose it for general use: all pairs of columns should be right.",
+    when="Choose it for general use, with a fence or without: all pairs of columns should be right.",
     fit=workload,
-    largest=largest_pair,
+    questions="beside",
+    options=WorkloadOptions,
+    frame=_frame,
+    largest=largest,
+    cells=lambda project: most_cells(project, Workload.of(project).max_cells),
+    fits=lambda project: 1,  # noqa: ARG005
+    without_fence={"fair": False, "strict": False, "explain": 0.0},
 )

@@ -12,7 +12,8 @@ import itertools
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,10 +24,14 @@ from core.graph.separations import Clique
 from core.privacy.accounting import Budget
 from core.privacy.contribution import known_rows
 from core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
+from core.privacy.questions.recipes import QuestionSums, WorstQuestion, answers
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 from core.privacy.sums import PROVED, SumRecipe
 from core.privacy.unit import Unit
 from core.tables.source import Source
+
+TOGETHER = 1 << 22
+"""Cells of exact counts that are in memory at a time (32 MB)."""
 
 
 @dataclass
@@ -77,8 +82,8 @@ class Curator(ABC):
 
     ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
     of categories where there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of
-    rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the rows are those
-    of people held out to judge a release.
+    rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the
+    rows are those of people held out to judge a release.
     """
 
     def __init__(
@@ -124,6 +129,22 @@ class Curator(ABC):
             Draw("choice", what, None, pool, 0, sensitivity / unit, scale / unit, rho, candidates=len(candidates))
         ])  # fmt: skip
         return self._pick(score, candidates, scale)
+
+    def choose_question(self, recipe: WorstQuestion, rho: float, pool: str = "") -> tuple[int, int]:
+        """The question whose expected answer errs most and on which side, by the exponential mechanism of cost ``rho``.
+
+        See :meth:`WorstQuestion.told`.
+        """
+        if type(recipe) is not WorstQuestion:
+            raise TypeError("a choice among questions must be the recipe whose sensitivity is proved in questions.py")
+        self._check_sums(recipe.asked)
+        sensitivity, unit = recipe.sensitivity(self.unit), recipe.units
+        scale = self._choice_scale(sensitivity, rho)
+        self._debit([
+            Draw("choice", "question", None, pool, 0, sensitivity / unit, scale / unit, rho,
+            candidates=recipe.candidates)
+        ])  # fmt: skip
+        return recipe.told(self._worst(recipe, scale))
 
     def measure_scores(
         self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
@@ -173,6 +194,15 @@ class Curator(ABC):
 
         return answer
 
+    @contextmanager
+    def within(self, budget: Budget) -> Iterator[None]:
+        """While it lasts, ``budget`` is what a method is told to divide. What may be spent in all stays as it is."""
+        whole, self.budget = self.budget, budget
+        try:
+            yield
+        finally:
+            self.budget = whole
+
     @abstractmethod
     def merge(self, merged: Merged) -> Merged:
         """From now on count these categories in groups; returns what is in force, and ``sizes`` follow it."""
@@ -220,6 +250,9 @@ class Curator(ABC):
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]: ...
 
     @abstractmethod
+    def _worst(self, recipe: WorstQuestion, scale: float) -> int: ...
+
+    @abstractmethod
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]: ...
 
 
@@ -247,6 +280,7 @@ class PrivateCurator(Curator):
         self._source = source
         self._merged: Merged = {}
         self._known: tuple[Score | None, dict[Clique, int]] = (None, {})
+        self._answered: tuple[QuestionSums, NDArray[np.int64]] | None = None
 
     def merge(self, merged: Merged) -> Merged:
         """Count in groups of categories from now on.
@@ -291,6 +325,16 @@ class PrivateCurator(Curator):
         known = self._evaluated(score, cliques)
         return add_gaussian(np.array([known[c] for c in cliques], dtype=np.int64), scale)
 
+    def _worst(self, recipe: WorstQuestion, scale: float) -> int:
+        from core.privacy.mechanisms import noisy_max
+
+        asked = recipe.asked
+        if self._answered is None or self._answered[0] is not asked:
+            self._answered = asked, answers(self._source, asked.questions, asked.counts, asked.sizes)
+        chosen = noisy_max(recipe.scores(self._answered[1]), scale)
+        self.spending.decided(asked.questions[recipe.told(chosen)[0]].columns(tuple(self.whole)))
+        return chosen
+
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
         from core.privacy.mechanisms import add_gaussian
 
@@ -314,10 +358,19 @@ class PrivateCurator(Curator):
             self._known = (score, {})
         known = self._known[1]
         known.setdefault((), 0)
-        for clique in cliques:
-            if clique not in known:
-                known[clique] = score.value(clique, self._exact([clique])[0], self.rows)
+        wanted = [q for q in dict.fromkeys(cliques) if q not in known]
+        while wanted:
+            some = _few(wanted, self.whole)
+            for clique, counts in zip(wanted[:some], self._exact(wanted[:some]), strict=True):
+                known[clique] = score.value(clique, counts, self.rows)
+            del wanted[:some]
         return known
+
+
+def _few(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> int:
+    """How many of the first of ``cliques`` are counted together: at least one, and no more cells than `TOGETHER`."""
+    cells = itertools.accumulate(math.prod(sizes[name] for name in clique) for clique in cliques)
+    return max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= TOGETHER, cells)))
 
 
 def _counts_of(clique: Clique, is_open: bool) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from core.privacy.clipped import ClippedGradient
 from core.privacy.gradient import LogisticGradient
 from core.privacy.moments import Histogram, Moments
+from core.privacy.questions.recipes import CountHistogram, QuestionSums
 from core.privacy.unit import Unit
 from core.tables.source import Source
 
@@ -58,5 +59,5 @@ class SumRecipe(Protocol):
         ...
 
 
-PROVED: tuple[type, ...] = (LogisticGradient, ClippedGradient, Histogram, Moments)
+PROVED: tuple[type, ...] = (LogisticGradient, ClippedGradient, Histogram, Moments, QuestionSums, CountHistogram)
 """The recipes whose sensitivity is proved: a curator works out no others."""

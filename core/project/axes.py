@@ -37,7 +37,8 @@ class Axis:
     def declared(cls, name: str, edges: Sequence[float], step: float = 0.0, bins: int = BINS) -> Axis:
         """An axis from a schema's public edges, its bins cut evenly until there are ``bins``.
 
-        With a ``step`` no bin is cut narrower than it: whole numbers are counted one by one where they are few.
+        With a ``step`` no bin is cut narrower than it and each cut falls on a value: whole numbers are counted one by
+        one where they are few.
         """
         high_end = float(edges[-1])
         edges = [*edges[:-1], high_end + step]
@@ -46,6 +47,8 @@ class Axis:
         for low, high in itertools.pairwise(edges):
             most = max(1, math.floor((high - low) / step + 1e-9)) if step else each
             inner = np.linspace(low, high, min(each, most) + 1)[1:]
+            if step:  # an edge between two values would draw the lower one too often
+                inner = np.unique([*np.ceil(inner[:-1] / step - 1e-9) * step, high])
             cut += inner.tolist()
         return cls(name, tuple(cut), high_end, step, max(1, min(32, TICKS // (len(cut) - 1))))
 

@@ -13,6 +13,7 @@ from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.project.plan import Plan
+from core.project.question_list import QuestionList
 from core.project.schema import Schema
 
 FORMAT = "espalier-project/1"
@@ -31,10 +32,15 @@ class Project:
     roles: Roles = field(default_factory=Roles)
     separations: tuple[Separation, ...] = ()
     """Further separations that every plan with a fence carries, beside the one that the roles imply."""
+    question_list: QuestionList = field(default_factory=QuestionList)
+    """The questions that reports will ask, and the counts over whole rows."""
+    signoff: Mapping[str, str] = field(default_factory=dict)
+    """Who answers for what: ``drawn_by``, ``schema_confirmed_by``, ``approved_by``."""
 
     def __post_init__(self) -> None:
         for s in self.separations:
             s.check_columns(self.schema.names)
+        self.question_list.resolve(self.schema)
         self.dag.check_columns(self.schema.names)
         self.roles.check_columns(self.schema.names)
         if self.plan.target is not None and self.plan.target not in self.schema:
@@ -64,6 +70,8 @@ class Project:
             "dag": self.dag.to_json(),
             "roles": self.roles.to_json(),
             **({"separations": [s.to_json() for s in self.separations]} if self.separations else {}),
+            **self.question_list.to_json(),
+            **({"signoff": dict(self.signoff)} if self.signoff else {}),
             "plan": self.plan.to_json(),
         }
 
@@ -78,7 +86,8 @@ class Project:
             raise ProjectError("a project file holds one JSON object")
         if data.get("format") != FORMAT:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
-        known = {"format", "name", "schema", "left_out", "dag", "roles", "separations", "plan"}
+        known = {"format", "name", "schema", "left_out", "dag", "roles", "separations"}
+        known |= {"questions", "counts", "signoff", "plan"}
         if odd := set(data) - known:
             raise ProjectError(f"unknown key {sorted(odd)[0]!r} in the project file", key=sorted(odd)[0])
         for key in ("schema", "plan"):
@@ -94,6 +103,8 @@ class Project:
             dag=Dag.from_json(data.get("dag", {})),
             roles=Roles.from_json(data.get("roles", {})),
             separations=_separations(data.get("separations", [])),
+            question_list=QuestionList.from_json(data.get("questions", []), data.get("counts", [])),
+            signoff=_signoff(data.get("signoff", {})),
         )
 
     @classmethod
@@ -124,6 +135,18 @@ class Project:
             raise ProjectError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
         except EspalierError as error:
             raise type(error)(f"{path}: {error}", **error.data) from None
+
+
+SIGNOFF = ("drawn_by", "schema_confirmed_by", "approved_by")
+
+
+def _signoff(data: Any) -> dict[str, str]:
+    if not isinstance(data, Mapping) or not all(isinstance(who, str) for who in data.values()):
+        raise ProjectError("signoff maps what was signed to a name", key="signoff")
+    for key in data:
+        if key not in SIGNOFF:
+            raise ProjectError(f"signoff: {key!r} is not one of {', '.join(SIGNOFF)}", key="signoff")
+    return dict(data)
 
 
 def _separations(data: Any) -> tuple[Separation, ...]:

@@ -22,7 +22,8 @@ class Option:
     """What is said of one option: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their words.
 
     ``low`` and ``high`` are both allowed. ``whole`` asks for a whole number; ``empty`` says what leaving it out means,
-    where None is allowed. ``weights``: it maps column names to numbers. Its field is drawn only where the plan has a
+    where None is allowed. ``weights``: it maps names of columns, or of several ("age × income"), to numbers; with a
+    ``low`` of 0 that may be 0. Its field is drawn only where the plan has a
     fence (``fenced``) and where the options in ``only`` have these values.
     """
 
@@ -86,7 +87,7 @@ def _check(key: str, value: Any, said: Option) -> None:
     if value is None and said.empty:
         return
     if said.weights:
-        check_weights(key, value, said.high or 1000)
+        check_weights(key, value, said.high or 1000, none=said.low == 0)
     elif said.choices:
         if value not in list(said.choices):
             known = ", ".join(said.choices)
@@ -115,16 +116,17 @@ def check_number(key: str, value: Any, said: Option) -> None:
         raise ProjectError(f"plan: {key} ({value:g}) must be a share from {low:g} to {high:g}", key=key)
 
 
-def check_weights(key: str, given: Any, most: float) -> None:
-    """Raise :class:`ProjectError` unless ``given`` maps names to weights above 0 and at most ``most``."""
+def check_weights(key: str, given: Any, most: float, none: bool = False) -> None:
+    """Raise :class:`ProjectError` unless ``given`` maps names to weights above 0 (``none``: or 0), at most ``most``."""
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise ProjectError(f"plan: {key} maps column names to weights", key=key)
     for name, weight in given.items():
         if not isinstance(weight, int | float) or isinstance(weight, bool) or not abs(weight) <= sys.float_info.max:
             raise ProjectError(f"plan: {key} ({short(weight)}) must be a number", key=key)
-        if not 0 < weight <= most:
+        if not (0 < weight <= most or (none and weight == 0)):
+            allowed = f"from 0 to {most:g}" if none else f"above 0 and at most {most:g}"
             raise ProjectError(
-                f"plan: the weight of {name!r} in {key} is {weight:g}; it must be above 0 and at most {most:g}",
+                f"plan: the weight of {name!r} in {key} is {weight:g}; it must be {allowed}",
                 key=key,
             )
 

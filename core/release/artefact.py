@@ -26,12 +26,13 @@ from core.project.file import Project
 from core.project.plan import Plan
 from core.release.files import csv_text, save_files
 from core.release.planning import error_bounds_of
+from core.release.questions import question_facts
 from core.tables.csv_safety import defuse, restore
 from core.tables.reading import TextColumn, TextTable, read_released
 from core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.ledger.ledger import Reservation
+    from core.ledger.account import Reservation
 
 PROMISES = (
     "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
@@ -127,6 +128,7 @@ class Release:
             "measurements": [_measurement(d) for d in s.draws if d.kind != "choice"],
             "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
             **self.fitted.facts(self.project),
+            **question_facts(self.fitted, self.model, self.codes, self.rows),
             "choices": [_choice(d) for d in s.draws if d.kind == "choice"],
             "looking": None if self.private_evaluation is None else self.private_evaluation.to_json(),
             "rows": self.rows,
@@ -146,14 +148,16 @@ class Release:
     @cached_property
     def files(self) -> dict[str, bytes]:
         """What is handed over, by file name: the table, the accounting, the project file, the report, the model."""
+        from core.release.card import card
         from core.release.report import render
 
-        facts, model = self.to_json(), self._dumped
+        facts, model, table = self.to_json(), self._dumped, self.csv().encode()
         return {
-            "synthetic.csv": self.csv().encode(),
+            "synthetic.csv": table,
             "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
             "project.json": (json.dumps(facts["project"], indent=1, ensure_ascii=False) + "\n").encode(),
             "report.html": render(facts).encode(),
+            "croissant.json": card(facts, table),
             **({} if model is None else {MODEL: model}),
         }
 
@@ -170,7 +174,7 @@ class Release:
 def _measurement(d: Draw) -> dict[str, Any]:
     return {
         "columns": list(d.columns or ()), "pool": d.pool, "cells": d.cells, "rho": d.rho, "sigma": d.scale,
-        "kind": d.kind, **({"what": d.what} if d.kind == "sums" else {}),
+        "kind": d.kind, **({} if d.columns else {"what": d.what}),
     }  # fmt: skip
 
 

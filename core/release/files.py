@@ -47,6 +47,7 @@ def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:
             part = Path(work) / "part"
             part.mkdir()
             for name, data in files.items():
+                (part / name).parent.mkdir(exist_ok=True)
                 (part / name).write_bytes(data)
             if folder.exists():
                 folder.rmdir()

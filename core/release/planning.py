@@ -15,7 +15,7 @@ from typing import Any
 from core.display import card
 from core.evaluation.private.held_out import PrivateFigure, rehearse
 from core.graph.separations import Clique
-from core.methods import METHODS, Frame, frame_of, method_of
+from core.methods import METHODS, Frame, asks, fit, frame_of, method_of
 from core.methods.select.allocation import MOST_BY_HAND, label
 from core.models.graphical import Size
 from core.privacy.accounting import Budget, epsilon_of, guess_right
@@ -27,6 +27,8 @@ from core.project.file import Project
 from core.project.options import declared
 from core.project.plan import ALWAYS, Plan
 from core.release.error_bounds import Counted, ErrorBounds, error_bounds
+from core.release.questions import Expected
+from core.release.questions import expected as expected_answers
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Preview:
 
     ``private_evaluation`` is what is paid for on the held-out part, beside ``lines`` and not added to ``spent``;
     ``expected`` are private figures with intervals as wide as theirs are likely to be (empty where n is not known).
+    ``asked`` says how far each answer to a question or count will err.
     """
 
     project: Project
@@ -70,6 +73,9 @@ class Preview:
     bounds: ErrorBounds | None
     private_evaluation: tuple[Line, ...] = ()
     expected: tuple[PrivateFigure, ...] = ()
+    asked: tuple[Expected, ...] = ()
+    delta: float = 0.0
+    """The δ₀ of all its draws, those on the held-out part included."""
 
     @property
     def pools(self) -> dict[str, float]:
@@ -105,6 +111,7 @@ class Preview:
             "looking": [vars(line) for line in self.private_evaluation],
             "looking_expected": [f.to_json() for f in self.expected],
             "separations": [s.to_json() for s in self.frame.separations],
+            **({"asked": [vars(one) for one in self.asked]} if self.asked else {}),
             "bounds": self.bounds.to_json() if self.bounds else None,
             "features": self.frame.features, "refused": self.frame.refused,
             "cells": self.size.cells, "bytes": self.size.bytes, "seconds": self.size.seconds,
@@ -125,8 +132,8 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     held = held_rows(plan, rows)
     rows = None if rows is None else rows - held
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
-    fitted = method.fit(curator, project, frame)
-    size = fitted.size(plan.max_cells, method.largest(project, frame))
+    fitted = fit(curator, project, frame)
+    size = fitted.size(plan.max_cells, method.largest(project, frame)).at_least(method.cells(project))
     size = replace(size, seconds=size.seconds * (1 + method.fits(project)))
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
@@ -134,11 +141,25 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     lines = tuple(lines_of(draws, rows, bounds))
     warnings = (*frame.warnings, *method.advice(project), *_warnings(project, frame, budget, forest, rows, lines))
     spent, features = curator.spending.rho, len(fitted.features)
-    shown = Preview(project, budget, frame, lines, size, spent, forest, warnings, features, bounds)
+    shown = Preview(
+        project,
+        budget,
+        frame,
+        lines,
+        size,
+        spent,
+        forest,
+        warnings,
+        features,
+        bounds,
+        asked=expected_answers(fitted),
+        delta=curator.spending.delta,
+    )
     if not plan.private_evaluation:
         return shown
     bought, expected = rehearse(project, replace(budget, rho=spent), held or None)
-    return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected)
+    delta = math.fsum((shown.delta, *(draw.delta for draw in bought)))
+    return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected, delta=delta)
 
 
 def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
@@ -193,6 +214,12 @@ def _warnings(
             "Not all columns are linked with one another: the model falls into separate parts (a forest), which the "
             "table shows as unrelated."
         )
+    if project.question_list and not asks(project):
+        out.append("The project lists questions or counts, but their share of the budget is 0: they are not measured.")
+    if plan.question_share and not project.question_list:
+        out.append("Nothing is asked, so the share for questions goes to the method.")
+    if plan.question_share and method.questions == "alone":
+        out.append(f"The method {method.title} spends its whole budget on questions: their share is not read.")
     if others := _unused(plan):
         out.append(f"The method {method.title} does not read {', '.join(others)}: what they say is not used.")
     elif plan.options.get("explain") and not any(line.pool == "explain" for line in lines):

@@ -15,6 +15,10 @@ from core.methods import METHODS
 from core.privacy.accounting import guess_right, round_up
 from core.privacy.unit import Unit
 from core.project.schema import FIELDS
+from core.release import picture
+from core.release import report_front as front
+from core.release.html import table as _table
+from core.release.question_section import question_section
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }
@@ -28,7 +32,27 @@ h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem; border-bottom: 1px solid va
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
 .bar { background: var(--bar); height: .7rem; min-width: 1px }
-.ok { font-weight: 600 }
+.ok { font-weight: 600 } .lead { font-size: 1.1rem }
+.two { display: grid; grid-template-columns: 1fr 1fr; gap: 0 2rem } .two h3 { margin: .3rem 0 }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1rem }
+figure { margin: .5rem 0 } figcaption { color: var(--soft); font-size: .9rem } svg.graph { width: 100%; height: auto }
+.edge { fill: none; stroke: var(--soft); stroke-width: 1.3 } .tip { fill: var(--soft) }
+svg text { font: 12px system-ui, sans-serif; text-anchor: middle; fill: #1f2933 }
+svg rect { fill: #eef1f4; stroke: #52606d } .outcome rect { fill: #ffe3b0 } .protected rect { fill: #f9cfd6 }
+.admissible rect { fill: #cfe8d5 } .inadmissible rect { fill: #dcd6f7 }
+.chip { padding: 0 .4rem; border-radius: .3rem; color: #1f2933 } .chip.outcome { background: #ffe3b0 }
+.chip.protected { background: #f9cfd6 } .chip.admissible { background: #cfe8d5 }
+.chip.inadmissible { background: #dcd6f7 }
+.stack { display: flex; height: 1.4rem; border-radius: .3rem; overflow: hidden } .part { display: block }
+.legend { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1rem; font-size: .9rem }
+.key { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; border-radius: .15rem }
+.p0 { background: #2f6f4f } .p1 { background: #4f8fc0 } .p2 { background: #d08c3c } .p3 { background: #9a6fb0 }
+.p4 { background: #c0565b } .p5 { background: #6b8e23 } .p6 { background: #607d8b } .p7 { background: #b0a03c }
+@media print { body { font-size: 11px; margin: 0; max-width: none } h1 { font-size: 1.5rem }
+  h2 { margin-top: .8rem; font-size: 1.1rem; break-after: avoid } .annex { break-before: page }
+  ul { margin: .3rem 0 } table, .legend, figcaption { font-size: 10px } .lead { font-size: 13px }
+  .stack, .legend, tr, figure { break-inside: avoid } th, td { padding: .1rem .4rem }
+  svg.graph { max-height: 9rem } * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
 """
 
 
@@ -36,24 +60,36 @@ def render(facts: Mapping[str, Any]) -> str:
     """The report's HTML from the facts of ``release.json``. Every name is escaped."""
     project, spent = facts["project"], facts["spent"]
     name = escape(project["name"])
+    pools: dict[str, float] = {}
+    for item in [*facts["choices"], *facts["measurements"]]:
+        pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
     parts = [
         f"<h1>{name}: synthetic table</h1>",
-        f'<p class="soft">{facts["rows"]:,} synthetic rows, {len(project["schema"])} columns. '
-        f"{escape(_method(facts))}. "
-        f"Released on {escape(facts.get('date') or 'a day unknown')}.</p>",
+        front.headline(facts),
+        front.verdict(facts),
+        front.pictures(facts),
+        front.privacy(facts),
+        front.advice(facts),
+        front.people(facts),
+        "<h2>Where the budget went</h2>",
+        picture.bar(pools),
+        front.errors(facts),
+        _looking(facts.get("looking"), project["plan"]),
+        front.dictionary(facts),
+        '<div class="annex"><h1>Technical annex</h1>',
         "<h2>What is promised</h2>",
         _promise({**spent, **facts["asked"], "counted": spent["rho"]}),
         _ledger(facts.get("ledger")),
         _bullets(facts["promises"]),
-        "<h2>Where the budget went</h2>",
+        "<h2>Shares of the budget</h2>",
         _pools(facts),
-        _looking(facts.get("looking"), project["plan"]),
         "<h2>The frame</h2>",
         _frame(facts),
         _explained(facts),
         "<h2>Every measurement</h2>",
         _measurements(facts),
         _choices(facts),
+        question_section(facts),
         _bounds(facts),
         "<h2>What to keep in mind</h2>",
         _bullets(
@@ -67,6 +103,7 @@ def render(facts: Mapping[str, Any]) -> str:
             ]
         ),
         _notes(project),
+        "</div>",
     ]
     body = "\n".join(p for p in parts if p)
     return (
@@ -74,11 +111,6 @@ def render(facts: Mapping[str, Any]) -> str:
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<style>{_STYLE}</style></head>\n'
         f"<body>\n{body}\n</body></html>\n"
     )
-
-
-def _method(facts: Mapping[str, Any]) -> str:
-    method = METHODS[facts["method"]]
-    return f"{method.title}: {method.summary}"
 
 
 def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -258,7 +290,8 @@ def _measurements(facts: Mapping[str, Any]) -> str:
 
 def _counts(facts: Mapping[str, Any]) -> list[str]:
     return [
-        f"<tr><td>{' × '.join(map(escape, m['columns'])) or escape(m.get('what', 'scores, listed above'))}</td><td>{escape(m['pool'])}</td>"
+        f"<tr><td>{' × '.join(map(escape, m['columns'])) or escape(m.get('what', 'scores, listed above'))}</td>"
+        f"<td>{escape(m['pool'])}</td>"
         f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td>'
         f'<td class="n">{m["sigma"]:.4g}</td></tr>'
         for m in facts["measurements"]
@@ -339,13 +372,3 @@ def _list(names: Sequence[str]) -> str:
 
 def _bullets(lines: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
-
-
-def _table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
-    cells = "".join(
-        f'<th class="n">{escape(h[:-1])}</th>' if h.endswith("#") else f"<th>{escape(h)}</th>" for h in heads
-    )
-    return (
-        f'<div class="wide"><table><caption>{escape(caption)}</caption><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )

@@ -8,19 +8,20 @@ of a release are taken.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import re
 import tempfile
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from core.errors import ProjectError
-from core.ledger.archive import FILES, unpacked
+from core.ledger.archive import check_names, has_model, unpacked, zipped
+
+_FIRST = ("synthetic.csv", "report.html", "release.json", "project.json", "model.npz")
+"""The files that come first in :func:`identity`, in this order."""
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,11 @@ def share(files: Mapping[str, bytes]) -> str:
     if facts.get("private") is not True:
         raise ProjectError("only a differentially private release can be shared")
     made = identity(files)
-    packed = io.BytesIO()
-    files = {name: files[name] for name in FILES if name in files}
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as out:
-        for name, data in files.items():
-            out.writestr(name, data)
+    check_names(files, has_model(files["release.json"]))
     try:
         shelf().mkdir(parents=True, exist_ok=True, mode=0o700)
         with tempfile.NamedTemporaryFile(dir=shelf(), delete=False) as part:
-            part.write(packed.getvalue())
+            part.write(zipped(files))
         Path(part.name).replace(_path(made))
     except OSError as error:
         raise ProjectError(f"cannot write to {shelf()}: {error.strerror or error}", path=str(shelf())) from None
@@ -102,9 +99,10 @@ def _facts(text: bytes) -> dict[str, Any]:
 def identity(made: Mapping[str, bytes]) -> str:
     """What tells releases apart: a hash of everything handed over."""
     digest = hashlib.sha256()
-    for name in FILES:
-        if name in made:  # a release without a model says so in another file
-            digest.update(hashlib.sha256(made[name]).digest())
+    for name in (n for n in _FIRST if n in made):
+        digest.update(hashlib.sha256(made[name]).digest())
+    for name in sorted(set(made).difference(_FIRST)):
+        digest.update(name.encode() + hashlib.sha256(made[name]).digest())
     return digest.hexdigest()[:16]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import numpy as np
 
 from core.errors import Cancelled, EspalierError, SchemaError
 from core.evaluation.private.held_out import PrivateEvaluation, judge
-from core.methods import check_options, method_of
+from core.methods import check_options, fit, method_of
 from core.models.base import Codes, Model, NumberModel
 from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
@@ -27,7 +28,7 @@ from core.tables.frames import as_table
 from core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.ledger.ledger import Account
+    from core.ledger.account import Account
 
 
 def release(project: Project, data: Any, report: Report = silent, ledger: Account | None = None) -> Release:
@@ -40,9 +41,10 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     that has not enough left. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)``
     tells progress; raising from it cancels (what had been drawn by then stays spent).
 
-    With ``ledger`` (an account of a :class:`core.ledger.ledger.Ledger`) the plan's whole ρ is reserved there before
-    the first draw; a plan without a δ takes the ledger's. A finished release counts what it spent. One that ends
-    otherwise is returned if nothing had been drawn, and counts in full if something had, or if the machine went down.
+    With ``ledger`` (an account of a :class:`core.ledger.ledger.Ledger`) the plan's whole ρ and the δ₀ of its draws are
+    reserved there before the first draw; a plan without a δ takes the ledger's. A finished release counts what it
+    spent. One that ends otherwise is returned if nothing had been drawn, and counts in full if something had, or if the
+    machine went down.
     """
     check_options(project.plan)
     refuse_guessed(project.schema)
@@ -50,12 +52,16 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan = planned.plan
+    if method_of(plan).numbers:
+        for column in project.schema.columns:
+            if column.kind == "numeric":
+                table.numbers(column.name)  # refused here, before anything is drawn, where there are codes only
     total = public_rows(plan, table.rows)
     shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
     rest, held = _parts(plan, table, total)
     curator = PrivateCurator(rest, Unit(plan.neighbors, plan.rows_per_person), shown.budget, plan.max_cells)
     looked = Spending(0.0)  # until it is known what the release itself has spent
-    reservation = ledger.reserve(planned, shown.budget, table.digest) if ledger else None
+    reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta) if ledger else None
     try:
         made = _Run(planned, curator, held, looked, total, shown).release(report)
         made = replace(made, project=project, reservation=reservation)
@@ -71,7 +77,8 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
         raise
     if reservation:
         said = json.loads(files["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
-        if trouble := reservation.spend(said, files, acts_of(_draws(curator, looked))):
+        draws = _draws(curator, looked)
+        if trouble := reservation.spend(said, files, acts_of(draws), math.fsum(draw.delta for draw in draws)):
             made = replace(made, ledger_trouble=trouble)
     return made
 
@@ -97,7 +104,7 @@ class _Run:
         """Measure, fit, sample and judge."""
         project, curator, plan = self.project, self.curator, self.project.plan
         report(0.0, "Measuring")  # the last moment to cancel for nothing
-        fitted = method_of(plan).fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
+        fitted = fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
         fitted.size(plan.max_cells)
         report(0.4, "Fitting the model")
         start = time.perf_counter()
@@ -124,10 +131,8 @@ class _Run:
         return judge(self.project, synthetic, self.held, replace(self.curator.budget, rho=spent), self.looked)
 
 
-def drawn(
-    model: Model, project: Project, rows: int, rng: np.random.Generator
-) -> tuple[Codes, dict[str, list[str]]]:
-    """``rows`` rows of ``model`` as codes and as text; numbers are its own where it draws them, else from their bins."""
+def drawn(model: Model, project: Project, rows: int, rng: np.random.Generator) -> tuple[Codes, dict[str, list[str]]]:
+    """``rows`` rows of ``model`` as codes and as text; numbers from their bins where it does not draw them."""
     if isinstance(model, NumberModel):
         codes, numbers = model.sample_numbers(rows, rng)
     else:

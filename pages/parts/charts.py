@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from core.ledger.ledger import Population
+from core.ledger.population import Population
 from core.release.planning import Line
 
 if TYPE_CHECKING:

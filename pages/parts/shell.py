@@ -12,12 +12,15 @@ from pages.parts.session import restore, session
 from pages.parts.text import name, plain
 
 PAGES = {
+    "Home": "pages/home.py",
     "Data": "pages/data.py",
     "Structure": "pages/structure.py",
     "Plan": "pages/plan.py",
     "Release": "pages/release.py",
     "Diagnostics": "pages/diagnostics.py",
     "Ledger": "pages/ledger.py",
+    "Compare": "pages/compare.py",
+    "Glossary": "pages/glossary.py",
 }
 
 

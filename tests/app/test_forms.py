@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.ledger.ledger import Ledger, Population
+from core.ledger.ledger import Ledger
+from core.ledger.population import Population
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.ledger.ledger import PART_NAMES, Ledger, Population
+from core.ledger.ledger import Ledger
+from core.ledger.population import PART_NAMES, Population
 from core.project.file import Project
 from core.release.spend import release
 from core.tables.table import Table
@@ -81,7 +82,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert {"All files (zip)", "Synthetic table", "Report", "Export as CSV"} <= downloads
     kept = Ledger(where).files(entry.released)
     assert kept == made.files
-    from core.ledger.ledger import zipped
+    from core.ledger.archive import zipped
 
     assert zipfile.ZipFile(BytesIO(zipped(kept))).read("synthetic.csv") == made.files["synthetic.csv"]
     press(app, "Open its project")

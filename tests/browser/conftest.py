@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.support.app import free_port
 from tests.support.browser import CHROMIUM, FLAGS, Person, serving
+from tests.support.sign_in import Guarded, Provider
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +34,28 @@ def person(address: str, tmp_path: Path) -> Iterator[Person]:
         page.goto(address)
         yield someone
         context.close()
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """The app with sign-in, and its provider."""
+    provider, port, kept = Provider(), free_port(), tmp_path_factory.mktemp("kept")
+    threading.Thread(target=provider.serve_forever, daemon=True).start()
+    secrets = tmp_path_factory.mktemp("secrets") / "secrets.toml"
+    secrets.write_text(
+        f"""[auth]
+redirect_uri = "http://localhost:{port}/oauth2callback"
+cookie_secret = "of this test alone, and long enough"
+client_id = "espalier"
+client_secret = "x"
+server_metadata_url = "{provider.url}/.well-known/openid-configuration"
+[roles]
+steward = ["anna@hospital.example"]
+viewer = ["@partner.example"]
+""",
+        "utf-8",
+    )
+    with serving(port, kept, f"--secrets.files={secrets}"):
+        yield f"http://localhost:{port}", provider, kept / "shelf"
+    provider.shutdown()
+    provider.server_close()

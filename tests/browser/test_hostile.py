@@ -14,8 +14,8 @@ from core.release import shelf
 from core.release.spend import release
 from core.tables.reading import read_table
 from core.tables.table import Table
-from tests.browser.test_sign_in import Guarded, guarded, signed_in  # noqa: F401  guarded is a fixture
 from tests.support.browser import Person
+from tests.support.sign_in import Guarded, signed_in
 
 pytestmark = [pytest.mark.browser]
 
@@ -37,12 +37,12 @@ LIVE = """() => [...document.querySelectorAll('*')].flatMap(e => [e, ...(e.shado
 
 def files(folder: Path) -> tuple[Path, Path]:
     """A table and a project in which everything that people name is hostile."""
-    columns = [HTML, LINK, STYLE]
-    schema = [{"name": n, "kind": "categorical", "categories": [HTML, LINK, STYLE]} for n in columns]
+    columns = [HTML, LINK, ONE_LINE]  # a table's header is one line
+    schema = [{"name": n, "kind": "categorical", "categories": columns} for n in columns]
     project = {
         "format": "espalier-project/1", "name": f"{STYLE} {HTML} {LINK}", "schema": schema,
-        "dag": {"edges": [[HTML, LINK], [STYLE, LINK]], "notes": {LINK: HTML}},
-        "roles": {"outcome": [LINK], "protected": [HTML], "admissible": [STYLE]},
+        "dag": {"edges": [[HTML, LINK], [ONE_LINE, LINK]], "notes": {LINK: f"{STYLE} {HTML}"}},
+        "roles": {"outcome": [LINK], "protected": [HTML], "admissible": [ONE_LINE]},
         "plan": {"method": "prism", "regime": "causal", "target": LINK, "fair": True, "epsilon": 1.0, "delta": 1e-6},
     }  # fmt: skip
     (folder / "hostile.json").write_text(json.dumps(project), "utf-8")
@@ -109,7 +109,7 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
 
 
 def test_a_shared_release_stays_text_for_those_it_is_shared_with(
-    guarded: Guarded,  # noqa: F811
+    guarded: Guarded,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,137 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
-from tests.support.app import free_port
-from tests.support.browser import CHROMIUM, FLAGS, serving
+from tests.support.sign_in import Guarded, signed_in
 
 pytestmark = [pytest.mark.browser]
-
-
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-class Provider(ThreadingHTTPServer):
-    """Says that whoever asks is ``address``."""
-
-    address = ""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Answer)
-        self.key = rsa.generate_private_key(65537, 2048)
-        self.nonces: dict[str, str] = {}
-        self.url = f"http://127.0.0.1:{self.server_port}"
-
-    def token(self, nonce: str) -> str:
-        now = int(time.time())
-        claims = {
-            "iss": self.url, "sub": self.address, "aud": "espalier", "iat": now, "exp": now + 600, "nonce": nonce,
-            "email": self.address, "email_verified": True,
-        }  # fmt: skip
-        head = {"alg": "RS256", "kid": "k", "typ": "JWT"}
-        body = ".".join(_encoded(json.dumps(part).encode()) for part in (head, claims))
-        return f"{body}.{_encoded(self.key.sign(body.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
-
-    def jwks(self) -> dict[str, Any]:
-        numbers = self.key.public_key().public_numbers()
-        n, e = (_encoded(x.to_bytes((x.bit_length() + 7) // 8, "big")) for x in (numbers.n, numbers.e))
-        return {"keys": [{"kty": "RSA", "kid": "k", "alg": "RS256", "use": "sig", "n": n, "e": e}]}
-
-
-class Answer(BaseHTTPRequestHandler):
-    server: Provider
-
-    def do_GET(self) -> None:
-        where, asked = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
-        url = self.server.url
-        if where == "/authorize":
-            self.server.nonces["code"] = asked["nonce"][0]
-            self.send_response(302)
-            back = urlencode({"code": "code", "state": asked["state"][0]})
-            self.send_header("Location", f"{asked['redirect_uri'][0]}?{back}")
-            self.end_headers()
-        elif where == "/jwks":
-            self._json(self.server.jwks())
-        else:
-            self._json({
-                "issuer": url, "authorization_endpoint": f"{url}/authorize", "token_endpoint": f"{url}/token",
-                "jwks_uri": f"{url}/jwks", "response_types_supported": ["code"], "subject_types_supported": ["public"],
-                "id_token_signing_alg_values_supported": ["RS256"],
-            })  # fmt: skip
-
-    def do_POST(self) -> None:
-        token = self.server.token(self.server.nonces["code"])
-        self._json({"access_token": "x", "token_type": "Bearer", "expires_in": 600, "id_token": token})
-
-    def _json(self, data: dict[str, Any]) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.end_headers()
-        self.wfile.write(json.dumps(data).encode())
-
-    def log_message(self, *_: Any) -> None:
-        """Say nothing."""
-
-
-Guarded = tuple[str, Provider, Path]
-"""A server's address, who says who people are, and where its shared releases lie."""
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """The app with sign-in, and its provider."""
-    provider, port, kept = Provider(), free_port(), tmp_path_factory.mktemp("kept")
-    threading.Thread(target=provider.serve_forever, daemon=True).start()
-    secrets = tmp_path_factory.mktemp("secrets") / "secrets.toml"
-    secrets.write_text(
-        f"""[auth]
-redirect_uri = "http://localhost:{port}/oauth2callback"
-cookie_secret = "of this test alone, and long enough"
-client_id = "espalier"
-client_secret = "x"
-server_metadata_url = "{provider.url}/.well-known/openid-configuration"
-[roles]
-steward = ["anna@hospital.example"]
-viewer = ["@partner.example"]
-""",
-        "utf-8",
-    )
-    with serving(port, kept, f"--secrets.files={secrets}"):
-        yield f"http://localhost:{port}", provider, kept / "shelf"
-    provider.shutdown()
-    provider.server_close()
-
-
-@contextmanager
-def signed_in(guarded: Guarded, address: str, folder: Path) -> Iterator[Any]:
-    """A browser in which ``address`` has pressed "Sign in"."""
-    from playwright.sync_api import sync_playwright
-
-    url, guarded[1].address = guarded[0], address
-    with sync_playwright() as driver:
-        context = driver.chromium.launch_persistent_context(folder, executable_path=CHROMIUM, args=FLAGS)
-        page = context.pages[0] if context.pages else context.new_page()
-        page.set_default_timeout(60_000)
-        page.goto(url)
-        page.get_by_role("button", name="Sign in").click()
-        page.get_by_text(f"Signed in as {address}").wait_for()
-        yield page
-        context.close()
 
 
 @pytest.mark.parametrize(

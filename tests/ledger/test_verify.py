@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from core.cli.main import main
-from core.ledger.ledger import Ledger, exported, read_events
+from core.ledger.export import exported
+from core.ledger.ledger import Ledger
 from core.privacy.accounting import Budget
 from core.project.file import Project
 from core.project.plan import Plan
@@ -49,7 +51,7 @@ def test_an_export_is_checked_by_itself_and_against_its_ledger(place, capsys, tm
     assert "cut off" in said, "what it cannot show is said"
     assert run(place / "l.json", "--ledger", place / "l.db") == 0
     assert "ends there too" in capsys.readouterr().out
-    events = read_events(Ledger(place / "l.db").store.read())
+    events = Ledger(place / "l.db").events()
     (tmp_path / "earlier.json").write_text(json.dumps(exported(events[:-2])))
     assert run(tmp_path / "earlier.json", "--ledger", place / "l.db") == 0
     assert "2 more since" in capsys.readouterr().out
@@ -99,7 +101,7 @@ def test_whatever_is_changed_in_an_export_is_seen(place, tmp_path, capsys, how):
 
 
 def test_an_export_whose_hashes_were_made_anew_shows_beside_its_ledger(place, tmp_path, capsys):
-    first, *rest = read_events(Ledger(place / "l.db").store.read())
+    first, *rest = Ledger(place / "l.db").events()
     forged = [replace(first, who="Eve")]
     for event in rest:
         forged.append(replace(event, previous=forged[-1].hash))
@@ -107,6 +109,17 @@ def test_an_export_whose_hashes_were_made_anew_shows_beside_its_ledger(place, tm
     assert run(tmp_path / "l.json") == 0, "by itself it is a ledger like any other"
     assert run(tmp_path / "l.json", "--ledger", place / "l.db") == 3
     assert "rewritten" in capsys.readouterr().err
+
+
+def test_an_export_from_before_draws_had_a_delta_still_holds(place, tmp_path):
+    data = json.loads((place / "l.json").read_text())
+    parts = [part for entry in data["populations"][0]["entries"] for part in entry["parts"]]
+    new = ("delta_for_draws", "delta_spent", "delta_left", "delta_reserved", "delta_counted")
+    removed = [one.pop(key, None) for one in (*data["populations"], *data["populations"][0]["entries"]) for key in new]
+    removed += [part.pop("delta") for part in parts]
+    assert removed.count(0.0) == 5 + len(parts)
+    (tmp_path / "l.json").write_text(json.dumps(data))
+    assert run(tmp_path / "l.json") == 0
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "[" * 100_000, '{"format": "espalier-ledger/1"}', "\xff", "1"])
@@ -168,3 +181,28 @@ def test_a_release_whose_end_the_ledger_was_never_told(place, tmp_path, capsys):
     (out / "release.json").write_text(json.dumps({**facts, "ledger": kept.facts()}))
     assert run(out, "--ledger", Path(tmp_path / "l.db")) == 3
     assert "cannot be checked" in capsys.readouterr().err
+
+
+def test_further_files_of_a_release_are_kept_taken_and_checked(tmp_path, capsys):
+    table = Table.encode(read_table(b"a,b\n" + b"x,u\ny,v\n" * 30, "t.csv"), SCHEMA)
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger.open_table("people", epsilon=3.0, delta=1e-6)
+    reservation = ledger.account("people").reserve(PROJECT, Budget.of(PROJECT.plan, None), b"d")
+    facts = release(PROJECT, table).to_json()
+    files = {**release(PROJECT, table).files, "copies/01.csv.gz": b"1", "copies/02.csv.gz": b"2", "questions.csv": b"q"}
+    files["release.json"] = json.dumps({**facts, "ledger": reservation.facts()}).encode()
+    assert reservation.spend(0.001, files) == ""
+    out = tmp_path / "out"
+    assert main(["ledger", "take", "--ledger", str(tmp_path / "l.db"), reservation.entry.id, "--out", str(out)]) == 0
+    assert {p.relative_to(out).as_posix() for p in out.rglob("*") if p.is_file()} == set(files)
+    assert run(out, "--ledger", tmp_path / "l.db") == 0
+    lines = subprocess.run(
+        "find * -type f | LC_ALL=C sort | xargs sha256sum | sha256sum", shell=True, cwd=out, capture_output=True
+    ).stdout.decode()
+    assert lines.split()[0] == ledger.population_of("people").entries[0].released
+    (out / "copies" / "01.csv.gz").write_bytes(b"2")
+    (out / "copies" / "03.csv.gz").write_bytes(b"3")
+    (out / "questions.csv").unlink()
+    capsys.readouterr()
+    assert run(out, "--ledger", tmp_path / "l.db") == 3
+    assert "copies/01.csv.gz, copies/03.csv.gz, questions.csv were changed" in capsys.readouterr().err

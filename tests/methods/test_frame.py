@@ -179,8 +179,6 @@ def test_further_separations_join_the_fence_of_every_method_that_keeps_one():
         assert more in found.separations
         assert set(frame(method=method, **fair).separations) < set(found.separations)
     assert frame(method="mst", separations=(more,)).separations == ()
-    with pytest.raises(ProjectError, match="choose a method that keeps them all"):
-        frame(fair=True, separations=(more,))
 
 
 def test_further_separations_alone_need_no_roles():

@@ -10,16 +10,17 @@ from test_contract import project, table
 
 from core.graph.dag import Dag
 from core.graph.separations import Separation
-from core.methods.frame import frame_of
-from core.methods.select.allocation import Purse
-from core.methods.workload import Workload, measure_pairs, workload
-from core.privacy.accounting import Budget, Unit
+from core.methods import frame_of
+from core.methods.select.allocation import BudgetSplit
+from core.methods.workload import Request, Workload, measure_pairs, workload
+from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
+from core.privacy.unit import Unit
 from core.release.spend import release
 
 
 def curator_of(plan, rows):
-    return PrivateCurator(rows, rows.schema.sizes, Unit(plan.neighbors), Budget.of(plan, rows.rows), plan.max_cells)
+    return PrivateCurator(rows, Unit(plan.neighbors), Budget.of(plan, rows.rows), plan.max_cells)
 
 
 @pytest.mark.parametrize("few", [0, 10**6])
@@ -30,15 +31,13 @@ def test_all_is_spent_whether_pairs_are_scored_together_or_one_by_one(few, monke
     curator = curator_of(made.plan, rows)
     measured = workload(curator, made, frame_of(made))
     assert curator.spending.rho == pytest.approx(curator.budget.rho, rel=1e-9)
-    assert bool(curator.spending.scores) == (few > 0)
+    assert bool(curator.scored) == (few > 0)
     assert any(len(q) == 2 for q in measured.cliques)
 
 
 def test_columns_of_no_weight_are_in_no_pair_and_a_triple_on_request_is_counted():
-    made = project(method="workload", epsilon=10.0)
-    curator = curator_of(made.plan, table())
-    wanted = Workload({"p": 0.0}, {("s", "a", "y"): 50.0})
-    measured = workload(curator, made, frame_of(made), wanted=wanted)
+    made = project(method="workload", epsilon=10.0, weights={"p": 0, "y × a × s": 50.0})
+    measured = workload(curator_of(made.plan, table()), made, frame_of(made))
     assert ("s", "a", "y") in measured.cliques
     assert not any("p" in q for q in measured.cliques if len(q) > 1)
 
@@ -54,9 +53,9 @@ def test_a_tiny_budget_counts_columns_alone():
 def test_without_candidates_nothing_is_spent():
     made = project(method="workload")
     curator = curator_of(made.plan, table())
-    purse = Purse.of(made.plan, curator.budget, curator.sizes)
+    budget = BudgetSplit.of(made.plan, curator.budget, curator.sizes)
     nothing = Workload(dict.fromkeys(made.schema.names, 0.0))
-    assert measure_pairs(curator, purse, 1.0, (), (), (), nothing, lambda f, m: None) == ([], 1.0)
+    assert measure_pairs(Request(curator, budget, (), nothing), 1.0, (), ()) == ([], 1.0)
     assert curator.spending.rho == 0.0
 
 
@@ -68,15 +67,15 @@ def test_prism_keeps_further_separations_and_the_fence(regime, dag):
     further = (Separation(("x",), ("a",), ("p",)),)
     fenced = project(method="prism", fair=True, regime=regime, dag=dag, separations=further, epsilon=5.0)
     made = release(fenced, table())
-    assert len(made.frame.separations) >= 2
-    for s in made.frame.separations:
+    assert len(made.plan_frame.separations) >= 2
+    for s in made.plan_frame.separations:
         assert s.holds(made.edges)
         assert made.model.cmi(s.left, s.right, s.given) < 1e-9
 
 
 def test_both_targets_get_their_tables_of_more_than_two_columns():
     made = release(project(method="prism", targets={"x": 1.0}, three_way=1, epsilon=50.0), table(20_000))
-    large = [q for q in made.measured.cliques if len(q) > 2]
+    large = [q for q in made.fitted.cliques if len(q) > 2]
     assert any("y" in q for q in large)
     assert any("x" in q for q in large)
 

@@ -332,3 +332,24 @@ def test_sums_that_do_not_fit_their_recipe_are_not_answered():
     with pytest.raises(ValueError, match="other sums"):
         c.measure_sums(GRADIENT, 0.01)
     assert c.spending.rho == 0.01
+
+
+def test_many_candidates_are_counted_together_and_a_few_cells_at_a_time(monkeypatch):
+    class Batched(Counted):
+        def __init__(self):
+            super().__init__()
+            self.calls = []
+
+        def count_many(self, cliques):
+            self.calls.append(list(cliques))
+            return super().count_many(cliques)
+
+    pairs, calls = [("a", "b"), ("a", "c"), ("b", "c")], []
+    for most in (1 << 22, 14, 1):
+        monkeypatch.setattr("core.privacy.curator.TOGETHER", most)
+        table = Batched()
+        c = PrivateCurator(table, ONE, Budget(1.0, 1e-9, 1.0), 100)
+        c.choose(FLAT, pairs, 0.1, "edge")
+        c.choose(FLAT, pairs, 0.1, "edge")  # counted once
+        calls.append(table.calls)
+    assert calls == [[pairs], [pairs[:2], pairs[2:]], [[q] for q in pairs]]

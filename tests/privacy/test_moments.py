@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from unittest import mock
 
 import numpy as np
@@ -186,7 +186,8 @@ def test_side_by_side_keeps_columns_apart():
 
 
 NUMBERS = Schema((
-    Column("x", "numeric", edges=(0, 1, 2)), Column("o", "ordinal", ("a", "b", "c")), Column("c", "categorical", ("u", "v")),
+    Column("x", "numeric", edges=(0, 1, 2)), Column("o", "ordinal", ("a", "b", "c")),
+    Column("c", "categorical", ("u", "v")),
     Column("y", "numeric", edges=(-1, 1)),
 ))  # fmt: skip
 
@@ -205,7 +206,7 @@ def every_way():
     reading = Reading(axes, ("o",), {"c": 2})
     scores = {n: np.linspace(-2, 2, len(axes[n].middles)) for n in "xo"}
     features = fourier(scores, {"c": 2}, 4, 1.0, np.random.default_rng(3))
-    outcome = np.linspace(-features.square**0.5, features.square**0.5, len(axes["y"].middles)).astype(np.int64)
+    outcome = np.linspace(-(features.square**0.5), features.square**0.5, len(axes["y"].middles)).astype(np.int64)
     surface = Surface(features, np.linspace(-1, 1, features.size) / 4096, 0.1, 1.0)
     lines = {n: np.rint(100 * s)[:, None].astype(np.int64) for n, s in scores.items()}
     return [

@@ -46,7 +46,11 @@ FENCED = """
     separations[].why
 """
 """What came beside them with a fence whose cost is explained and with rows held out."""
-ADDED = {"measurements[].kind", "method_title", "model", "project.plan.private_evaluation", "separations[].how"}
+ADDED = {
+    "measurements[].what",
+    *("measurements[].kind", "method_title", "model", "project.plan.private_evaluation", "separations[].how"),
+    *("errors", "errors[].columns", "errors[].error", "errors[].round", "errors[].sigma"),
+}
 """What is new: nothing else may come without being listed here."""
 CASES = {
     "fenced": (

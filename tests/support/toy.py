@@ -47,7 +47,14 @@ class ConstantModel:
     def columns(self) -> tuple[str, ...]:
         return tuple(self.values)
 
-    def sample(self, rows: int, rng: np.random.Generator, *, report: Report | None = None) -> Codes:  # noqa: ARG002
+    def sample(
+        self,
+        rows: int,
+        rng: np.random.Generator,  # noqa: ARG002
+        *,
+        even: bool = False,  # noqa: ARG002
+        report: Report | None = None,  # noqa: ARG002
+    ) -> Codes:
         return {name: np.full(rows, value, dtype=np.int32) for name, value in self.values.items()}
 
     def answers(self, separation: Separation) -> Answer:  # noqa: ARG002

@@ -47,6 +47,17 @@ def fence_cost_of(scores: ScoreMeasurement, edges: Sequence[Clique]) -> FenceCos
     for edges at least as strong that link the same columns.
     """
     value = dict(zip(scores.cliques, scores.values.tolist(), strict=True))
+    best = strongest_tree(value)
+    tree = set(edges)
+    changed = len(tree ^ set(best))
+    return FenceCost(
+        sum(value[e] for e in edges), sum(value[e] for e in best),
+        tuple(e for e in best if e not in tree), scores.sigma * changed**0.5,
+    )  # fmt: skip
+
+
+def strongest_tree(value: Mapping[Clique, float]) -> list[Clique]:
+    """The spanning forest over the pairs that ``value`` names with the largest sum of values (Kruskal)."""
     part: dict[str, str] = {}
 
     def root(name: str) -> str:
@@ -60,9 +71,4 @@ def fence_cost_of(scores: ScoreMeasurement, edges: Sequence[Clique]) -> FenceCos
         if a != b:
             part[a] = b
             best.append(pair)
-    tree = set(edges)
-    changed = len(tree ^ set(best))
-    return FenceCost(
-        sum(value[e] for e in edges), sum(value[e] for e in best),
-        tuple(e for e in best if e not in tree), scores.sigma * changed**0.5,
-    )  # fmt: skip
+    return best

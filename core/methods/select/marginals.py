@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from core.graph.junction_tree import cells, junction_tree
 from core.graph.separations import Clique, Separation
 from core.methods.select.spanning import Growth
-from core.models.graphical.junction_tree import cells, junction_tree
 from core.privacy.draws import ScoreMeasurement
 
 FITTED = 0.6
@@ -97,6 +97,10 @@ class Room:
                 raise ValueError(f"the frame forbids {clique}")
             self._pairs |= set(pairs)
             self.held.append(clique)
+
+    def may_take(self, clique: Clique) -> bool:
+        """Does the frame allow each pair of ``clique`` beside what is held?"""
+        return bool(self._growth.may_link(list(itertools.combinations(clique, 2))).all())
 
     def take(self, clique: Clique) -> bool:
         """Join ``clique`` if frame and cap allow it; says whether it is in."""

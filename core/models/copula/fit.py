@@ -19,7 +19,6 @@ from core.privacy.draws import SumMeasurement
 from core.privacy.features import Features, Fourier, Polynomial, Surface, side_by_side
 from core.privacy.moments import Bin, Histogram, Left, Moments, Scored, WithOutcome
 from core.privacy.sums import SumRecipe
-from core.project.axes import Axis
 
 Ask = Callable[[SumRecipe, float, str], SumMeasurement]
 """What answers a recipe, having paid so much ρ from a pool: a curator."""
@@ -108,7 +107,11 @@ def _normal(shape: Shape, total: float) -> NDArray[np.float64]:
 
 
 def _linked(
-    layout: Layout, normal: Mapping[str, NDArray[np.float64]], nominal: Nominal | None, total: float, bought: tuple[Ask, float]
+    layout: Layout,
+    normal: Mapping[str, NDArray[np.float64]],
+    nominal: Nominal | None,
+    total: float,
+    bought: tuple[Ask, float],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """How normal scores depend on categories and on one another: slopes on one-hot categories, Cholesky factor.
 

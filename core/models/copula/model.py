@@ -128,14 +128,22 @@ class CopulaModel:
         return tuple(self.inputs.layout.edges)
 
     def sample(
-        self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None  # noqa: ARG002
+        self,
+        rows: int,
+        rng: np.random.Generator,
+        *,
+        even: bool = False,  # noqa: ARG002
+        report: Report | None = None,  # noqa: ARG002
     ) -> dict[str, NDArray[Any]]:
         """``rows`` rows of schema codes; they are always spread evenly (Latin hypercube), whatever ``even`` says."""
         drawn = self.draw(rows, rng)
         return {name: self.inputs.layout.binned(name, drawn[name]) for name in self.columns}
 
     def sample_numbers(
-        self, rows: int, rng: np.random.Generator, report: Report | None = None  # noqa: ARG002
+        self,
+        rows: int,
+        rng: np.random.Generator,
+        report: Report | None = None,  # noqa: ARG002
     ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[np.float64]]]:
         """The same with the numbers of numeric columns beside their bins."""
         drawn = self.draw(rows, rng)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -17,10 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import EspalierError
-from core.graph.separations import Clique, Separation, clique_edges
-from core.models.base import Answer
-from core.models.graphical.junction_tree import (
+from core.graph.junction_tree import (
     IMPOSSIBLE,
+    MAX_CELLS,
     FloatArray,
     JunctionTree,
     collect,
@@ -30,9 +29,11 @@ from core.models.graphical.junction_tree import (
     max_plus,
     sum_product,
 )
+from core.graph.separations import Clique, Separation, clique_edges
+from core.models.base import Answer
+from core.models.graphical.batches import BATCH_ROWS, draw_batches
 from core.models.graphical.queries import joint
 from core.models.graphical.sampling import Codes, draw_rows
-from core.models.graphical.size import MAX_CELLS
 from core.progress import Report
 
 FORMAT = "espalier-model/1"
@@ -231,7 +232,19 @@ class GraphicalModel:
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")
         fitted = self._calibrated
-        return draw_rows(fitted.tree, fitted.conditionals, rows, rng, rounded=even, report=report)
+        return draw_rows(fitted.tree, fitted.conditionals, rows, rng, even=even, report=report)
+
+    def sample_batches(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Iterator[dict[str, Codes]]:
+        """What `sample` draws, in batches of at most `BATCH_ROWS`: any number of rows in the memory of one batch.
+
+        With ``even`` the quotas are those of the whole output (`core.models.graphical.batches`).
+        """
+        fitted = self._calibrated
+        if even:
+            yield from draw_batches(fitted.tree, fitted.conditionals, rows, rng)
+            return
+        for start in range(0, rows, BATCH_ROWS):
+            yield draw_rows(fitted.tree, fitted.conditionals, min(BATCH_ROWS, rows - start), rng)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one ``.npz`` file of plain arrays and text (no pickle)."""

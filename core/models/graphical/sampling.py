@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical.junction_tree import FloatArray, JunctionTree, Node
+from core.graph.junction_tree import FloatArray, JunctionTree, Node
 from core.progress import Report
 
 Codes = NDArray[np.unsignedinteger]
@@ -31,7 +31,7 @@ def draw_rows(
     n: int,
     rng: np.random.Generator,
     *,
-    rounded: bool = False,
+    even: bool = False,
     report: Report | None = None,
 ) -> dict[str, Codes]:
     """``n`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
@@ -44,7 +44,7 @@ def draw_rows(
             report(node.own / len(tree.nodes), f"Drawing {tree.columns[node.own]}")
         group = _groups(node, drawn)
         table = conditional.reshape(-1, node.shape[-1])
-        codes = _spread(table, group, n, rng) if rounded else _draw(table, group, n, rng)
+        codes = _spread(table, group, n, rng) if even else _draw(table, group, n, rng)
         drawn.append(codes.astype(_code_type(node.shape[-1])))
     if report is not None:
         report(1.0, "Rows drawn")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from core.errors import SizeError
+from core.graph.junction_tree import MAX_CELLS, JunctionTree, cells, junction_tree
 from core.graph.separations import Clique
-from core.models.graphical.junction_tree import JunctionTree, cells, junction_tree
-
-MAX_CELLS = 10_000_000
-"""The default limit on the cells of one clique of the junction tree, and of one answer."""
 
 SECONDS_PER_NOISY_CELL = 24e-6
 """What one draw of discrete Gaussian noise costs (measured)."""
@@ -41,6 +38,12 @@ class Size:
     largest: Clique
     largest_cells: int
     culprit: tuple[Clique, ...]
+
+    def at_least(self, cells: int) -> Size:
+        """This size with a junction tree of at least ``cells`` cells, for a plan whose choices are still open."""
+        more = max(0, cells - self.cells)
+        seconds = self.seconds + SWEEPS * more * SECONDS_PER_CELL
+        return replace(self, cells=self.cells + more, bytes=self.bytes + 64 * more, seconds=seconds)
 
 
 def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: bool = True) -> Size:

@@ -10,18 +10,15 @@ export default function (api) {
 }
 
 const NEAR = 6;          // pixels that a click may wander
-const READABLE = 0.68;   // no smaller than this: rather a part of the drawing than names that cannot be read
-const BENDS = Array.from({ length: 28 }, (_, k) => 0.08 + 0.03 * k);
 const name = (arrow) => arrow[0] + " → " + arrow[1];
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
-const id = (arrow) => JSON.stringify(arrow);
 
 function make(parent) {
   const $ = (query) => parent.querySelector(query);
   const root = $(".board"), host = $(".canvas"), say = $(".say"), flag = $(".flag"), list = $(".arrows");
   const self = String(Date.now()) + Math.random();
   let api, data, net, nodes, edges, timer, watch, waiting = [], sent = 0, seen = {}, ink = {};
-  let mode = "draw", press = null, over = null, spoken = null, flash = [], told = "", lifted = null, across = 0, chosen = "";
+  let mode = "draw", press = null, over = null, spoken = null, flash = [], shown = "", lifted = null, across = 0, chosen = "";
 
   // --- to and from Python -------------------------------------------------------------------------------------
   function act(action) {
@@ -45,10 +42,10 @@ function make(parent) {
       data = { ...before, message: data.message, undo: data.undo, redo: data.redo, board: data.board, taken: data.taken };
     }
     if (!globalThis.vis) { clearTimeout(timer); timer = setTimeout(() => take(api), 50); return; }
-    colours();
+    ink = inks(host);
     if (!net) start();
     buttons();
-    words();
+    describe();
     if (!waiting.length) show(!before || before.view !== data.view || before.fits !== data.fits);
     if (data.message && data.message.n !== spoken) { spoken = data.message.n; tell(data.message.text, data.message.bad); }
     measure();
@@ -56,16 +53,9 @@ function make(parent) {
   }
 
   function tell(text, bad) {
-    told = text;
+    shown = text;
     say.textContent = text;
     say.classList.toggle("bad", Boolean(bad));
-  }
-
-  function colours() {
-    const style = getComputedStyle(host), read = (v, other) => style.getPropertyValue(v).trim() || other;
-    ink = { text: read("--st-text-color", "#444"), paper: read("--st-background-color", "#fff"),
-      main: read("--st-primary-color", "#2f6f4f"), bad: read("--st-red-text-color", "#c0392b"),
-      font: read("--st-font", "sans-serif") };
   }
 
   // --- the drawing --------------------------------------------------------------------------------------------
@@ -97,24 +87,8 @@ function make(parent) {
     });
   }
 
-  function box(n) {
-    const chosen = data.selected.columns.includes(n.id);
-    return { id: n.id, label: n.label, shape: "box", margin: 9, widthConstraint: { maximum: 190 },
-      borderWidth: chosen ? 4 : n.heavy ? 3 : 1, shapeProperties: { borderDashes: n.dashed ? [5, 4] : false },
-      color: { background: n.color, border: chosen ? ink.main : n.heavy || n.dashed ? ink.text : n.color },
-      font: { color: "#15201a", face: ink.font, size: 17, multi: false } };
-  }
-
-  function line(e) {
-    const chosen = same(data.selected.arrow, [e.from, e.to]);
-    const color = chosen ? ink.main : e.lit ? ink.bad : ink.text;
-    const head = chosen ? 0.55 : e.lit ? 0.7 : 0.9;
-    return { id: id([e.from, e.to]), from: e.from, to: e.to, arrows: { to: { enabled: true, scaleFactor: head } },
-      dashes: e.contested ? [9, 6] : false, width: chosen ? 5 : e.lit ? 3.5 : 2, hoverWidth: 0, selectionWidth: 0,
-      color: { color, opacity: chosen || e.lit ? 1 : 0.65, inherit: false }, smooth: { enabled: false },
-      label: e.label || undefined,
-      font: { size: 13, color: ink.text, face: ink.font, strokeWidth: 4, strokeColor: ink.paper, align: "horizontal" } };
-  }
+  const box = (n) => boxOf(n, data.selected.columns.includes(n.id), ink);
+  const line = (e) => lineOf(e, same(data.selected.arrow, [e.from, e.to]), ink);
 
   function replace(set, wanted, old) {
     const gone = set.getIds().filter((i) => !wanted.some((w) => w.id === i));
@@ -140,28 +114,14 @@ function make(parent) {
     route();
   }
 
-  function extent() {
-    const all = nodes.getIds().map((n) => net.getBoundingBox(n));
-    if (!all.length) return null;
-    return { left: Math.min(...all.map((b) => b.left)), right: Math.max(...all.map((b) => b.right)),
-      top: Math.min(...all.map((b) => b.top)), bottom: Math.max(...all.map((b) => b.bottom)) };
-  }
-
   // The whole drawing, or (unless `whole`) as much of it as stays readable, around the column it is about.
   function fit(whole) {
-    const all = extent();
+    const all = extent(nodes.getIds().map((n) => net.getBoundingBox(n)));
     if (!all || !host.clientWidth) return;
-    const wide = all.right - all.left + 40, high = all.bottom - all.top + 40;
-    const scale = Math.max(Math.min(1, host.clientWidth / wide), READABLE);
-    const tall = Math.round(Math.min(Math.max(high * scale, 300), 760));
-    if (Math.abs(host.clientHeight - tall) > 2) { host.style.height = tall + "px"; net.redraw(); }
-    const shrink = Math.max(Math.min(1, host.clientWidth / wide, tall / high), whole ? 0.1 : READABLE);
     const heart = nodes.get(data.centre) ? net.getPosition(data.centre) : { x: all.left, y: all.top };
-    const place = (low, top, room, at) => top - low + 40 <= room + 2 ? (low + top) / 2
-      : Math.min(Math.max(at, low - 20 + room / 2), top + 20 - room / 2);
-    const position = { x: place(all.left, all.right, host.clientWidth / shrink, heart.x),
-      y: place(all.top, all.bottom, tall / shrink, heart.y) };
-    net.moveTo({ position, scale: shrink, animation: false });
+    const { tall, scale, position } = frame(all, host.clientWidth, heart, whole);
+    if (Math.abs(host.clientHeight - tall) > 2) { host.style.height = tall + "px"; net.redraw(); }
+    net.moveTo({ position, scale, animation: false });
   }
 
   // What was selected in a field is brought into sight.
@@ -181,21 +141,12 @@ function make(parent) {
   // An arrow that would pass behind a box is bent around it; one that cannot be is named.
   function route() {
     const boxes = nodes.getIds().map((n) => [n, net.getBoundingBox(n)]);
-    const hits = (a, b, points) => boxes.find(([n, r]) => n !== a && n !== b && points.some(([x, y]) =>
-      x > r.left - 3 && x < r.right + 3 && y > r.top - 3 && y < r.bottom + 3));
     const update = [], behind = [];
     for (const e of data.edges) {
       const i = id([e.from, e.to]);
       if (!edges.get(i)) continue;
-      const from = net.getPosition(e.from), to = net.getPosition(e.to);
-      let smooth = { enabled: false };
-      const hidden = hits(e.from, e.to, curve(from, to, null, 0));
-      if (hidden) {
-        const free = BENDS.flatMap((r) => [["curvedCW", r], ["curvedCCW", r]])
-          .find(([type, r]) => !hits(e.from, e.to, curve(from, to, type, r)));
-        if (free) smooth = { enabled: true, type: free[0], roundness: free[1] };
-        else behind.push(name([e.from, e.to]) + " (behind " + hidden[0] + ")");
-      }
+      const { smooth, behind: box } = bent(e, net.getPosition(e.from), net.getPosition(e.to), boxes);
+      if (box) behind.push(name([e.from, e.to]) + " (behind " + box + ")");
       const now = edges.get(i).smooth;
       if (!same(now, smooth)) { update.push({ id: i, smooth }); seen.lines[i] = { ...seen.lines[i], smooth }; }
     }
@@ -204,21 +155,6 @@ function make(parent) {
       ? "Passing behind a box, so easily misread: " + behind.slice(0, 4).join("; ") +
         (behind.length > 4 ? " and " + (behind.length - 4) + " more" : "") + ". Move a box, or arrange by layers."
       : "";
-  }
-
-  // Points of an arrow as vis-network draws it: straight, or a quadratic curve around the via point of `roundness`.
-  function curve(from, to, type, roundness) {
-    const steps = Math.max(16, Math.ceil(Math.hypot(to.x - from.x, to.y - from.y) / 14)), points = [];
-    const half = 0.5 * roundness + 0.5, turn = type === "curvedCCW" ? 0.5 - 0.5 * roundness : half;
-    const radius = Math.hypot(to.x - from.x, to.y - from.y);
-    const angle = Math.atan2(from.y - to.y, to.x - from.x) + turn * Math.PI;
-    const via = type ? { x: from.x + half * radius * Math.sin(angle), y: from.y + half * radius * Math.cos(angle) }
-      : { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 };
-    for (let k = 1; k < steps; k++) {
-      const t = k / steps, s = 1 - t;
-      points.push([s * s * from.x + 2 * s * t * via.x + t * t * to.x, s * s * from.y + 2 * s * t * via.y + t * t * to.y]);
-    }
-    return points;
   }
 
   // --- what is being done -------------------------------------------------------------------------------------
@@ -324,7 +260,7 @@ function make(parent) {
     host.style.cursor = column !== undefined ? (mode === "move" ? "move" : "crosshair") : edge ? "pointer" : "default";
     if (edge === over) return;
     over = edge;
-    if (edge === undefined) { say.textContent = told; say.classList.remove("bad"); return; }
+    if (edge === undefined) { say.textContent = shown; say.classList.remove("bad"); return; }
     const arrow = JSON.parse(edge);
     say.textContent = name(arrow) + ". " + (consequence(arrow) || "");
     say.classList.remove("bad");
@@ -333,17 +269,10 @@ function make(parent) {
   // The path that the arrow would close, as Python will see it too.
   function refusal(cause, effect) {
     if (data.arrows.some((a) => a[0] === cause && a[1] === effect)) return name([cause, effect]) + " is drawn already.";
-    const came = new Map([[effect, null]]), queue = [effect];
-    for (const n of queue) {
-      if (n === cause) {
-        const walk = [];
-        for (let m = n; m !== null; m = came.get(m)) walk.unshift(m);
-        flash = walk.slice(1).map((m, k) => [walk[k], m]);
-        return "Refused: " + name([cause, effect]) + " would close the cycle " + [cause, ...walk].join(" → ") + ".";
-      }
-      for (const [a, b] of data.arrows) if (a === n && !came.has(b)) { came.set(b, n); queue.push(b); }
-    }
-    return null;
+    const walk = closed(data.arrows, cause, effect);
+    if (!walk) return null;
+    flash = walk.slice(1).map((m, k) => [walk[k], m]);
+    return "Refused: " + name([cause, effect]) + " would close the cycle " + [cause, ...walk].join(" → ") + ".";
   }
 
   function draw(cause, effect) {
@@ -393,29 +322,17 @@ function make(parent) {
   function overlay(ctx) {
     ctx.save();
     ctx.lineCap = "round";
-    if (flash.length) {
-      ctx.strokeStyle = ink.bad;
-      ctx.lineWidth = 7;
-      ctx.globalAlpha = 0.55;
-      for (const [a, b] of flash) if (nodes.get(a) && nodes.get(b)) stroke(ctx, net.getPosition(a), net.getPosition(b));
-      ctx.globalAlpha = 1;
-    }
+    const drawn = flash.filter(([a, b]) => nodes.get(a) && nodes.get(b));
+    flashes(ctx, drawn.map(([a, b]) => [net.getPosition(a), net.getPosition(b)]), ink);
     if (press && press.moved && !press.move && press.column !== undefined) {
-      ctx.strokeStyle = press.bad ? ink.bad : ink.main;
-      ctx.lineWidth = 3;
-      ctx.setLineDash(press.bad ? [6, 8] : []);
-      stroke(ctx, net.getPosition(press.column), net.DOMtoCanvas(press.now));
-      if (press.target !== undefined && press.target !== press.column) {
-        const b = net.getBoundingBox(press.target);
-        ctx.strokeRect(b.left - 4, b.top - 4, b.right - b.left + 8, b.bottom - b.top + 8);
-      }
+      const ends = press.target !== undefined && press.target !== press.column;
+      const box = ends ? net.getBoundingBox(press.target) : null;
+      draft(ctx, net.getPosition(press.column), net.DOMtoCanvas(press.now), box, press.bad, ink);
     }
     ctx.restore();
   }
 
-  function stroke(ctx, a, b) { ctx.beginPath(); ctx.moveTo(a.x, a.y); ctx.lineTo(b.x, b.y); ctx.stroke(); }
-
-  // --- buttons and words --------------------------------------------------------------------------------------
+  // --- buttons and text ---------------------------------------------------------------------------------------
   function buttons() {
     const { columns, arrow } = data.selected;
     const one = columns.length === 1 ? columns[0] : null;
@@ -432,7 +349,7 @@ function make(parent) {
     parent.querySelectorAll("[data-mode]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.mode === mode)));
   }
 
-  function words() {
+  function describe() {
     host.setAttribute("aria-label", data.alt);
     if (same(lifted, data.arrows)) return;
     lifted = data.arrows.map((a) => [...a]);
@@ -441,7 +358,7 @@ function make(parent) {
       item.textContent = a[0] + " causes " + a[1];
       return item;
     }));
-    if (!told) tell(data.hint);
+    if (!shown) tell(data.hint);
   }
 
   const does = {

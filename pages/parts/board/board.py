@@ -18,6 +18,8 @@ from pages.parts.session.session import Session
 from pages.parts.structure import implications
 
 FOLDER = Path(__file__).resolve().parent
+SCRIPTS = ("geometry.js", "looks.js", "board.js")
+"""Sent as one: a component is one script."""
 MOST_WHAT_IF = 400
 """Arrows up to which each says what erasing it would change."""
 
@@ -48,7 +50,7 @@ def _html() -> str:
 def _component() -> Any:
     return st.components.v2.component(
         "espalier_board",
-        js=(FOLDER / "board.js").read_text("utf-8"),
+        js="\n".join((FOLDER / script).read_text("utf-8") for script in SCRIPTS),
         css=(FOLDER / "board.css").read_text("utf-8"),
         html=_html(),
     )

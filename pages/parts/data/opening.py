@@ -64,13 +64,14 @@ def samples(state: Session) -> None:
                 key=f"sample-{key}",
                 width="stretch",
                 type="secondary" if state.project else "primary",
-                on_click=_open_sample,
+                on_click=open_sample,
                 args=(state, key, rows),
             )
     st.caption("The samples are invented: no row describes a real person.")
 
 
-def _open_sample(state: Session, key: str, rows: int) -> None:
+def open_sample(state: Session, key: str, rows: int) -> None:
+    """Open a bundled sample with its project."""
     state.open(Project.load(FOLDER / f"{key}.json"), read_table(FOLDER / f"{key}.csv", f"{key}.csv"), rows, key)
 
 

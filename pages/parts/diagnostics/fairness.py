@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.parts import charts
 from pages.parts.diagnostics.judgement import Facts, reasons
-from pages.parts.text import name, plain
+from pages.parts.text import method, name, plain
 
 MOST_GROUPS = 12
 MOST_LINES = 6
@@ -241,7 +241,7 @@ def cost(found: dict[str, Any]) -> None:
     }
     better = {"q": "more", "two_way_tv": "less", "kl": "less", "auc": "more", "cmi": "less"}
 
-    def text(key: str, value: float | None) -> str:
+    def figure(key: str, value: float | None) -> str:
         return "" if value is None else f"{value:,.0f}" if key == "q" else f"{value:.4f}"
 
     ranges = facts["without_range"]
@@ -249,9 +249,9 @@ def cost(found: dict[str, Any]) -> None:
         [
             {
                 "": label,
-                "this release": text(k, facts["with"][k]),
-                "without the fence": text(k, facts["without"][k]),
-                "lowest to highest": " to ".join(text(k, v) for v in ranges[k]) if k in ranges else "",
+                "this release": figure(k, facts["with"][k]),
+                "without the fence": figure(k, facts["without"][k]),
+                "lowest to highest": " to ".join(figure(k, v) for v in ranges[k]) if k in ranges else "",
                 "better": better[k],
             }
             for k, label in units.items()
@@ -259,7 +259,7 @@ def cost(found: dict[str, Any]) -> None:
         hide_index=True,
     )
     st.markdown(
-        f"**How to read it.** The same plan without its fence ({facts['method_without'].upper()}"
+        f"**How to read it.** The same plan without its fence ({method(facts['method_without'])}"
         + (f", width {facts['width']}" if facts["width"] > 1 else "")
         + f"), released {facts['repeats']} times from the same rows at the same ε; none of these tables was kept. "
         f"No tree of pairs could keep more than q = {facts['q_best']:,.0f} rows. What the fence takes away is the "

@@ -9,7 +9,8 @@ from typing import Any
 import streamlit as st
 
 from core.errors import EspalierError, LedgerUnavailable
-from core.ledger.ledger import Ledger, Population, default_ledger, whoami
+from core.ledger.ledger import Ledger, default_ledger, whoami
+from core.ledger.population import Population
 from core.privacy.accounting import round_up
 from core.privacy.contribution import public_rows
 from core.project.plan import Neighbors

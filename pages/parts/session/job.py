@@ -15,13 +15,12 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from core.errors import Cancelled, EspalierError
+from core.progress import Report
 
 LONGEST = 30 * 60.0
 """Seconds after which a running job gives up, also when its browser tab was closed."""
 GONE = 60.0
 """Seconds after which a job that still waits is dropped when its browser tab was closed: nothing is spent."""
-
-Report = Callable[[float, str], None]
 
 
 class Queue:

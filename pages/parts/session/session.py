@@ -15,6 +15,7 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from core.compare.plans import Outcome
 from core.errors import EspalierError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
@@ -22,6 +23,7 @@ from core.graph.separations import Separation
 from core.ledger.ledger import Ledger
 from core.methods.registry import DEFAULT
 from core.privacy.contribution import public_rows
+from core.progress import Report
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Schema
@@ -31,7 +33,7 @@ from core.tables.reading import TextTable
 from core.tables.table import Table
 from pages.parts import doors
 from pages.parts.session.drafts import Drafts, Drawing, Kept
-from pages.parts.session.job import Job, Report
+from pages.parts.session.job import Job
 
 KEY = "espalier"
 T = TypeVar("T")
@@ -108,6 +110,8 @@ class Session:
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    compared: list[Outcome] = field(default_factory=list)
+    """What the Compare page found last."""
     job: Job | None = None
     trouble: dict[str, str] = field(default_factory=dict)
     too_late: bool = False
@@ -122,7 +126,7 @@ class Session:
             self.before = self._opened()
         self.project, self.text, self.rows, self.sample = project, text, rows, sample
         self.parked, self.drafts, self._encoded = (Dag(), Roles()), Drafts(), None
-        self.past, self.future = [], []
+        self.past, self.future, self.compared = [], [], []
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
 
@@ -138,6 +142,12 @@ class Session:
 
     def _opened(self) -> Opened:
         return Opened(**{each.name: getattr(self, each.name) for each in fields(Opened)})
+
+    def take_plan(self, plan: Plan) -> None:
+        """Go on with another plan for the open project."""
+        assert self.project is not None
+        self.project = replace(self.project, plan=plan)
+        self.opened += 1  # fresh widgets, which show the plan that was taken
 
     def attach(self, text: TextTable) -> None:
         """A table for the project that is open."""

@@ -15,7 +15,7 @@ from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.methods import frame_of
 from core.methods.select.allocation import BudgetSplit
-from core.methods.select.expected import independent
+from core.methods.select.expected import by_model, independent
 from core.methods.select.spanning import Growth, choose_tree
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator

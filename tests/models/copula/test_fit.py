@@ -11,9 +11,9 @@ from core.errors import EspalierError, ProjectError
 from core.methods import METHODS, frame_of
 from core.models.base import NumberModel
 from core.models.copula.layout import Layout
+from core.models.copula.model import CopulaModel
 from core.models.copula.shapes import Shape, to_chances
 from core.models.graphical import GraphicalModel
-from core.models.copula.model import CopulaModel
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.privacy.unit import Unit
@@ -63,8 +63,8 @@ def fitted(rows=8000, rho=1.0, relation="replace-one"):
 
 @pytest.mark.parametrize(("rows", "public"), [(8000, True), (2000, True), (8000, False)])
 def test_rows_keep_bounds_precision_shape_and_dependence(rows, public):
-    model, curator = fitted(rows, 5.0, "replace-one" if public else "add-remove")
-    assert 0.999999 * 5 < curator.spending.rho <= 5
+    model, curator = fitted(rows, 50.0, "replace-one" if public else "add-remove")
+    assert 0.999999 * 50 < curator.spending.rho <= 50
     assert math.isclose(model.total, rows, rel_tol=0.02)
     real, made = table(rows), model.draw(6000, np.random.default_rng(2))
     assert set(made) == {"a", "b", "c", "o", "y"}
@@ -74,16 +74,16 @@ def test_rows_keep_bounds_precision_shape_and_dependence(rows, public):
     assert made["b"].min() >= -1
     assert made["y"].max() <= 40
     assert set(np.unique(made["o"])) <= {0, 1, 2}
-    assert 0.8 < made["y"].std() / real.values["y"].std() < 1.1
-    assert abs(made["a"].mean() - real.values["a"].mean()) < 1.5
+    assert (0.8 if rows > 5000 else 0.7) < made["y"].std() / real.values["y"].std() < 1.15
+    assert abs(made["a"].mean() - real.values["a"].mean()) < 0.5
     link = np.corrcoef(real.values["a"], real.values["b"])[0, 1]
-    assert abs(np.corrcoef(made["a"], made["b"])[0, 1] - link) < 0.1
+    assert abs(np.corrcoef(made["a"], made["b"])[0, 1] - link) < 0.15
     gap = real.values["a"][real.codes["c"] == 1].mean() - real.values["a"][real.codes["c"] == 0].mean()
     seen = made["a"][made["c"] == 1].mean() - made["a"][made["c"] == 0].mean()
-    assert 0.7 * gap < seen < 1.3 * gap
+    assert 0.5 * gap < seen < 1.3 * gap
     (codes,) = model.inputs.layout.reading.blocks(real)
     left = np.mean((real.values["y"] - model.response.surface.at(codes)) ** 2) / real.values["y"].var()
-    assert left < (0.35 if rows > 5000 else 0.5)  # a polynomial clips the outcome nearer to its middle
+    assert left < (0.5 if rows > 5000 else 0.75)  # a polynomial clips the outcome nearer to its middle
 
 
 def test_codes_and_numbers_of_a_row_agree():
@@ -126,6 +126,15 @@ def test_axis_counts_whole_numbers_one_by_one_and_gives_them_back():
     shape = Shape(axis, np.full(11, 1 / 11))
     assert set(shape.value_at(np.linspace(0, 0.9999, 500))) == set(range(11))
     assert np.array_equal(axis.bin_of(axis.code(np.arange(11.0))), np.arange(11))
+
+
+@pytest.mark.parametrize("edges", [(0, 50, 100), (0, 7, 500), (0.5, 90.5)])
+def test_bins_of_several_whole_numbers_draw_each_alike(edges):
+    axis = Axis.declared("a", edges, 1.0)
+    whole = np.arange(np.ceil(axis.low), axis.high + 1)
+    counts = np.bincount(axis.bin_of(axis.code(whole)), minlength=axis.bins).astype(float)
+    drawn = Shape(axis, counts / counts.sum()).value_at(np.linspace(0, 1, 100_000, endpoint=False))
+    assert abs(drawn.mean() - whole.mean()) < 0.1
 
 
 def test_projection_onto_the_simplex_against_brute_force():

@@ -15,16 +15,16 @@ def counts(rows, sizes, columns):
     return table
 
 
-@pytest.mark.parametrize("rounded", [False, True])
+@pytest.mark.parametrize("even", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_frequencies_are_those_of_the_joint(shape, rounded):
+def test_frequencies_are_those_of_the_joint(shape, even):
     """Chi-square below its mean + 6 standard deviations: false alarms about once in 10⁷ runs; seeded anyway."""
     n = 20_000
     for seed in range(6):
         rng = np.random.default_rng([SHAPES.index(shape), seed])
         model = random_model(shape, rng, columns=4, largest=4)
         joint, _ = joint_probabilities(model)
-        rows = model.sample(n, rng, even=rounded)
+        rows = model.sample(n, rng, even=even)
         seen = counts(rows, model.sizes, tuple(model.sizes))
         expected = joint * n
         assert not seen[expected == 0].any()
@@ -42,26 +42,26 @@ def star(children, sizes):
     return GraphicalModel(columns, tuple(potentials), potentials, 1.0, NO_FIT)
 
 
-@pytest.mark.parametrize("rounded", [False, True])
-def test_children_of_one_parent_stay_conditionally_independent(rounded):
+@pytest.mark.parametrize("even", [False, True])
+def test_children_of_one_parent_stay_conditionally_independent(even):
     """The sampler that mbi 1.x shipped fails this: total variation 0.6 where sampling noise gives 0.01."""
     model = star(3, (4, 6))
     n = 50_000
-    rows = model.sample(n, np.random.default_rng(2), rounded=rounded)
+    rows = model.sample(n, np.random.default_rng(2), even=even)
     for pair in [("child 0", "child 1"), ("child 0", "child 2"), ("child 1", "child 2")]:
         seen = counts(rows, model.sizes, ("hub", *pair)) / n
         assert 0.5 * np.abs(seen - model.marginal(("hub", *pair))).sum() < 0.03
 
 
-def test_rounding_brings_small_tables_close_to_the_measured_pairs():
+def test_even_rows_bring_small_tables_close_to_the_measured_pairs():
     model = star(3, (4, 6))
     n = 500
     errors = {}
-    for rounded in (False, True):
+    for even in (False, True):
         rng = np.random.default_rng(3)
-        errors[rounded] = np.mean(
+        errors[even] = np.mean(
             [
-                np.abs(counts(model.sample(n, rng, even=rounded), model.sizes, pair) - n * model.marginal(pair)).mean()
+                np.abs(counts(model.sample(n, rng, even=even), model.sizes, pair) - n * model.marginal(pair)).mean()
                 for pair in model.cliques
                 for _ in range(20)
             ]
@@ -70,7 +70,7 @@ def test_rounding_brings_small_tables_close_to_the_measured_pairs():
     assert errors[True] < 0.4 * errors[False]
 
 
-def test_rounding_does_not_bias_a_cell():
+def test_even_rows_do_not_bias_a_cell():
     """Mean count over 4,000 tables of 7 rows within 5 standard errors of its expectation."""
     model = star(2, (2, 3))
     rng = np.random.default_rng(4)
@@ -84,8 +84,8 @@ def test_impossible_cells_are_never_drawn():
     table = np.zeros((3, 4))
     table[:, 1] = table[2, :3] = table[0, 3] = -np.inf
     model = GraphicalModel({"a": 3, "b": 4}, (("a", "b"),), {("a", "b"): table}, 1.0, NO_FIT)
-    for rounded in (False, True):
-        seen = counts(model.sample(30_000, np.random.default_rng(0), rounded=rounded), model.sizes, ("a", "b"))
+    for even in (False, True):
+        seen = counts(model.sample(30_000, np.random.default_rng(0), even=even), model.sizes, ("a", "b"))
         assert not seen[np.isinf(table)].any()
         assert (seen[~np.isinf(table)] > 0).all()
 
@@ -97,7 +97,7 @@ def test_codes_are_small_and_repeatable():
     assert list(rows) == ["a", "b", "c", "d"]
     again = model.sample(100, np.random.default_rng(7))
     assert all((rows[name] == again[name]).all() for name in rows)
-    assert all(len(column) == 0 for column in model.sample(0, np.random.default_rng(7), rounded=True).values())
+    assert all(len(column) == 0 for column in model.sample(0, np.random.default_rng(7), even=True).values())
     with pytest.raises(ValueError, match=r"rows \(-1\) must not be negative"):
         model.sample(-1, np.random.default_rng(7))
 
@@ -115,8 +115,8 @@ def test_progress_is_told_and_cancels():
         star(3, (2, 2)).sample(10, np.random.default_rng(0), report=cancel)
 
 
-@pytest.mark.parametrize("rounded", [False, True])
-def test_a_separation_stays_at_its_sampling_floor(rounded):
+@pytest.mark.parametrize("even", [False, True])
+def test_a_separation_stays_at_its_sampling_floor(even):
     """The mean of n·I(child 0; child 1 | hub) over 200 tables is what independence given the hub allows.
 
     2n·I is then χ² with 4 · (4 − 1)(6 − 1) = 60 degrees of freedom, for even rows too: each column is shuffled on
@@ -128,7 +128,7 @@ def test_a_separation_stays_at_its_sampling_floor(rounded):
     rng = np.random.default_rng(9)
     n, times, found = 5_000, 200, []
     for _ in range(times):
-        seen = counts(model.sample(n, rng, even=rounded), model.sizes, ("hub", "child 0", "child 1")).astype(float)
+        seen = counts(model.sample(n, rng, even=even), model.sizes, ("hub", "child 0", "child 1")).astype(float)
         hub, left, right = seen.sum(axis=(1, 2)), seen.sum(axis=2), seen.sum(axis=1)
         expected = left[:, :, None] * right[:, None, :] / hub[:, None, None]
         ratio = np.divide(seen, expected, out=np.ones_like(seen), where=seen > 0)

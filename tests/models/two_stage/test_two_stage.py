@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from core.errors import ProjectError, SizeError, TableError
 from core.two_stage.disclosure import membership_auc, reidentified
 from core.two_stage.inputs import (
     alpha_for,
@@ -20,6 +18,8 @@ from core.two_stage.inputs import (
 from core.two_stage.kernel import Kernel, fit
 from core.two_stage.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
 from core.two_stage.method import Numbers, Options, synthesize
+
+from core.errors import ProjectError, SizeError, TableError
 
 
 def uniform(n=500, d=3, seed=0):

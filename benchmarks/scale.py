@@ -1,0 +1,199 @@
+"""Tables beyond memory: what a scan, the counts, the lots and the output cost, side by side in one run.
+
+    python -m benchmarks.scale                  every part, 10⁷ rows
+    python -m benchmarks.scale counts           all 78 marginals of Adult's shape beside DuckDB's own encode scan
+    python -m benchmarks.scale wide             19,900 pairs of 200 columns × 10⁶ rows, by number of categories
+    python -m benchmarks.scale people           at most 3 rows a person, one of whom has a tenth of all rows
+    python -m benchmarks.scale output           rows drawn evenly, in batches, to Parquet
+    python -m benchmarks.scale counts --rows 100000000
+
+The table is Adult's rows drawn again and again. CPU seconds are of all threads; each part runs in a process of its own,
+so that its memory is its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.adult import DATA, ORDER, adult_project
+from core.tables.counting import Counting
+from core.tables.reading import read_table
+from core.tables.table import Table
+
+PARTS = ("counts", "wide", "people", "output")
+STEP = 1_000_000
+
+
+def clock(work: Callable[[], Any]) -> tuple[Any, float]:
+    """(what it returned, CPU seconds of all threads)."""
+    start = time.process_time()
+    out = work()
+    return out, time.process_time() - start
+
+
+def peak() -> int:
+    """MB that this process ever had in memory."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def line(what: str, seconds: float, beside: float | None = None) -> None:
+    """One line of the table, with the ratio to what it is judged by."""
+    print(f"{what:<58}{seconds:8.2f} CPU s" + (f"  {seconds / beside:5.2f} ×" if beside else ""), flush=True)
+
+
+def generate(path: Path, rows: int, *, people: bool = False) -> None:
+    """Adult's rows resampled, in a Parquet file; with ``people``, about five rows each and one who has a tenth."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    text = read_table(DATA)
+    columns = {name: text.columns[name] for name in ORDER}
+    rng, writer = np.random.default_rng(0), None
+    for start in range(0, rows, STEP):
+        n = min(STEP, rows - start)
+        drawn = rng.integers(0, text.rows, n)
+        made = {}
+        for name, column in columns.items():
+            numeric = adult_project("mst").schema[name].kind == "numeric"
+            values = pa.array([int(v) for v in column.values] if numeric else list(column.values))
+            made[name] = pa.DictionaryArray.from_arrays(pa.array(column.codes[drawn]), values).dictionary_decode()
+        if people:
+            whose = rng.integers(0, max(rows // 5, 1), n)
+            whose[rng.random(n) < 0.1] = 0
+            made["person"] = pa.array(np.char.add("p", whose.astype(str)))
+        table = pa.table(made)
+        writer = writer or parquet.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    if writer:
+        writer.close()
+
+
+def cliques() -> list[tuple[str, ...]]:
+    """The 66 pairs and 12 single columns."""
+    return [*itertools.combinations(ORDER, 2), *((name,) for name in ORDER)]
+
+
+def counts(folder: Path, rows: int) -> None:
+    """Must show 1 and the first half of 2."""
+    from core.tables.relation import open_relation
+
+    path, schema = folder / "adult.parquet", adult_project("mst").schema
+    generate_apart(path, rows)
+    relation = open_relation(path)
+    codes = ", ".join(f"max(c{i})" for i in range(len(ORDER)))
+    _, scan = clock(lambda: relation.backend.con.sql(f"select {codes} from ({relation.query(schema)})").fetchall())
+    snapshot, first = clock(lambda: relation.snapshot(schema))
+    got, again = clock(lambda: snapshot.count_many(cliques()))
+    line(f"DuckDB's own encode scan, {rows:,} rows", scan)
+    line("snapshot of codes", first, scan)
+    line(f"snapshot and all {len(cliques())} counts", first + again, scan)
+    line("all counts again, on the snapshot", again, scan)
+    print(f"peak {peak()} MB")
+    if rows > 20_000_000:
+        return
+    table = Table.encode(read_table(path), schema)
+    today, alone = clock(lambda: [table.count(q) for q in cliques()])
+    joined = Counting(cliques(), schema.sizes)
+    _, together = clock(lambda: joined.add(table.codes, table.rows))
+    line("one Table.count each, in memory", alone, again)
+    line("all in one go, in memory", together)
+    same = all(
+        np.array_equal(a, b) and np.array_equal(a, c) for a, b, c in zip(today, got, joined.counts(), strict=True)
+    )
+    print("bit-identical" if same else "NOT IDENTICAL", f"· {alone / again:.1f} × less on the snapshot")
+
+
+def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
+    """The second half of must show 2."""
+    rng, n = np.random.default_rng(0), min(rows, 1_000_000)
+    for size in (2, 3, 10):
+        sizes = {f"c{i}": size for i in range(200)}
+        codes = {name: rng.integers(0, size, n, dtype=np.uint8) for name in sizes}
+        pairs = list(itertools.combinations(sizes, 2))
+        table = Counting(pairs, sizes)
+        _, seconds = clock(lambda table=table, codes=codes: table.add(codes, n))
+        sample = [int(i) for i in rng.integers(0, len(pairs), 50)]
+        got = table.counts()
+
+        def each(sample: list[int] = sample, pairs: Any = pairs, codes: Any = codes, size: int = size) -> list[Any]:
+            return [
+                np.bincount(codes[a].astype(np.int64) * size + codes[b], minlength=size * size).reshape(size, size)
+                for a, b in (pairs[i] for i in sample)
+            ]
+
+        expected, alone = clock(each)
+        same = all(np.array_equal(got[i], e) for i, e in zip(sample, expected, strict=True))
+        line(f"{len(pairs):,} pairs of {size} categories, {n:,} rows", seconds)
+        line("   one by one (from 50)", alone / len(sample) * len(pairs), seconds)
+        print("   identical" if same else "   NOT IDENTICAL", f"· peak {peak()} MB")
+
+
+def people(folder: Path, rows: int) -> None:
+    """Must show 5, first half."""
+    from core.tables.relation import open_relation
+
+    path = folder / "people.parquet"
+    generate_apart(path, rows, people=True)
+    schema = adult_project("mst").schema
+    before = peak()
+    snapshot, seconds = clock(lambda: open_relation(path).snapshot(schema, "person", 3))
+    line(f"at most 3 rows a person, {rows:,} rows → {snapshot.rows:,}", seconds)
+    print(f"peak {peak()} MB ({before} before)")
+
+
+def output(folder: Path, rows: int) -> None:
+    """Must show 5, second half."""
+    from core.models.graphical import estimate
+    from core.privacy.draws import Measurement
+    from core.release.output import write_rows
+
+    schema = adult_project("mst").schema
+    table = Table.encode(read_table(DATA), schema)
+    tree = [("age", "marital-status"), ("marital-status", "relationship"), ("relationship", "sex"),
+            ("education", "income"), ("relationship", "income"), ("education", "occupation"),
+            ("workclass", "occupation"), ("race", "sex"), ("capital-gain", "income"), ("capital-loss", "income"),
+            ("hours-per-week", "sex")]  # fmt: skip
+    made = [Measurement(q, table.count(schema.clique(q)).astype(float), 1.0) for q in map(schema.clique, tree)]
+    model = estimate(schema.sizes, made, float(table.rows))
+    before = peak()
+    rng = np.random.default_rng(0)
+    drawn = model.sample_batches(rows, rng, even=True)
+    _, seconds = clock(lambda: write_rows(drawn, schema, rows, folder / "out.parquet", rng))
+    line(f"{rows:,} rows drawn evenly, to Parquet", seconds)
+    print(f"peak {peak()} MB ({before} before)")
+
+
+def generate_apart(path: Path, rows: int, *, people: bool = False) -> None:
+    """In a process of its own, whose memory does not count."""
+    code = f"from pathlib import Path; from benchmarks.scale import generate; generate(Path({str(path)!r}), {rows}, people={people})"  # noqa: E501
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def main() -> None:
+    """Run one part, or each in a process of its own."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("part", nargs="?", choices=PARTS)
+    options.add_argument("--rows", type=int, default=10_000_000)
+    opt = options.parse_args()
+    if opt.part is None:
+        for part in PARTS:
+            print(f"— {part}", flush=True)
+            subprocess.run([sys.executable, "-m", "benchmarks.scale", part, "--rows", str(opt.rows)], check=False)
+        return
+    with tempfile.TemporaryDirectory(prefix="espalier-scale-") as folder:
+        globals()[opt.part](Path(folder), opt.rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""A verdict in words: what a synthetic table is good for, what it is not, and how sure that is. Confidential.
+
+Reads the figures that :func:`core.evaluation.evaluate` found, and looks at nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from core.project.file import Project
+
+Grade = Literal["good", "fair", "poor", "unknown"]
+
+CLOSE, FAR = 0.03, 0.10
+"""A loss of AUC up to which a model trained on synthetic rows does about as well, and beyond which much worse."""
+
+GOOD_TV, POOR_TV = 0.05, 0.20
+"""Mean total variation of single columns up to which they are close, and beyond which noise outweighs the data."""
+
+CHANCE = 0.55
+"""An AUC below which a model is hardly better than a coin."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``headline`` is the first sentence; ``sentences`` say what else is known, and what is not."""
+
+    grade: Grade
+    headline: str
+    sentences: tuple[str, ...]
+
+
+def verdict(
+    project: Project, facts: Mapping[str, Any], elsewhere: Mapping[str, Mapping[str, Any]] | None = None
+) -> Verdict:
+    """The verdict on one release. ``facts`` are those of its own table or of rows kept back.
+
+    ``elsewhere`` are facts of the same release tested on other real tables, by what each is called.
+    """
+    grades, said = zip(*(_task(facts["tstr"]), _columns(facts["fidelity"])), strict=True)
+    away = [_away(name, facts["tstr"], other["tstr"], project) for name, other in (elsewhere or {}).items()]
+    sentences = [s for s in (*away, *said) if s]
+    if not away and _regime(project) == "causal":
+        sentences.append("Whether it holds in another place cannot be known without a table from there.")
+    sentences += _fairness(facts)
+    grade: Grade = "poor" if "poor" in grades else "fair" if "fair" in grades else "good"
+    if grades[0] == "unknown" and grade == "good":
+        grade = "unknown"
+    if grade == "poor" and not away:
+        head = "This table should not be used: " + ("noise outweighs the data." if grades[1] == "poor" else
+                                                    "it does not teach what the real rows would.")  # fmt: skip
+        sentences.append("Spend more of the budget, count fewer columns, or coarsen those with many categories.")
+    else:
+        head = sentences.pop(0)
+    return Verdict(grade, head, tuple(sentences))
+
+
+def _regime(project: Project) -> str:
+    return str(project.plan.options.get("regime", ""))
+
+
+def _task(t: Mapping[str, Any]) -> tuple[Grade, str]:
+    ours, real, target = t["auc_synthetic"], t["auc_real"], t["target"]
+    if ours is None or real is None:
+        return "unknown", "Nothing was predicted from it, so how well models learn from it is not known."
+    beside = f"({ours:.3f} against {real:.3f}; 0.5 is a coin toss, 1 is perfect)"
+    loss = real - ours
+    if ours < CHANCE and loss > CLOSE:
+        return "poor", f"A model trained on it cannot predict {target} {beside}."
+    if loss <= -CLOSE:
+        return "good", f"A model trained on it predicts {target} better than one trained on the real rows {beside}."
+    if loss <= CLOSE:
+        return "good", f"A model trained on it predicts {target} about as well as one trained on real rows {beside}."
+    word = "less well" if loss <= FAR else "much less well"
+    return "fair", f"A model trained on it predicts {target} {word} than one trained on real rows {beside}."
+
+
+def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project: Project) -> str:
+    """Who wins at home, who elsewhere, and why."""
+    if None in (home["auc_synthetic"], home["auc_real"], away["auc_synthetic"], away["auc_real"]):
+        return ""
+    there = where[:1].lower() + where[1:]
+    at_home = f"At home the model trained on {_winner(home)} rows predicts better ({_both(home)})"
+    if _winner(home) == _winner(away):
+        return f"{at_home}, and in {there} too ({_both(away)})."
+    text = f"{at_home}; in {there} it is the one trained on {_winner(away)} rows ({_both(away)})."
+    if _winner(away) == "synthetic" and _regime(project) == "causal":
+        text += " The real rows hold links that break elsewhere; this table keeps the direct causes only."
+    return text
+
+
+def _winner(t: Mapping[str, Any]) -> str:
+    return "synthetic" if t["auc_synthetic"] > t["auc_real"] else "real"
+
+
+def _both(t: Mapping[str, Any]) -> str:
+    return f"synthetic {t['auc_synthetic']:.3f}, real {t['auc_real']:.3f}"
+
+
+def _columns(f: Mapping[str, Any]) -> tuple[Grade, str]:
+    tv, pairs = f["one_way_tv"], f["two_way_tv"]
+    beside = f"single columns differ in {100 * tv:.1f} % of rows on average"
+    if pairs is not None:
+        beside += f", pairs in {100 * pairs:.1f} %"
+    if tv > POOR_TV:
+        return "poor", f"It does not show the real shares: {beside}."
+    if tv > GOOD_TV:
+        return "fair", f"It shows the real shares roughly: {beside}."
+    return "good", f"It shows the real shares closely: {beside}."
+
+
+def _fairness(facts: Mapping[str, Any]) -> list[str]:
+    fair, t = facts.get("fairness"), facts["tstr"]
+    if fair is None:
+        return []
+    ours, real = fair.get("demographic_parity_difference"), fair.get("demographic_parity_difference_real")
+    if ours is None or real is None:
+        return []
+    moved = "fell" if ours < real else "rose"
+    text = f"The gap between protected groups in what a model says {moved} from {real:.3f} to {ours:.3f}"
+    if t["accuracy_synthetic"] is not None and t["accuracy_real"] is not None:
+        text += f"; its accuracy went from {t['accuracy_real']:.2f} to {t['accuracy_synthetic']:.2f}"
+    return [text + "."]

@@ -1,0 +1,249 @@
+"""One release and its budget: what is checked and reserved before the first draw, and how the reservation ends."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+from core.errors import EspalierError, LedgerError, LedgerUnavailable
+from core.ledger import fingerprint
+from core.ledger.archive import digest_of, zipped
+from core.ledger.events import Event, Row, next_event, read_events
+from core.ledger.population import Entry, Population, population_of, rho_drawn, rounded_up
+from core.ledger.replay import ROUNDED, replay
+from core.ledger.store import Store
+from core.privacy.accounting import Budget, rho_of
+from core.privacy.draws import Act
+from core.project.file import Project
+
+KEPT_BYTES = 64 << 20
+"""Releases are kept up to this size, zipped."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """One table's account, for one release: who releases, a note, and what is let pass.
+
+    See :meth:`core.ledger.ledger.Ledger.account`.
+    """
+
+    store: Store
+    table: str
+    who: str
+    note: str
+    again: bool = False
+    another_unit: bool = False
+
+    @property
+    def population(self) -> Population:
+        """As it stands now."""
+        return population_of(replay(self._events()), self.table, self.store.name)
+
+    def _events(self) -> list[Event]:
+        return read_events(self.store.read())
+
+    def check(self, project: Project) -> Project:
+        """The project as it may run; raises :class:`LedgerError` early, before a table is read.
+
+        A plan takes all of its (ε, δ) in ρ, whatever is spent of that in the end.
+        """
+        population = self.population
+        fitting = population.fits(project, self.table, self.another_unit)
+        population.allows(rho_of(fitting.plan.epsilon, population.delta))
+        return fitting
+
+    def warnings(self, digest: bytes) -> list[str]:
+        """Is this the table that was released from before, under this name? For the curator's eyes: never exported."""
+        return [text for text, _ in _warnings(self._events(), self.store, self.table, digest)]
+
+    def reserve(self, project: Project, budget: Budget, digest: bytes, delta: float = 0.0) -> Reservation:
+        """Set ``budget.rho`` and ``delta`` (the δ₀ of all draws) aside, or raise :class:`LedgerError`.
+
+        Nothing may be drawn before this returns.
+        """
+        store, id_ = self.store, secrets.token_hex(8)
+        mark = fingerprint.mark(store.secret(), digest)
+        person = project.plan.person
+        warnings: list[str] = []
+
+        def make(rows: Sequence[Row]) -> list[Row]:
+            events = read_events(rows)
+            population = population_of(replay(events), self.table, store.name)
+            population.fits(project, self.table, self.another_unit)
+            if budget.delta != population.delta:
+                raise LedgerError(f"the budget is for another δ than the ledger's, {population.delta}", key="delta")
+            population.allows(budget.rho, delta)
+            found = _warnings(events, store, self.table, digest)
+            warnings[:] = [text for text, _ in found]
+            if not self.again and (elsewhere := [text for text, refused in found if refused]):
+                raise LedgerError(
+                    f"the ledger refuses: {'; '.join(elsewhere)}. Nothing was drawn. If the release is meant all the "
+                    "same, say so (--again on the command line)", key="again",
+                )  # fmt: skip
+            another = person != population.persons.get(self.table, person)
+            plan = {"project": project.name, "plan": project.plan.to_json(), "another_unit": another}
+            if delta:
+                plan["delta_for_draws"] = float(delta)
+            reserved = next_event(
+                events, kind="reserve", who=self.who, population=population.name, table_name=self.table, entry=id_,
+                neighbors=population.neighbors, rows_per_person=population.rows_per_person, epsilon=budget.epsilon,
+                delta=budget.delta, rho=budget.rho, rho_before=population.spent,
+                rho_after=rounded_up(population.rho_counted + Fraction(budget.rho)), plan=json.dumps(plan),
+                fingerprint=mark, note=self.note,
+            )  # fmt: skip
+            return [reserved.row()]
+
+        store.append(make)
+        population = self.population
+        entry = next(e for e in population.entries if e.id == id_)
+        return Reservation(self, population, entry, tuple(warnings))
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """What was set aside for one release, and how it ends. ``warnings`` are for the curator's eyes."""
+
+    account: Account
+    population: Population
+    entry: Entry
+    warnings: tuple[str, ...]
+
+    def facts(self) -> dict[str, Any]:
+        """What ``release.json`` says of it."""
+        p, e = self.population, self.entry
+        return {
+            "population": p.name, "table": e.table, "entry": e.id, "reserved": e.reserved, "chain": e.chain,
+            "total": {"epsilon": p.epsilon, "delta": p.delta, "rho": p.rho},
+            "before": {"rho": e.rho_before, "epsilon": p.epsilon_after(e.rho_before)},
+            "after": {"rho": e.rho_after, "epsilon": p.epsilon_after(e.rho_after)},
+            "unit": {"person": e.person, "enforced": e.person is not None, "another_unit": e.another_unit},
+            "diagnostics_before": e.diagnostics_before,
+            "delta_for_draws": {"total": p.delta_for_draws, "reserved": e.delta_reserved},
+        }  # fmt: skip
+
+    def spend(self, rho: float, files: Mapping[str, bytes], acts: Sequence[Act] = (), delta: float = 0.0) -> str:
+        """The release is made by ``acts``: it counts ``rho`` and ``delta`` (its δ₀), and its ``files`` are kept.
+
+        Neither may be more than was reserved. Returns the empty text, or what is to be said if the ledger could not be
+        told: the release is paid for by its reservation and is handed over all the same.
+        """
+        if not (0 <= rho <= self.entry.reserved and 0 <= delta <= self.entry.delta_reserved * (1 + ROUNDED)):
+            raise ValueError("a release cannot spend more than was reserved for it")
+        released, data = digest_of(files), zipped(files)
+        note = "" if len(data) <= KEPT_BYTES else f"too large to keep: {len(data) / 2**20:.0f} MiB zipped"
+        end = _End("spend", rho, min(delta, self.entry.delta_reserved), note, released)
+        for wait in (0.2, 1.0, None):
+            try:
+                self._close(end, acts, None if note else data)
+                return note
+            except EspalierError as error:
+                trouble = error
+            if wait is None or not isinstance(trouble, LedgerUnavailable):
+                break
+            time.sleep(wait)
+        return f"{trouble}. The release counts in full, as it was reserved; the ledger does not know its hash"
+
+    def end(self, drawn: bool, reason: str, acts: Sequence[Act] = ()) -> str:
+        """The run ended without a release: returned if nothing was ``drawn``, else it counts in full.
+
+        ``acts`` are what had been drawn by then.
+
+        Returns the empty text, or what is to be said if the ledger could not be told: it counts in full.
+        """
+        e = self.entry
+        end = _End("spend", e.reserved, e.delta_reserved, reason) if drawn else _End("return", 0.0, 0.0, reason)
+        try:
+            self._close(end, acts)
+        except EspalierError as error:
+            return f"{error}. What was reserved counts as spent"
+        return ""
+
+    def _close(self, end: _End, acts: Sequence[Act], zip_: bytes | None = None) -> None:
+        """Write the parts that ``acts`` make and the end of the entry, in one transaction; ``zip_`` is kept with it."""
+        entry = self.entry
+        common = {
+            "who": self.account.who, "population": entry.population, "table_name": entry.table, "entry": entry.id,
+        }  # fmt: skip
+
+        def make(rows: Sequence[Row]) -> list[Row]:
+            events = read_events(rows)
+            if any(e.entry == entry.id and e.kind == end.kind and e.released == end.released for e in events):
+                return []  # it was written the last time, and only the answer was lost
+            population = replay(events)[entry.population]
+            if not any(e.id == entry.id and e.status == "reserved" for e in population.entries):
+                raise LedgerError(f"the entry {entry.id} has ended already", entry=entry.id)
+            others, added = population.rho_counted - Fraction(entry.reserved), list(events)
+            for place, act in enumerate(acts):
+                before, after = (rounded_up(others + rho_drawn(acts[:i])) for i in (place, place + 1))
+                added.append(next_event(
+                    added, kind=act.kind, **common, rho=act.rho, delta=act.delta or None, rho_before=before,
+                    rho_after=after, note=_in_words(act),
+                ))  # fmt: skip
+            added.append(next_event(
+                added, kind=end.kind, **common, rho=end.rho, delta=end.delta or None, rho_before=population.spent,
+                rho_after=rounded_up(others + Fraction(end.rho)), released=end.released, note=end.note,
+            ))  # fmt: skip
+            return [event.row() for event in added[len(events) :]]
+
+        kept = None if end.released is None or zip_ is None else (end.released, zip_)
+        self.account.store.append(make, kept)
+
+
+@dataclass(frozen=True)
+class _End:
+    """How an entry ends: what it counts, and the hash of what was handed over."""
+
+    kind: Literal["spend", "return"]
+    rho: float
+    delta: float
+    note: str
+    released: str | None = None
+
+
+def _in_words(act: Act) -> str:
+    text = f"{act.pool or 'everything'}, {act.draws} draw{'s' if act.draws > 1 else ''}"
+    return text + (" from rows held out" if act.kind == "look" else "")
+
+
+def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) -> list[tuple[str, bool]]:
+    """What the fingerprints say about a table: changed under an old name, old under a new one.
+
+    Each text comes with whether it needs consent: the table was, or may have been, released from another budget, or for
+    another person column.
+    """
+    marks = [e for e in events if e.fingerprint]
+    if not marks:
+        return []
+    secret = store.secret()
+    out: list[tuple[str, bool]] = []
+    seen = {e.seq: fingerprint.matches(secret, digest, e.fingerprint or "") for e in marks}
+    mine = [e for e in marks if e.table_name == table]
+    p = population_of(replay(events), table, store.name)
+    here, persons = p.name, p.persons
+    if mine and seen[mine[-1].seq] is False:
+        out.append((
+            f"the table has changed since {table!r} was last released from ({mine[-1].at[:10]}). If it is another "
+            "table, give it its own name", False,
+        ))  # fmt: skip
+    others = {e.table_name: e.population for e in marks if seen[e.seq] and e.table_name != table}
+    for other, population in others.items():
+        mixed = population == here and persons.get(other, "") != persons.get(table, "")
+        if mixed:
+            how = "Both count in the same budget, but with another person column: ρ of different units does not add up"
+        elif population == here:
+            how = "Both count in the same budget"
+        else:
+            how = f"That was counted in another budget, {population!r}: the two add up, and no total covers both"
+        out.append((f"this very table was released from before, as {other!r}. {how}", mixed or population != here))
+    if unknown := [e for e in marks if seen[e.seq] is None]:
+        out.append((
+            f"some earlier releases carry fingerprints of another key than {store.key_file}: whether they were of this "
+            "table cannot be told. Give all machines the same key file (ESPALIER_LEDGER_KEY says where it lies)",
+            any(e.population != here for e in unknown),
+        ))  # fmt: skip
+    return out

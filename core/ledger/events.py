@@ -1,0 +1,109 @@
+"""The ledger's events: what is stored, one line each, and the chain of hashes that links them.
+
+Events are only ever added: ``open`` and ``join`` (a table), ``reserve``, ``spend``, ``return``, ``diagnose``, and for
+the parts of an entry ``select``, ``measure``, ``look`` (the private evaluation). Parts are written together with the
+event that ends their entry, in one transaction. Writing each as it is paid for would protect nothing, since all of the
+reservation counts until the end whatever was drawn; it would show how long each took; and a ledger that is lost in the
+middle would stop a run that is paid for. So a run that crashed has no parts, and counts in full.
+
+Nothing in an event depends on private rows: plans, sums of ρ and δ₀, hashes of what was released, keyed fingerprints
+(`core.ledger.fingerprint`), and times to the minute (finer ones would tell how long counting took).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from core.errors import LedgerError
+from core.project.plan import Neighbors
+
+Row = Mapping[str, Any]
+"""An event as the database stores it: its fields and its hash."""
+Kind = Literal["open", "join", "reserve", "select", "measure", "look", "spend", "return", "diagnose"]
+START = "0" * 64
+"""What the first event follows."""
+_FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the ledger. What a kind does not need is None.
+
+    ``epsilon`` and ``rho`` are the total's (open), the plan's (reserve), what was drawn (a part), or what counts in the
+    end (spend). ``delta`` is the total's (open), the plan's (reserve), or the δ₀ of what was drawn (a part) and of what
+    counts in the end (spend), None where that is 0. ``rho_before`` and ``rho_after`` are what counts in the population
+    before and after this event (for a part: if its entry counted what had been drawn by then, and not what is reserved
+    for it). ``released`` is the hash of what was handed over (:func:`core.ledger.archive.digest_of`). ``plan`` is JSON.
+    Of a ``reserve`` it holds the project's name, its plan, whether it is for another unit than the table's, and the δ₀
+    that is reserved, if any. Of ``open`` and ``join`` it holds the person column (or null); of ``open`` also how much
+    of δ is for draws, if any, and a random number, so that no two ledgers begin alike. Where a table was opened before
+    person columns were fixed, it is None.
+    """
+
+    seq: int
+    at: str
+    who: str
+    kind: Kind
+    population: str
+    table_name: str
+    previous: str
+    entry: str | None = None
+    neighbors: Neighbors | None = None
+    rows_per_person: int | None = None
+    epsilon: float | None = None
+    delta: float | None = None
+    rho: float | None = None
+    rho_before: float | None = None
+    rho_after: float | None = None
+    plan: str | None = None
+    fingerprint: str | None = None
+    released: str | None = None
+    note: str = ""
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 of everything above, ``previous`` included, as JSON with sorted keys."""
+        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def row(self) -> Row:
+        """What is stored."""
+        return {**asdict(self), "hash": self.hash}
+
+
+def read_events(rows: Sequence[Row]) -> list[Event]:
+    """The rows as events; raises :class:`LedgerError` unless the chain of hashes is whole."""
+    events: list[Event] = []
+    previous = START
+    for place, row in enumerate(rows, start=1):
+        event = Event(**{k: v for k, v in row.items() if k != "hash"})
+        if event.seq != place:
+            raise tampered(place, "an event is missing")
+        if event.previous != previous:
+            raise tampered(place, "it does not follow the event before it")
+        previous = event.hash
+        if row["hash"] != previous:
+            raise tampered(place, "its hash is not that of what it says")
+        events.append(event)
+    return events
+
+
+def next_event(events: Sequence[Event], **fields: Any) -> Event:
+    """The event with these ``fields`` that follows ``events`` now."""
+    now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%MZ")
+    fields = {k: float(v) if k in _FLOATS and v is not None else v for k, v in fields.items()}  # as they are read back
+    return Event(seq=len(events) + 1, at=now, previous=events[-1].hash if events else START, **fields)
+
+
+def tampered(seq: int, why: str) -> LedgerError:
+    """What to raise where event ``seq`` cannot be true."""
+    return LedgerError(
+        f"the ledger was tampered with, or is damaged, at event {seq}: {why}. Nothing is released on it; bring back a "
+        "backup and count what was released since",
+        seq=seq,
+    )

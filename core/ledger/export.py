@@ -1,0 +1,70 @@
+"""The ledger as it leaves: plain values for a JSON file, lines for a CSV file. No private figure is in either."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from core.ledger.events import Event
+from core.ledger.population import Entry, Part, Population
+from core.ledger.replay import replay
+from core.tables.csv_safety import defuse
+
+FORMAT = "espalier-ledger/1"
+
+
+def exported(events: Sequence[Event]) -> dict[str, Any]:
+    """The events as plain values, and what replaying them gives."""
+    out = []
+    for p in replay(events).values():
+        facts = {k: v for k, v in vars(p).items() if k not in ("entries", "tables", "diagnoses")}
+        counts = {
+            "spent": p.spent, "epsilon_spent": p.epsilon_after(p.spent), "left": p.left,
+            "delta_spent": p.delta_spent, "delta_left": p.delta_left,
+        }  # fmt: skip
+        entries = [facts_of(p, entry) for entry in p.entries]
+        out.append({
+            **facts, "tables": list(p.tables), "units": {t: p.unit_of(t) for t in p.tables}, "caveats": p.caveats,
+            **counts, "largest_next": p.largest(), "diagnoses": [vars(d) for d in p.diagnoses], "entries": entries,
+        })  # fmt: skip
+    return {"format": FORMAT, "populations": out, "events": [dict(e.row()) for e in events]}
+
+
+def facts_of(population: Population, entry: Entry) -> dict[str, Any]:
+    """An entry as plain values, with ε before and after at the population's δ, also of each of its parts."""
+
+    def epsilons(one: Entry | Part) -> dict[str, float]:
+        before, after = population.epsilon_after(one.rho_before), population.epsilon_after(one.rho_after)
+        return {"epsilon_before": before, "epsilon_after": after}
+
+    return {
+        **{k: v for k, v in vars(entry).items() if k != "chain"},
+        "plan": dict(entry.plan),
+        **epsilons(entry),
+        "parts": [{**vars(part), "status": entry.status, **epsilons(part)} for part in entry.parts],
+        "undrawn": entry.undrawn,
+        "unit": entry.unit,
+        "enforced": entry.person is not None,
+    }
+
+
+def csv_text(events: Sequence[Event]) -> str:
+    """The chain of events as CSV, one line each, with ε before and after at the population's δ.
+
+    Of what opens a table and what is reserved, ``unit`` says whether rows per person are enforced or promised.
+    """
+    populations = replay(events)
+    entries = {entry.id: entry for p in populations.values() for entry in p.entries}
+    out = io.StringIO()
+    heads = [*Event.__dataclass_fields__, "hash", "epsilon_before", "epsilon_after", "unit"]
+    writer = csv.DictWriter(out, heads, lineterminator="\n")
+    writer.writeheader()
+    for e in events:
+        p = populations[e.population]
+        before, after = (None if r is None else p.epsilon_after(r) for r in (e.rho_before, e.rho_after))
+        unit = entries[e.entry].unit if e.entry else p.unit_of(e.table_name)
+        row = {**e.row(), "epsilon_before": before, "epsilon_after": after, "unit": unit}
+        writer.writerow({k: defuse(v) if isinstance(v, str) else v for k, v in row.items()})
+    return out.getvalue()

@@ -1,0 +1,63 @@
+"""Where a ledger and the files that belong to it lie: its database, its key file, and this machine's memory of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from urllib.parse import unquote
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError
+
+from core.errors import LedgerUnavailable
+
+
+def database_url(where: str | Path) -> sa.URL:
+    """The URL of a ledger by path or URL; raises :class:`LedgerUnavailable` for any other kind of database."""
+    if "://" not in str(where):
+        return sa.URL.create("sqlite", database=str(where))
+    try:
+        url = sa.make_url(str(where))
+    except ArgumentError:
+        raise LedgerUnavailable("the ledger's URL cannot be read; write postgresql://user@host/database") from None
+    backend = url.drivername.split("+")[0]
+    if backend == "sqlite" and url.database and url.database != ":memory:":
+        return sa.URL.create("sqlite", database=url.database)
+    if backend in ("postgresql", "postgres"):
+        return url.set(drivername="postgresql+psycopg")
+    raise LedgerUnavailable(
+        f"a ledger lives in a SQLite file (give its path) or in PostgreSQL (give its URL), not in {backend!r}"
+    )
+
+
+def remembered(identity: str) -> Path:
+    """The file of this user's that remembers the ledger whose first event has the hash ``identity``."""
+    from platformdirs import user_data_path
+
+    return user_data_path("espalier", appauthor=False) / "seen" / f"{identity[:32]}.seen"
+
+
+def shown(url: sa.URL) -> str:
+    """The path, or the URL without its password, as it was given."""
+    if url.get_backend_name() == "sqlite":
+        return str(Path(url.database or ""))
+    return unquote(url.set(drivername="postgresql").render_as_string(hide_password=True))
+
+
+def key_file(url: sa.URL, path: Path | None) -> Path:
+    """Beside a SQLite file; for a database by URL in this user's folder, or where ESPALIER_LEDGER_KEY says."""
+    if place := os.environ.get("ESPALIER_LEDGER_KEY"):
+        return Path(place)
+    if path is not None:
+        return path.parent / f"{path.name}.key"
+    from platformdirs import user_data_path
+
+    return user_data_path("espalier", appauthor=False) / f"{file_name(url, path)}.key"
+
+
+def file_name(url: sa.URL, path: Path | None) -> str:
+    """What this ledger is called among files."""
+    if path is not None:
+        return path.name
+    parts = (url.host or url.query.get("host"), url.port, url.database)
+    return "-".join(str(part) for part in parts if part).replace(os.sep, "-").strip("-")

@@ -1,0 +1,388 @@
+"""Populations, their entries and the parts of those: the state of a ledger, and the arithmetic of what is left.
+
+Sums of ρ and of δ₀ are exact (rational numbers). What is spent is shown rounded up, what is left rounded down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cache
+from typing import Any, Literal, TypedDict
+
+from core.errors import LedgerError, ProjectError
+from core.privacy.accounting import LARGEST_DELTA, epsilon_of, rho_of, round_up
+from core.privacy.draws import Act, PartKind
+from core.project.file import Project
+from core.project.plan import Neighbors
+
+Status = Literal["reserved", "spent", "returned"]
+PART_NAMES: Mapping[PartKind, str] = {"select": "selection", "measure": "measurement", "look": "private evaluation"}
+"""What the parts of an entry are called wherever they are shown."""
+
+
+class Terms(TypedDict, total=False):
+    """The total and the unit of a population, as somebody gives them.
+
+    ``epsilon`` and ``delta`` are the total; ``delta_for_draws`` is how much of ``delta`` the δ₀ of all draws together
+    may use (default 0). ``neighbors`` defaults to replace-one, ``rows_per_person`` to 1.
+    """
+
+    epsilon: float | None
+    delta: float | None
+    delta_for_draws: float | None
+    neighbors: Neighbors | None
+    rows_per_person: int | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """All selections, measurements or private evaluation of an entry that one pool of its budget paid for, ``what``.
+
+    ``rho_before`` and ``rho_after`` are what counts in the population before and after it, other entries included.
+    ``delta`` is its δ₀.
+    """
+
+    kind: PartKind
+    what: str
+    rho: float
+    rho_before: float
+    rho_after: float
+    delta: float = 0.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A release as the ledger knows it. ``counted`` is the ρ that counts for it now; ``parts`` what it was drawn for.
+
+    ``delta`` is the plan's. ``delta_reserved`` and ``delta_counted`` are the δ₀ that its draws were allowed and that
+    counts for them now. Parts are known once the entry has ended, and share its plan and its status.
+    """
+
+    id: str
+    population: str
+    table: str
+    status: Status
+    at: str
+    who: str
+    project: str
+    plan: Mapping[str, Any]
+    epsilon: float
+    delta: float
+    reserved: float
+    counted: float
+    rho_before: float
+    rho_after: float
+    chain: str
+    note: str
+    ended: str | None = None
+    released: str | None = None
+    parts: tuple[Part, ...] = ()
+    another_unit: bool = False
+    """Was it for another person column than the one fixed for its table?"""
+    diagnostics_before: int = 0
+    """How often diagnostics of its population had been looked at when it was reserved."""
+    delta_reserved: float = 0.0
+    delta_counted: float = 0.0
+
+    @property
+    def person(self) -> str | None:
+        """The person column of its plan."""
+        return person_in(self.plan)
+
+    @property
+    def unit(self) -> str:
+        """Whether the rows per person are enforced or promised, and whether that is the table's unit."""
+        return unit_in_words(self.person) + ("; another unit than the table's" if self.another_unit else "")
+
+    @property
+    def rho_now(self) -> float:
+        """What counted when this was reserved, and on top of it what this counts now. Rounded up."""
+        return rounded_up(Fraction(self.rho_before) + Fraction(self.counted))
+
+    @property
+    def undrawn(self) -> float:
+        """ρ that counts although nothing was drawn for it: of a run that was ended after its first draw."""
+        if self.status != "spent" or self.released or not self.parts:
+            return 0.0
+        return max(rounded_down(Fraction(self.counted) - rho_drawn(self.parts)), 0.0)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Somebody looked at figures that are not private, on rows of these people. ``what`` says where."""
+
+    at: str
+    who: str
+    table: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Population:
+    """People with one budget: (``epsilon``, ``delta``) in all.
+
+    ``delta_for_draws`` is how much of ``delta`` is kept for the δ₀ of draws; the rest is for the conversion. ``rho`` is
+    the total, rounded down from ``epsilon`` and that rest when it was set. ``persons`` is the person column fixed for
+    each table, None for one whose unit is promised. A table that is not in it was opened before person columns were
+    fixed, and nothing was released from it yet: the first release fixes it.
+    """
+
+    name: str
+    epsilon: float
+    delta: float
+    rho: float
+    neighbors: Neighbors
+    rows_per_person: int
+    opened_at: str
+    opened_by: str
+    note: str
+    tables: tuple[str, ...]
+    entries: tuple[Entry, ...] = ()
+    persons: Mapping[str, str | None] = field(default_factory=dict)
+    diagnoses: tuple[Diagnosis, ...] = ()
+    delta_for_draws: float = 0.0
+
+    def unit_of(self, table: str) -> str:
+        """Whether the rows per person of a table are enforced or promised, in half a sentence."""
+        return unit_in_words(self.persons[table]) if table in self.persons else "fixed by the first release"
+
+    @property
+    def caveats(self) -> list[str]:
+        """What limits the sums of this population, in sentences."""
+        out = []
+        if others := sum(e.another_unit and e.counted > 0 for e in self.entries):
+            out.append(
+                f"{others} release{'s were' if others > 1 else ' was'} for another unit than the table's: the sums add "
+                "up ρ of different units, and the total holds for neither"
+            )
+        if promised := [t for t in self.tables if self.persons.get(t, "") is None]:
+            out.append(
+                f"the sums hold as far as it is true that nobody has more than {self.rows_per_person} "
+                f"row{'s' if self.rows_per_person > 1 else ''} in {', '.join(map(repr, promised))}: no person column "
+                "enforces it"
+            )
+        if len(columns := {p for p in self.persons.values() if p is not None}) > 1:
+            out.append(
+                f"its tables name people by different columns ({', '.join(map(repr, sorted(columns)))}): the total "
+                "holds as far as all of them mean the same people"
+            )
+        if self.diagnoses:
+            last = self.diagnoses[-1]
+            out.append(
+                f"diagnostics that are not private were looked at {_times(len(self.diagnoses))}, last on "
+                f"{last.at[:10]} by {last.who}: what is planned and shared since may depend on them"
+            )
+        return out
+
+    @property
+    def rho_counted(self) -> Fraction:
+        """ρ that counts, exactly."""
+        return sum((Fraction(e.counted) for e in self.entries), Fraction(0))
+
+    @property
+    def delta_counted(self) -> Fraction:
+        """δ₀ that counts, exactly."""
+        return sum((Fraction(e.delta_counted) for e in self.entries), Fraction(0))
+
+    @property
+    def spent(self) -> float:
+        """ρ that counts: spent, and reserved by runs that have not ended. Rounded up."""
+        return rounded_up(self.rho_counted)
+
+    @property
+    def left(self) -> float:
+        """ρ that is left, rounded down."""
+        return rounded_down(Fraction(self.rho) - self.rho_counted)
+
+    @property
+    def delta_spent(self) -> float:
+        """δ₀ that counts, rounded up."""
+        return rounded_up(self.delta_counted)
+
+    @property
+    def delta_left(self) -> float:
+        """δ₀ that is left for draws, rounded down."""
+        return rounded_down(Fraction(self.delta_for_draws) - self.delta_counted)
+
+    def after(self, rho: float) -> float:
+        """ρ left after one more release of ``rho``, rounded down; negative if it does not fit."""
+        return rounded_down(Fraction(self.rho) - self.rho_counted - Fraction(rho))
+
+    def epsilon_after(self, rho: float) -> float:
+        """The ε that a sum of ``rho`` implies at this population's δ, rounded up: what draws may use is kept aside."""
+        return _epsilon(rho, conversion_delta(self.delta, self.delta_for_draws))
+
+    def largest(self, left: float | None = None) -> float:
+        """The largest ε, to four figures, that one more plan may ask for out of ``left`` (default: what is left)."""
+        left = self.left if left is None else left
+        if left <= 0:
+            return 0.0
+        epsilon = _four_figures_down(_epsilon(left, self.delta) * (1 + 1e-6))  # ε → ρ → ε loses a last digit
+        while epsilon >= 1e-6 and rho_of(epsilon, self.delta) > left:
+            epsilon = _four_figures_down(epsilon * (1 - 1e-4))
+        return epsilon if epsilon >= 1e-6 else 0.0
+
+    def fits(self, project: Project, table: str, another_unit: bool = False) -> Project:
+        """The project as it may be released from ``table``: a plan without a δ takes the population's.
+
+        Raises :class:`LedgerError` for a plan with another unit of privacy; ``another_unit`` lets another person column
+        pass.
+        """
+        plan = project.plan
+        wanted = {"neighbors": self.neighbors, "rows_per_person": self.rows_per_person, "delta": self.delta}
+        for key, fixed in wanted.items():
+            given = getattr(plan, key)
+            if given != fixed and not (key == "delta" and given is None):
+                raise LedgerError(
+                    f"the ledger fixed {key.replace('_', ' ')} at {fixed} for {self.name!r} when it was opened, and "
+                    f"the plan says {given}: ρ of different units does not add up. Set the plan's to {fixed}",
+                    key=key, fixed=fixed, population=self.name,
+                )  # fmt: skip
+        person = self.persons.get(table, plan.person)
+        if plan.person != person and not another_unit:
+            column = "no person column" if person is None else f"the person column {person!r}"
+            named = "none" if plan.person is None else repr(plan.person)
+            raise LedgerError(
+                f"the ledger fixed {column} for the table {table!r}, and the plan names {named}: ρ of different units "
+                "does not add up. Change the plan's person column; or release for another unit on the command line "
+                "(--another-unit), which is recorded and shown",
+                key="person", fixed=person, population=self.name,
+            )  # fmt: skip
+        return project.with_plan(delta=self.delta) if plan.delta is None else project
+
+    def outlook(self, rho: float) -> dict[str, Any]:
+        """What one more release of ``rho`` would leave, whether it fits, and how many like it fit after it."""
+        after = self.after(rho)
+        return {
+            "population": self.name, "total": self.rho, "spent": self.spent, "left": self.left, "after": after,
+            "fits": after >= 0, "largest_after": self.largest(after),
+            "like_it_after": max(int(Fraction(after) / Fraction(rho)), 0),
+        }  # fmt: skip
+
+    def allows(self, rho: float, delta: float = 0.0) -> None:
+        """Raise :class:`LedgerError` unless ``rho`` more fits into what is left, and ``delta`` (δ₀) too."""
+        if not (rho > 0 and math.isfinite(rho)):
+            raise LedgerError(f"a release needs a positive share of the budget, not ρ = {rho}", requested=rho)
+        if not 0 <= delta < 1:
+            raise LedgerError(f"the δ₀ of a release must be at least 0 and below 1, not {delta}", requested=delta)
+        if self.rho_counted + Fraction(rho) > Fraction(self.rho):
+            raise LedgerError(
+                f"the ledger refuses: this needs ρ = {round_up(rho)}, and of {self.name!r} only {self.left:.4g} of "
+                f"{self.rho:.4g} is left; nothing was read. "
+                + (f"One plan with ε up to {self.largest():g} still fits" if self.largest() else "Nothing more fits"),
+                requested=rho, remaining=self.left, population=self.name,
+            )  # fmt: skip
+        if self.delta_counted + Fraction(delta) > Fraction(self.delta_for_draws):
+            kept = f"{self.delta_left:.4g} of {self.delta_for_draws:.4g} is" if self.delta_for_draws else "nothing was"
+            raise LedgerError(
+                f"the ledger refuses: the draws of this plan need δ₀ = {round_up(delta)}, and of the δ of "
+                f"{self.name!r} {kept} left for draws; nothing was read. How much of δ is for draws is set when a "
+                "budget is opened (--delta-for-draws)",
+                key="delta_for_draws", requested=delta, remaining=self.delta_left, population=self.name,
+            )  # fmt: skip
+
+
+def population_of(populations: Mapping[str, Population], table: str, where: str) -> Population:
+    """The population that ``table`` belongs to; :class:`LedgerError` if the ledger ``where`` has it in none."""
+    for population in populations.values():
+        if table in population.tables:
+            return population
+    known = ", ".join(repr(t) for p in list(populations.values())[:8] for t in p.tables[:4])
+    raise LedgerError(
+        f"the ledger {where} has no table {table!r}" + (f"; it has {known}" if known else "")
+        + ". Open its budget first (python -m core ledger open, or the Ledger page)",
+        table=table,
+    )  # fmt: skip
+
+
+def checked(terms: Terms) -> dict[str, Any]:
+    """The terms of a new population as its ``open`` event holds them; raises :class:`ProjectError`."""
+    epsilon, delta = terms.get("epsilon"), terms.get("delta")
+    kept, k = terms.get("delta_for_draws") or 0.0, terms.get("rows_per_person")
+    neighbors, k = terms.get("neighbors") or "replace-one", 1 if k is None else k
+    if epsilon is None or delta is None:
+        raise ProjectError("a new budget needs its total: give ε and δ", key="epsilon" if epsilon is None else "delta")
+    if not (math.isfinite(epsilon) and 1e-6 <= epsilon <= 100):
+        raise ProjectError(f"the total's epsilon ({epsilon:g}) must be at least 1e-6 and at most 100", key="epsilon")
+    if not 1e-300 <= delta < 1:
+        raise ProjectError(f"the total's delta ({delta:g}) must lie between 0 and 1, both left out", key="delta")
+    if delta > LARGEST_DELTA:
+        raise ProjectError(
+            f"the total's delta ({delta:g}) must not be above {LARGEST_DELTA:g}: publishing one row outright, drawn by "
+            "lot, would keep such a promise. Give a delta far below 1/n, such as 1e-9",
+            key="delta",
+        )
+    if not 0 <= kept < delta:
+        raise ProjectError(
+            f"the delta for draws ({kept:g}) must be at least 0 and below the total's delta ({delta:g}): what it "
+            "leaves converts ρ to ε",
+            key="delta_for_draws",
+        )
+    if neighbors not in ("replace-one", "add-remove"):
+        raise ProjectError(f"neighbors is {neighbors!r}; it must be replace-one or add-remove", key="neighbors")
+    if not 1 <= k <= 10_000:
+        raise ProjectError("rows per person must be a whole number from 1 to 10,000", key="rows_per_person")
+    rho = rho_of(float(epsilon), conversion_delta(float(delta), float(kept)))
+    return {
+        "epsilon": float(epsilon), "delta": float(delta), "rho": rho, "neighbors": neighbors, "rows_per_person": k,
+    }  # fmt: skip
+
+
+def conversion_delta(delta: float, delta_for_draws: float) -> float:
+    """What is left of δ to convert ρ with, rounded down."""
+    return rounded_down(Fraction(delta) - Fraction(delta_for_draws))
+
+
+def rho_drawn(parts: Sequence[Part | Act]) -> Fraction:
+    """The ρ that parts of one entry count: the private evaluation meets other people than all the rest."""
+    evaluated = sum((Fraction(p.rho) for p in parts if p.kind == "look"), Fraction(0))
+    return max(evaluated, sum((Fraction(p.rho) for p in parts if p.kind != "look"), Fraction(0)))
+
+
+def delta_drawn(parts: Sequence[Part | Act]) -> Fraction:
+    """The δ₀ that parts of one entry count: all of them add up."""
+    return sum((Fraction(p.delta) for p in parts), Fraction(0))
+
+
+def person_in(plan: Any) -> str | None:
+    """The person column in a plan, or in what opens a table; raises ValueError for what is neither."""
+    if not isinstance(plan, Mapping):
+        raise ValueError("its plan is none")
+    person = plan.get("person")
+    if not (person is None or isinstance(person, str)):
+        raise ValueError("its person column is no name")
+    return person
+
+
+def unit_in_words(person: str | None) -> str:
+    """Whether rows per person are enforced or promised, in half a sentence."""
+    return "promised, no person column enforces it" if person is None else f"enforced by the person column {person!r}"
+
+
+def rounded_up(exact: Fraction) -> float:
+    """The nearest float that is not below."""
+    near = float(exact)
+    return math.nextafter(near, math.inf) if Fraction(near) < exact else near
+
+
+def rounded_down(exact: Fraction) -> float:
+    """The nearest float that is not above."""
+    near = float(exact)
+    return math.nextafter(near, -math.inf) if Fraction(near) > exact else near
+
+
+@cache
+def _epsilon(rho: float, delta: float) -> float:
+    return epsilon_of(rho, delta)
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count) or f"{count} times"
+
+
+def _four_figures_down(x: float) -> float:
+    step = 10.0 ** (math.floor(math.log10(x)) - 3)
+    return float(f"{math.floor(x / step * (1 + 1e-12)) * step:.4g}")

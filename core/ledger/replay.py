@@ -1,0 +1,193 @@
+"""The state that events lead to. Every sum and every rule is checked again, event by event."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from core.ledger.events import Event, tampered
+from core.ledger.population import (
+    Diagnosis,
+    Entry,
+    Part,
+    Population,
+    conversion_delta,
+    delta_drawn,
+    person_in,
+    rho_drawn,
+    rounded_up,
+)
+from core.privacy.accounting import rho_of
+from core.privacy.draws import PartKind
+from core.project.plan import Neighbors
+
+ROUNDED = 1e-9
+"""By so much of itself the sum of an entry's parts may differ from what it counts: both are sums of floats."""
+T = TypeVar("T")
+
+
+def replay(events: Sequence[Event]) -> dict[str, Population]:
+    """The populations by name. Raises :class:`LedgerError` at the first event that breaks a rule."""
+    state = _State()
+    for event in events:
+        try:
+            state.take(event)
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise tampered(event.seq, str(error)) from None
+    return state.result()
+
+
+@dataclass
+class _State:
+    """What the events so far have led to. ``rho`` and ``delta`` are the exact sums that count in each population."""
+
+    populations: dict[str, Population] = field(default_factory=dict)
+    entries: dict[str, Entry] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
+    persons: dict[str, str | None] = field(default_factory=dict)
+    diagnoses: dict[str, list[Diagnosis]] = field(default_factory=dict)
+    rho: dict[str, Fraction] = field(default_factory=dict)
+    delta: dict[str, Fraction] = field(default_factory=dict)
+
+    def take(self, e: Event) -> None:
+        """One event more; raises ValueError, KeyError or TypeError where it breaks a rule."""
+        if e.kind in ("open", "join"):
+            self._table(e)
+        else:
+            _require(self.tables.get(e.table_name) == e.population, "its table is not open")
+        if e.kind == "open":
+            self._open(e)
+        elif e.kind == "join":
+            p = self.populations[e.population]
+            self.populations[e.population] = replace(p, tables=(*p.tables, e.table_name))
+        elif e.kind == "reserve":
+            self._reserve(e)
+        elif e.kind == "diagnose":
+            self.diagnoses[e.population].append(Diagnosis(e.at, e.who, e.table_name, e.note))
+        elif e.kind in ("select", "measure", "look"):
+            self._part(e, e.kind)
+        elif e.kind in ("spend", "return"):
+            self._end(e)
+        else:
+            raise ValueError(f"there is no kind {e.kind!r}")
+
+    def result(self) -> dict[str, Population]:
+        """The populations with their entries, in the order of opening and of reservation."""
+        of: dict[str, list[Entry]] = {name: [] for name in self.populations}
+        for entry in self.entries.values():
+            of[entry.population].append(entry)
+        return {
+            name: replace(
+                p, entries=tuple(of[name]), diagnoses=tuple(self.diagnoses[name]),
+                persons={t: self.persons[t] for t in p.tables if t in self.persons},
+            )
+            for name, p in self.populations.items()
+        }  # fmt: skip
+
+    def _table(self, e: Event) -> None:
+        _require(e.table_name not in self.tables, "a table is opened twice")
+        self.tables[e.table_name] = e.population
+        if e.plan is not None:  # else it was opened before person columns were fixed
+            self.persons[e.table_name] = person_in(json.loads(e.plan))
+
+    def _open(self, e: Event) -> None:
+        _require(e.population not in self.populations, "a total is set twice")
+        epsilon, delta, rho = _given(e.epsilon), _given(e.delta), _given(e.rho)
+        for_draws = 0.0 if e.plan is None else _share(json.loads(e.plan), "delta_for_draws")
+        _require(0 < epsilon <= 100 and 0 < delta < 1 and 0 <= for_draws < delta, "its total cannot be")
+        most = rho_of(epsilon, conversion_delta(delta, for_draws))
+        _require(0 < rho <= most * (1 + 1e-6), "its ρ is more than its (ε, δ) allows")
+        neighbors: Neighbors = _given(e.neighbors)
+        k = _given(e.rows_per_person)
+        self.populations[e.population] = Population(
+            e.population, epsilon, delta, rho, neighbors, k, e.at, e.who, e.note, (e.table_name,),
+            delta_for_draws=for_draws,
+        )  # fmt: skip
+        self.rho[e.population] = self.delta[e.population] = Fraction(0)
+        self.diagnoses[e.population] = []
+
+    def _reserve(self, e: Event) -> None:
+        p, stored = self.populations[e.population], json.loads(_given(e.plan))
+        id_, rho, epsilon, delta = _given(e.entry), _given(e.rho), _given(e.epsilon), _given(e.delta)
+        _require(id_ not in self.entries, "an entry is reserved twice")
+        unit = p.neighbors, p.rows_per_person, p.delta
+        _require((e.neighbors, e.rows_per_person, delta) == unit, "its unit is not the population's")
+        _require(rho > 0, "it reserves nothing")
+        draws = _share(stored, "delta_for_draws")
+        _require(draws >= 0, "it reserves less than no δ₀")
+        before, after = self._change(e, Fraction(rho), Fraction(draws))
+        _require(self.rho[p.name] <= Fraction(p.rho), "it reserves more than the total")
+        _require(self.delta[p.name] <= Fraction(p.delta_for_draws), "it reserves more δ₀ than is for draws")
+        entry = Entry(
+            id_, p.name, e.table_name, "reserved", e.at, e.who, stored["project"], stored["plan"], epsilon, delta, rho,
+            rho, before, after, e.hash, e.note, diagnostics_before=len(self.diagnoses[p.name]), delta_reserved=draws,
+            delta_counted=draws,
+        )  # fmt: skip
+        self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
+
+    def _another_unit(self, entry: Entry, stored: dict[str, Any]) -> bool:
+        """Is a reservation for another person column than its table's? The first one fixes it where nothing has yet."""
+        another = entry.person != self.persons.setdefault(entry.table, entry.person)
+        # before person columns were fixed, nothing was stored
+        _require(stored.get("another_unit", another) is another, "it does not say whether it is for another unit")
+        return another
+
+    def _part(self, e: Event, kind: PartKind) -> None:
+        entry, rho, delta = self._running(e), _given(e.rho), e.delta or 0.0
+        _require(rho > 0 and delta >= 0, "it drew for nothing")
+        others = self.rho[e.population] - Fraction(entry.reserved)
+        parts = (*entry.parts, Part(kind, e.note, rho, _given(e.rho_before), _given(e.rho_after), delta))
+        sums = rounded_up(others + rho_drawn(entry.parts)), rounded_up(others + rho_drawn(parts))
+        _require((e.rho_before, e.rho_after) == sums, "what it says was drawn before and after is not the sum")
+        self.entries[entry.id] = replace(entry, parts=parts)
+
+    def _end(self, e: Event) -> None:
+        entry, rho, delta = self._running(e), _given(e.rho), e.delta or 0.0
+        _require(0 <= rho <= entry.reserved, "it counts more than was reserved")
+        _require(0 <= delta <= entry.delta_reserved, "it counts more δ₀ than was reserved")
+        _require(e.kind == "spend" or rho == delta == 0, "what is returned counts nothing")
+        for counted, drawn in ((rho, float(rho_drawn(entry.parts))), (delta, float(delta_drawn(entry.parts)))):
+            _require(drawn <= counted * (1 + ROUNDED), "it counts less than was drawn")
+            whole = not (e.released and entry.parts) or drawn >= counted * (1 - ROUNDED)
+            _require(whole, "its parts are not all that it counts")
+        self._change(e, Fraction(rho) - Fraction(entry.reserved), Fraction(delta) - Fraction(entry.delta_reserved))
+        self.entries[entry.id] = replace(
+            entry, status="spent" if e.kind == "spend" else "returned", counted=rho, delta_counted=delta, ended=e.at,
+            released=e.released, note="; ".join(filter(None, (entry.note, e.note))),
+        )  # fmt: skip
+
+    def _running(self, e: Event) -> Entry:
+        entry = self.entries[_given(e.entry)]
+        _require((entry.population, entry.table) == (e.population, e.table_name), "its entry is of another table")
+        _require(entry.status == "reserved", "its entry has ended")
+        return entry
+
+    def _change(self, e: Event, rho: Fraction, delta: Fraction) -> tuple[float, float]:
+        """ρ that counts in the population before and after the event, checked against what the event says."""
+        now = self.rho[e.population]
+        before, after = rounded_up(now), rounded_up(now + rho)
+        sums = e.rho_before, e.rho_after
+        _require(sums == (before, after), "what it says was spent before and after is not the sum")
+        self.rho[e.population] += rho
+        self.delta[e.population] += delta
+        return before, after
+
+
+def _share(stored: Any, key: str) -> float:
+    if not isinstance(stored, dict) or not isinstance(stored.get(key, 0.0), float):
+        raise ValueError(f"its {key} is no number")
+    return float(stored.get(key, 0.0))
+
+
+def _given(value: T | None) -> T:
+    if value is None:
+        raise ValueError("a value is missing")
+    return value
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)

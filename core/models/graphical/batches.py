@@ -1,0 +1,84 @@
+"""Rows drawn evenly batch by batch: the quotas are those of the whole output, the memory that of one batch.
+
+:mod:`core.models.graphical.sampling` gives category v ⌊n_s p(v|s)⌋ rows of a group s of n_s rows, or one more, and
+shuffles them within the group. All of this but the shuffle can be settled without rows: how many rows of the whole
+output have each combination of a node's columns is a table, its own quotas, and every node's groups are a margin of
+its parent's table. Then batch after batch takes rows out of these tables *without putting them back*: how many of a
+batch's rows in group s get category v is hypergeometric, drawn category by category, and which of them is a fresh
+permutation. Cutting a random permutation of the whole group into batches has just this distribution, so the whole
+output is distributed as if it had been drawn at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.graph.junction_tree import FloatArray, JunctionTree
+from core.models.graphical.sampling import Codes, _code_type, _groups, draw_rows
+
+BATCH_ROWS = 1 << 18
+Counts = NDArray[np.int64]
+
+
+def draw_batches(
+    tree: JunctionTree, conditionals: Sequence[FloatArray], n: int, rng: np.random.Generator, *, step: int = BATCH_ROWS
+) -> Iterator[dict[str, Codes]]:
+    """``n`` rows, spread evenly over the whole output, in batches of at most ``step``; codes by column."""
+    if n <= step:
+        yield draw_rows(tree, conditionals, n, rng, rounded=True)
+        return
+    left = quotas(tree, conditionals, n, rng)
+    for start in range(0, n, step):
+        rows = min(step, n - start)
+        drawn: list[Codes] = []
+        for node, table in zip(tree.nodes, left, strict=True):
+            drawn.append(_take(table, _groups(node, drawn), rows, rng))
+        yield {
+            name: drawn[tree.position[name]] if name in tree.position else np.zeros(rows, dtype=np.uint8)
+            for name in tree.sizes
+        }
+
+
+def quotas(tree: JunctionTree, conditionals: Sequence[FloatArray], n: int, rng: np.random.Generator) -> list[Counts]:
+    """For each node, how many of all ``n`` rows have each combination of ``given`` (flat) and each category."""
+    out: list[Counts] = []
+    for node, conditional in zip(tree.nodes, conditionals, strict=True):
+        if node.given:
+            parent = tree.nodes[node.parent]
+            groups = out[node.parent].reshape(parent.shape).sum(axis=node.drop).ravel()
+        else:
+            groups = np.array([n], dtype=np.int64)
+        steps = np.cumsum(conditional.reshape(len(groups), -1), axis=1)
+        steps /= steps[:, -1:]
+        marks = np.floor(steps * groups[:, None] + rng.random((len(groups), 1)))
+        marks[:, -1] = groups
+        np.minimum(marks, groups[:, None], out=marks)
+        out.append(np.diff(marks, axis=1, prepend=0.0).astype(np.int64))
+    return out
+
+
+def _take(left: Counts, group: NDArray[np.int64] | None, rows: int, rng: np.random.Generator) -> Codes:
+    """Categories for one batch, taken out of ``left``, in random order within each group."""
+    size = left.shape[1]
+    if group is None:
+        wanted, order = np.array([rows]), rng.permutation(rows)
+    else:
+        wanted, order = np.bincount(group, minlength=len(left)), rng.permutation(rows)
+        narrow = group.astype(np.uint16) if len(left) <= 1 << 16 else group  # 16 bits are sorted by counting
+        order = order[np.argsort(narrow[order], kind="stable")]
+    occupied = np.flatnonzero(wanted)
+    short, pool = wanted[occupied].astype(np.int64), left[occupied].sum(axis=1)
+    taken = np.zeros((len(occupied), size), dtype=np.int64)
+    for value in range(size - 1):
+        have = left[occupied, value]
+        pool = pool - have
+        taken[:, value] = rng.hypergeometric(have, pool, short)
+        short = short - taken[:, value]
+    taken[:, -1] = short
+    left[occupied] -= taken
+    codes = np.empty(rows, dtype=_code_type(size))
+    codes[order] = np.repeat(np.tile(np.arange(size, dtype=codes.dtype), len(occupied)), taken.ravel())
+    return codes

@@ -1,0 +1,208 @@
+"""The first pages of the report: what the table is, what it is good for, what it is not, who answers for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from core.methods import METHODS
+from core.privacy.accounting import guess_right, round_up
+from core.privacy.unit import Unit
+from core.release import picture
+
+SIGNED = {
+    "drawn_by": "Drew the causes and roles",
+    "schema_confirmed_by": "Confirmed that the columns are public",
+    "approved_by": "Approved the release",
+}
+"""Who signs for what, by the project file's key."""
+
+
+def headline(facts: Mapping[str, Any]) -> str:
+    """One paragraph: rows, columns, method, and in what sense it is safe."""
+    project, method = facts["project"], METHODS[facts["method"]]
+    return (
+        f'<p class="lead">{facts["rows"]:,} invented rows in {len(project["schema"])} columns, made on '
+        f"{escape(facts.get('date') or 'a day unknown')} by {escape(method.title)}: {escape(method.summary)}. "
+        "No row is a real person.</p>"
+    )
+
+
+def verdict(facts: Mapping[str, Any]) -> str:
+    """What can be said of the table's worth from what was paid for, and what cannot."""
+    said = [_worth(facts), *_links(facts), _noise(facts)]
+    return "".join(f"<li>{text}</li>" for text in said if text).join(("<h2>What it shows</h2><ul>", "</ul>"))
+
+
+def _worth(facts: Mapping[str, Any]) -> str:
+    section = facts.get("looking")
+    figures = {f["figure"]: f for f in section["figures"]} if section else {}
+    right = figures.get("accuracy")
+    if section is None or right is None or right["value"] is None:
+        return (
+            "How well a model trained on it would work on real rows is <strong>not known from this release</strong>: "
+            "no people were held out to judge it."
+        )
+    baseline = section.get("accuracy_baseline")
+    text = (
+        f"A model trained on it guesses <strong>{escape(section['target'])}</strong> right for "
+        f"{100 * right['value']:.0f} % of real people ({100 * right['low']:.0f} to {100 * right['high']:.0f} %)"
+    )
+    if baseline is None:
+        return text + "."
+    better = right["low"] > baseline
+    beside = f"always giving the commonest answer would be right for {100 * baseline:.0f} %"
+    if better:
+        return f"{text}; {beside}."
+    return f"{text}; {beside}, so <strong>it is not shown to predict better than that</strong>."
+
+
+def _links(facts: Mapping[str, Any]) -> list[str]:
+    out = []
+    for s in facts["separations"]:
+        given = f" except through {_list(s['given'])}" if s["given"] else " at all"
+        kept = "shows no link" if s["holds"] else "<strong>may show a link</strong>"
+        out.append(f"It {kept} between {_list(s['left'])} and {_list(s['right'])}{given}.")
+    if not out:
+        out.append(escape(METHODS[facts["method"]].unseparated(bool(facts["project"]["dag"]["edges"]))))
+    return out
+
+
+def _noise(facts: Mapping[str, Any]) -> str:
+    alone = [m for m in (facts.get("bounds") or {}).get("marginals", []) if len(m["clique"]) == 1]
+    if not alone:
+        return ""
+    worst = max(alone, key=lambda m: m["expected_tv"])
+    share = 100 * min(1.0, worst["expected_tv"])
+    if share > 20:
+        return (
+            f"<strong>Noise outweighs the data</strong>: in {_list(worst['clique'])} alone about {share:.0f} % of rows "
+            "are expected in the wrong place. Do not draw conclusions from it."
+        )
+    return (
+        f"The share of rows with a value is off by about {share:.1f} % at most in any single column "
+        f"({_list(worst['clique'])}), before what the model smooths."
+    )
+
+
+def pictures(facts: Mapping[str, Any]) -> str:
+    """The drawn graph with its roles, and the pairs that the table's model links."""
+    project = facts["project"]
+    names = [c["name"] for c in project["schema"]]
+    roles = {name: role for role, columns in project["roles"].items() for name in columns}
+    if target := project["plan"].get("target"):
+        roles.setdefault(target, "outcome")
+    arrows = [(a, b) for a, b in project["dag"]["edges"]]
+    drawn = picture.graph(names, arrows, roles, arrows=True)
+    measured = picture.graph(names, [(a, b) for a, b in facts["edges"]], roles, arrows=False)
+    parts = []
+    if drawn:
+        parts.append(
+            f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.</figcaption></figure>"
+        )
+    pairs = len(facts["edges"])
+    if pairs and not measured:
+        caption = f"The table's model links {pairs} pairs of columns directly: too many to draw. The annex lists them."
+        parts.append(f"<figure><figcaption>{caption}</figcaption></figure>")
+    if measured:
+        parts.append(
+            f"<figure>{measured}<figcaption>What the table's model links directly. Colours: "
+            '<span class="chip outcome">outcome</span> <span class="chip protected">protected</span> '
+            '<span class="chip admissible">admissible</span> <span class="chip inadmissible">inadmissible</span>.'
+            "</figcaption></figure>"
+        )
+    return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
+
+
+def privacy(facts: Mapping[str, Any]) -> str:
+    """Privacy in two sentences."""
+    asked, spent = facts["asked"], facts["spent"]
+    person = f"“{escape(spent['person'])}”" if spent.get("person") else None
+    unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person)
+    right = guess_right(asked["epsilon"], asked["delta"])
+    return (
+        "<h2>Privacy</h2><p>Someone guessing between two versions of a person's record is right half the time. With "
+        f"this table, at most {round_up(100 * right, 3)} % of the time. (ε = {round_up(asked['epsilon'])}, "
+        f"δ = {round_up(asked['delta'])}, protecting {unit}.)</p>"
+    )
+
+
+def advice(facts: Mapping[str, Any]) -> str:
+    """Do and do not."""
+    do = [
+        "Use it to plan, to teach, to write and test code, and for what its private figures show.",
+        "Say that it is synthetic, and give this report with it.",
+    ]
+    dont = [
+        "Do not look for people in it: no row is one.",
+        "Do not read a rare combination as a finding: it may be noise.",
+        "Do not take its spread for that of real rows: an interval needs copies.",
+    ]
+    if facts["separations"]:
+        dont.append("Do not study the links that were left out on purpose: the table cannot show them.")
+    lists = [f"<div><h3>{head}</h3><ul>{''.join(f'<li>{x}</li>' for x in rows)}</ul></div>" for head, rows in
+             (("Do", do), ("Do not", dont))]  # fmt: skip
+    return f'<div class="two">{"".join(lists)}</div>'
+
+
+def people(facts: Mapping[str, Any]) -> str:
+    """Who drew, confirmed, approved and released it, when, and from which budget."""
+    signed = facts["project"].get("signoff", {})
+    rows = [f"<tr><td>{what}</td><td>{escape(signed.get(key, 'not signed'))}</td></tr>" for key, what in SIGNED.items()]
+    ledger = facts.get("ledger")
+    if ledger:
+        before, total = ledger["before"], ledger["total"]
+        who = escape(str(ledger.get("who") or "")) or "see the ledger"
+        share = 100 * (ledger["after"]["rho"] - before["rho"]) / total["rho"] if total["rho"] else 0
+        rows.append(f"<tr><td>Released it</td><td>{who}</td></tr>")
+        rows.append(
+            f"<tr><td>From the budget</td><td>{escape(ledger['population'])}, entry {escape(ledger['entry'])}; it took "
+            f"{share:.0f} % of the whole</td></tr>"
+        )
+    else:
+        rows.append("<tr><td>From the budget</td><td>none: not recorded in a ledger</td></tr>")
+    return f"<h2>Who answers for it</h2><table>{''.join(rows)}</table>"
+
+
+def errors(facts: Mapping[str, Any]) -> str:
+    """The expected error of every column."""
+    alone = [m for m in (facts.get("bounds") or {}).get("marginals", []) if len(m["clique"]) == 1]
+    if not alone:
+        return ""
+    best: dict[str, float] = {}
+    for m in alone:
+        name = m["clique"][0]
+        best[name] = min(best.get(name, 1.0), m["expected_tv"])
+    rows = [
+        f'<tr><td>{escape(n)}</td><td class="n">{100 * v:.2f} %</td>'
+        f'<td style="width:45%"><div class="bar" style="width:{min(100.0, 1000 * v):.1f}%"></div></td></tr>'
+        for n, v in sorted(best.items(), key=lambda x: -x[1])
+    ]
+    return (
+        "<h2>Error of each column</h2><table><caption>Share of rows expected in the wrong category, by noise alone "
+        f"(a full bar is 10 %)</caption>{''.join(rows)}</table>"
+    )
+
+
+def dictionary(facts: Mapping[str, Any]) -> str:
+    """The schema as a data dictionary."""
+    roles = {name: role for role, columns in facts["project"]["roles"].items() for name in columns}
+    rows = []
+    for c in facts["project"]["schema"]:
+        if c["kind"] == "numeric" and c.get("edges"):
+            values = f"{c['edges'][0]:g} to {c['edges'][-1]:g}, {len(c['edges']) - 1} bins"
+        else:
+            listed = c.get("categories", [])
+            values = ", ".join(map(escape, listed[:8])) + (f" … ({len(listed)})" if len(listed) > 8 else "")
+        missing = "; may be empty" if c.get("missing") else ""
+        rows.append(
+            f"<tr><td>{escape(c['name'])}</td><td>{escape(c['kind'])}</td><td>{values}{missing}</td>"
+            f"<td>{escape(roles.get(c['name'], ''))}</td></tr>"
+        )
+    head = "<tr><th>column</th><th>kind</th><th>values</th><th>role</th></tr>"
+    return f"<h2>The columns</h2><table>{head}{''.join(rows)}</table>"
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(f"<strong>{escape(n)}</strong>" for n in names)

@@ -1,0 +1,293 @@
+"""Counts of many marginals at once, in one process: a cover of blocks for most, bit planes for pairs of small columns.
+
+A **block** is a set of columns whose joint table has at most `BLOCK_CELLS` cells. One pass over the rows counts it, and
+every marginal inside it follows by adding up, exactly. A greedy choice of few blocks that contain all that is asked for
+is a cover: eight blocks hold Adult's 66 pairs. Pairs of columns of few categories that no such block holds are counted
+on **bit planes**: one bit per row and category, AND, and a population count; the margins give the last category.
+
+Both give the same whole numbers as a count of each marginal by itself. Exact counts are private: see
+:mod:`core.tables.table` for who may ask.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.graph.separations import Clique
+
+BLOCK_CELLS = 1 << 16
+"""Cells of a block, so that its codes fit 16 bits and its counts the processor's cache."""
+PLANE_VALUES = 4
+"""Columns of at most so many categories go to bit planes when they are asked for in pairs."""
+CHUNK = 1 << 16
+"""Rows that are worked on at a time."""
+PLANE_ROWS = 1 << 20
+"""Rows of one set of bit planes."""
+PLANE_BYTES = 1 << 19
+"""Memory for the AND of one plane with others."""
+
+Codes = Mapping[str, NDArray[Any]]
+Counts = NDArray[np.int64]
+
+
+def count_many(codes: Codes, sizes: Mapping[str, int], rows: int, cliques: Sequence[Clique]) -> list[Counts]:
+    """Exact counts of each of ``cliques`` in rows, one axis per column."""
+    counting = Counting(cliques, sizes)
+    counting.add(codes, rows)
+    return counting.counts()
+
+
+class Counting:
+    """Counts of ``cliques`` added up over batches of rows. Memory: the counts, and a few MB beside them."""
+
+    def __init__(self, cliques: Sequence[Clique], sizes: Mapping[str, int]) -> None:
+        """``sizes`` are the numbers of codes by column; more columns than the cliques name are left alone."""
+        self._asked, self._sizes = tuple(cliques), dict(sizes)
+        wanted = tuple(dict.fromkeys(self._asked))
+        self._sums = {q: np.zeros([sizes[name] for name in q], dtype=np.int64) for q in wanted}
+        small = [q for q in wanted if len(q) == 2 and all(1 < sizes[name] <= PLANE_VALUES for name in q)]
+        apart = set(small)
+        blocks = cover([q for q in wanted if q not in apart], sizes)
+        held = assign(wanted, blocks)
+        self._pairs = [q for q in small if q not in held]
+        if len(self._pairs) < 2 * len({name for q in self._pairs for name in q}):  # too few to be worth the planes
+            blocks += cover(self._pairs, sizes)
+            held, self._pairs = assign(wanted, blocks), []
+        self._blocks = [(block, [q for q in held if held[q] == i]) for i, block in enumerate(blocks)]
+
+    def add(self, codes: Codes, rows: int) -> None:
+        """Count one batch of ``rows`` rows, given as codes by column."""
+        for block, inside in self._blocks:
+            counts = _count_block([codes[name] for name in block], [self._sizes[name] for name in block], rows)
+            for clique in inside:
+                self._sums[clique] += marginal(counts, block, clique)
+        if self._pairs:
+            for start in range(0, rows, PLANE_ROWS):
+                self._add_pairs(codes, slice(start, min(start + PLANE_ROWS, rows)))
+
+    def counts(self) -> list[Counts]:
+        """The counts so far, in the order in which they were asked for."""
+        return [self._sums[clique] for clique in self._asked]
+
+    def _add_pairs(self, codes: Codes, part: slice) -> None:
+        """The pairs on bit planes. Of s categories s − 1 get a plane; the margins give the rest of each table."""
+        names = sorted({name for q in self._pairs for name in q})
+        planes, first = _planes([codes[name][part] for name in names], [self._sizes[name] for name in names])
+        ones = _popcounts(planes)
+        place = {name: i for i, name in enumerate(names)}
+        partners: dict[str, list[str]] = {}
+        for a, b in self._pairs:
+            partners.setdefault(a, []).append(b)
+        for a, others in partners.items():
+            i = place[a]
+            chosen = np.concatenate([np.arange(first[place[b]], first[place[b] + 1]) for b in others])
+            joint = [_joint(planes, plane, chosen) for plane in range(first[i], first[i + 1])]
+            at = 0
+            for b in others:
+                j, wide = place[b], self._sizes[b] - 1
+                inner = np.stack([row[at : at + wide] for row in joint])
+                margins = ones[first[i] : first[i + 1]], ones[first[j] : first[j + 1]]
+                self._sums[a, b] += _completed(inner, *margins, part.stop - part.start)
+                at += wide
+
+
+def cover(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[Clique]:
+    """Few blocks of at most `BLOCK_CELLS` cells that contain every one of ``cliques``, each in the order of ``sizes``.
+
+    A clique that is larger than that is a block by itself. Greedy: cliques of three columns and more go into the first
+    block where they fit best; pairs are covered by blocks grown column by column, each the one that brings in most
+    pairs that are still missing; single columns go wherever they fit.
+    """
+    names = [name for name in sizes if any(name in q for q in cliques)] if len(cliques) < 50 else list(sizes)
+    place = {name: i for i, name in enumerate(names)}
+    logs = np.log2([max(sizes[name], 1) for name in names])
+    wanted = sorted(
+        {frozenset(q) for q in cliques}, key=lambda q: (-len(q), -sum(logs[place[n]] for n in q), sorted(q))
+    )
+    taken = _Blocks(logs)
+    missing = np.zeros((len(names), len(names)), dtype=np.bool_)
+    for clique in wanted:
+        columns = [place[name] for name in clique]
+        if len(columns) > 2:
+            taken.place(columns)
+        elif len(columns) == 2:
+            a, b = columns
+            missing[a, b] = missing[b, a] = True
+    for block in taken.blocks():
+        missing[np.ix_(block, block)] = False
+    for grown in _best_growth(missing, logs):
+        taken.new(grown)
+    for clique in wanted:
+        if len(clique) < 2:
+            taken.place([place[name] for name in clique])
+    return [tuple(names[i] for i in block) for block in taken.blocks()]
+
+
+def assign(cliques: Sequence[Clique], blocks: Sequence[Clique]) -> dict[Clique, int]:
+    """For each clique that some block contains, the number of the first such block with the fewest columns."""
+    holds: dict[str, set[int]] = {}
+    for i, block in enumerate(blocks):
+        for name in block:
+            holds.setdefault(name, set()).add(i)
+    found = {}
+    for clique in cliques:
+        inside = set.intersection(*(holds.get(name, set()) for name in clique)) if clique else set(range(len(blocks)))
+        if inside:
+            found[clique] = min(inside, key=lambda i: (len(blocks[i]), i))
+    return found
+
+
+def marginal(counts: Counts, block: Clique, clique: Clique) -> Counts:
+    """The counts of ``clique``, whose columns are among those of ``block``, axes in the order of ``clique``."""
+    kept = [name for name in block if name in clique]
+    out = counts.sum(axis=tuple(i for i, name in enumerate(block) if name not in clique))
+    return np.asarray(out).transpose([kept.index(name) for name in clique])
+
+
+class _Blocks:
+    """Blocks as rows of a matrix of columns, for a first fit that is quick for thousands of cliques."""
+
+    def __init__(self, logs: NDArray[np.float64]) -> None:
+        self._logs = logs
+        self._member = np.zeros((0, len(logs)), dtype=np.bool_)
+        self._limit = math.log2(BLOCK_CELLS) + 1e-9
+
+    def place(self, columns: Sequence[int]) -> None:
+        """Into the block that has most of it already and stays within the limit, else into a new one."""
+        inside = np.zeros(len(self._logs), dtype=np.bool_)
+        inside[list(columns)] = True
+        more = (~self._member & inside) @ self._logs
+        fits = (self._member @ self._logs + more <= self._limit) | ~(~self._member & inside).any(axis=1)
+        if fits.any():
+            self._member[np.flatnonzero(fits)[np.argmin(more[fits])]] |= inside
+        else:
+            self.new(columns)
+
+    def new(self, columns: Sequence[int]) -> None:
+        row = np.zeros((1, len(self._logs)), dtype=np.bool_)
+        row[0, list(columns)] = True
+        self._member = np.vstack([self._member, row])
+
+    def blocks(self) -> list[list[int]]:
+        return [np.flatnonzero(row).tolist() for row in self._member]
+
+
+def _best_growth(missing: NDArray[np.bool_], logs: NDArray[np.float64]) -> list[list[int]]:
+    """Blocks that hold all missing pairs; of a few greedy rules the one that needs the fewest."""
+    rules = [(weight, seed) for weight in (0.0, 0.5, 1.0) for seed in (0.0, 1.0)] if len(logs) <= 40 else [(0.0, 0.0)]
+    return min((_grow(missing.copy(), logs, *rule) for rule in rules), key=len)
+
+
+def _grow(missing: NDArray[np.bool_], logs: NDArray[np.float64], weight: float, seed: float) -> list[list[int]]:
+    """Blocks grown column by column: most missing pairs first, over size to the power ``weight``.
+
+    A block begins with the column that has the most missing pairs; ``seed`` adds its size to that.
+    """
+    limit = math.log2(BLOCK_CELLS) + 1e-9
+    price = np.maximum(logs, 1e-3) ** weight
+    blocks = []
+    while (degree := missing.sum(axis=1)).any():
+        first = int(np.argmax(degree * (1 + seed * logs)))
+        block, used = [first], float(logs[first])
+        gain = missing[first].astype(np.int64)
+        while True:
+            fits = (gain > 0) & ((used + logs <= limit) | (len(block) == 1))
+            if not fits.any():
+                break
+            score = (gain + degree / (len(logs) * len(logs))) / price
+            best = int(np.argmax(np.where(fits, score, -1.0)))
+            block.append(best)
+            used += float(logs[best])
+            gain += missing[best]
+            gain[block] = 0
+        missing[np.ix_(block, block)] = False
+        blocks.append(block)
+    return blocks
+
+
+def _count_block(codes: Sequence[NDArray[Any]], sizes: Sequence[int], rows: int) -> Counts:
+    """Joint counts of a few columns: their codes joined to one number, chunk by chunk, and a histogram of it."""
+    cells = math.prod(sizes)
+    out = np.zeros(cells, dtype=np.int64)
+    step = max(CHUNK, 2 * cells)
+    narrow = np.empty(min(step, rows), dtype=np.uint16 if cells < 1 << 16 else np.intp)
+    wide = np.empty(min(step, rows), dtype=np.intp)
+    for start in range(0, rows, step):
+        stop = min(start + step, rows)
+        joined = narrow[: stop - start]
+        joined[:] = codes[0][start:stop] if codes else 0
+        for column, size in zip(codes[1:], sizes[1:], strict=True):
+            np.multiply(joined, joined.dtype.type(size), out=joined)
+            np.add(joined, column[start:stop], out=joined, casting="unsafe")
+        place = wide[: stop - start]
+        place[:] = joined
+        out += np.bincount(place, minlength=cells)
+    return out.reshape(sizes)
+
+
+def _planes(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> tuple[NDArray[np.uint64], list[int]]:
+    """One row of bits for each category but the last of each column, and where each column's rows begin."""
+    first = np.cumsum([0, *(size - 1 for size in sizes)]).tolist()
+    words = 8 * math.ceil(len(codes[0]) / 512)  # whole groups of eight words, see _popcounts
+    planes = np.zeros((first[-1], words * 8), dtype=np.uint8)
+    for column, start, size in zip(codes, first, sizes, strict=False):
+        for value in range(size - 1):
+            bits = np.packbits(column == value)
+            planes[start + value, : len(bits)] = bits
+    return planes.view(np.uint64), first
+
+
+def _joint(planes: NDArray[np.uint64], plane: int, others: NDArray[np.int64]) -> NDArray[np.int64]:
+    """In how many rows ``plane`` and each of ``others`` have their bit set."""
+    step = max(1, PLANE_BYTES // (8 * planes.shape[1]))
+    both, counts = np.empty((step, planes.shape[1]), dtype=np.uint64), np.empty((step, planes.shape[1]), dtype=np.uint8)
+    out = np.empty((len(others), 4), dtype=np.int64)
+    for start in range(0, len(others), step):
+        run = others[start : start + step]
+        np.bitwise_and(_rows(planes, run), planes[plane], out=both[: len(run)])
+        np.bitwise_count(both[: len(run)], out=counts[: len(run)])
+        out[start : start + step] = _lanes(counts[: len(run)])
+    return np.asarray(out.sum(axis=1))
+
+
+def _rows(planes: NDArray[np.uint64], run: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """Those rows, as a view where they follow one another."""
+    if run[-1] - run[0] == len(run) - 1:
+        return planes[run[0] : run[-1] + 1]
+    return planes[run]
+
+
+def _popcounts(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many bits are set in each row."""
+    return np.asarray(_lanes(np.bitwise_count(bits)).sum(axis=1))
+
+
+def _lanes(counts: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """The sum of each row of bytes that are at most 64, in four parts.
+
+    Eight bytes are added at a time as one word of four 16-bit lanes, even and odd bytes apart: 500 such words are at
+    most 64,000 in a lane, so no lane overflows.
+    """
+    words = counts.view(np.uint64)
+    mask, shift = np.uint64(0x00FF00FF00FF00FF), np.uint64(8)
+    folded = np.zeros((len(words), 4), dtype=np.int64)
+    for start in range(0, words.shape[1], 500):
+        part = words[:, start : start + 500]
+        lanes = ((part & mask) + ((part >> shift) & mask)).sum(axis=1)
+        folded += lanes.view(np.uint16).reshape(-1, 4)
+    return folded
+
+
+def _completed(inner: Counts, rows: Counts, columns: Counts, n: int) -> Counts:
+    """A table of counts from its cells without the last row and column, and from its margins."""
+    table = np.empty((len(rows) + 1, len(columns) + 1), dtype=np.int64)
+    table[:-1, :-1] = inner
+    table[:-1, -1] = rows - inner.sum(axis=1)
+    table[-1, :-1] = columns - inner.sum(axis=0)
+    table[-1, -1] = n - rows.sum() - table[-1, :-1].sum()
+    return table

@@ -1,0 +1,83 @@
+"""A CSV file of any size, a block of lines at a time, under the rules of `core.tables.csv_lines`.
+
+An engine's own CSV reader would let a quote run over line breaks, so that what one row holds changes how others are
+read. Here every block is whole lines, is checked line by line behind the header line, and is then parsed.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from core.errors import TableError
+from core.tables.csv_lines import check_lines, header_names, plain_lines
+from core.tables.reading import _check_names, _parsed
+
+BLOCK = 1 << 24
+
+
+def csv_names(path: Path) -> tuple[str, ...]:
+    """The names in the header line."""
+    with _opened(path) as file:
+        head, _ = _header(file, path)
+    names, _ = header_names(plain_lines(head, str(path)), str(path))
+    _check_names(names, str(path))
+    return tuple(names)
+
+
+def csv_batches(path: Path) -> Iterator[Any]:
+    """The rows as Arrow batches of texts; raises :class:`TableError` naming the line, and quoting nothing."""
+    with _opened(path) as file:
+        head, end = _header(file, path)
+        lines, rest = 0, b""
+        while block := file.read(BLOCK):
+            whole, found, tail = (rest + block).rpartition(end)
+            rest = tail
+            if found:
+                rows = _rows(head, whole + found, path, lines)
+                lines += rows.num_rows
+                yield from rows.to_batches()
+        if rest:
+            yield from _rows(head, rest, path, lines).to_batches()
+
+
+def _opened(path: Path) -> IO[bytes]:
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if packed else path.open("rb")  # type: ignore[return-value]
+
+
+def _header(file: IO[bytes], path: Path) -> tuple[bytes, bytes]:
+    """(the header line with its line break, the byte that ends a line); the file stands behind it."""
+    head = file.read(1 << 20)
+    places = [at for at in (head.find(b"\n"), head.find(b"\r")) if at >= 0]
+    if not places:
+        raise TableError(f"{path} has a header but no rows")
+    at = min(places)
+    if head[at : at + 2] == b"\r\n":
+        at += 1
+    file.seek(at + 1)
+    return head[: at + 1], head[at : at + 1]
+
+
+def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
+    """The rows of one block, parsed as a table of its own behind the header line."""
+    import pyarrow as pa
+
+    shown = str(path)
+    try:
+        text = plain_lines(head + block, shown)
+        names, delimiter = header_names(text, shown)
+        check_lines(text, delimiter, shown)
+    except TableError as error:
+        row = error.data.get("row", 0)
+        raise TableError(str(error).replace(f", line {row}:", f", line {row + before}:"), row=row + before) from None
+    try:
+        table = _parsed(text, names, delimiter=delimiter)
+    except pa.ArrowInvalid:  # its text may quote a row
+        raise TableError(f"{shown}: some line has more or fewer cells than the header names; mend it") from None
+    if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:
+        raise TableError(f"{shown} cannot be read as CSV: it has not as many rows as lines")
+    return table

@@ -1,0 +1,229 @@
+"""Encoded rows on disk, read once and counted many times: columns of whole numbers in a file without a name.
+
+The file has no name from the moment it is made (or loses it when it is closed, on systems that cannot do so), so
+nothing of it can be found once the process has ended, however it ended. It lies in the folder that TMPDIR names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import TableError
+from core.graph.separations import Clique
+from core.project.schema import Schema, smallest_unsigned
+from core.tables.counting import Counting
+from core.tables.gradient import Weights, residual_sums
+
+PERSON = "person"
+"""What a file calls the column of people; no column of a schema can be mistaken for it, they are numbered."""
+Batch = dict[str, NDArray[Any]]
+
+
+class CodeFile:
+    """Columns of numbers, batch by batch, in a temporary file without a name."""
+
+    def __init__(self, types: Mapping[str, np.dtype[Any]]) -> None:
+        self._types = dict(types)
+        self._file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115 (it lives as long as this object)
+        self.close = weakref.finalize(self, self._file.close)
+        """Give the disk its space back; done in any case when nobody holds this object any more."""
+        self._parts: list[tuple[int, int]] = []
+        self._end, self._lock = 0, threading.Lock()
+        self.rows = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return tuple(self._types)
+
+    @property
+    def types(self) -> dict[str, np.dtype[Any]]:
+        """The type of each column."""
+        return dict(self._types)
+
+    def append(self, batch: Mapping[str, NDArray[Any]]) -> None:
+        """Write one more batch; its columns are as long as one another."""
+        rows = len(next(iter(batch.values())))
+        if not rows:
+            return
+        with self._lock:
+            self._file.seek(self._end)
+            for name, kind in self._types.items():
+                column = np.ascontiguousarray(batch[name], dtype=kind)
+                if column.shape != (rows,):
+                    raise ValueError("the columns of a batch must be equally long")
+                self._file.write(column.data)
+            self._parts.append((self._end, rows))
+            self._end += rows * sum(kind.itemsize for kind in self._types.values())
+            self.rows += rows
+
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
+        """The batches as they were written, of some columns only; the arrays are the caller's."""
+        for offset, rows in self._parts:
+            batch, at = {}, offset
+            for name, kind in self._types.items():
+                if names is None or name in names:
+                    column = np.empty(rows, dtype=kind)
+                    with self._lock:
+                        self._file.flush()
+                        self._file.seek(at)
+                        self._file.readinto(column.data)
+                    batch[name] = column
+                at += rows * kind.itemsize
+            yield batch
+
+
+class Snapshot:
+    """A private table as codes in a file; see :class:`Source` for what may be asked, and by whom.
+
+    With people, all rows of a person stand in one batch, and the column `PERSON` numbers the people of that batch.
+    """
+
+    def __init__(
+        self, schema: Schema, file: CodeFile, person_column: str | None = None, kept: int | None = None,
+        digest: bytes = b"",
+    ) -> None:  # fmt: skip
+        self.schema, self.file = schema, file
+        self.person_column, self.kept = person_column, kept
+        self._digest = digest
+
+    @classmethod
+    def types(cls, schema: Schema, *, people: bool = False) -> dict[str, np.dtype[Any]]:
+        """The columns of a file for ``schema``."""
+        kinds = {c.name: smallest_unsigned(c.size) for c in schema.columns}
+        return _inside(schema, kinds) | ({PERSON: np.dtype(np.uint32)} if people else {})
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return self.file.rows
+
+    @property
+    def names_people(self) -> bool:
+        """Does each row still say whose it is?"""
+        return PERSON in self.file.names
+
+    @property
+    def digest(self) -> bytes:
+        """What tells this table from others, whatever the order of its rows. PRIVATE."""
+        if not self._digest:
+            adding = Digest(self.schema)
+            for batch in self.batches(self.schema.names):
+                adding.add(batch)
+            self._digest = adding.value()
+        return self._digest
+
+    def count(self, clique: Clique) -> NDArray[np.int64]:
+        """Exact counts, one axis per column of ``clique``."""
+        return self.count_many([clique])[0]
+
+    def count_many(
+        self, cliques: Sequence[Clique], report: Callable[[float, str], None] | None = None
+    ) -> list[NDArray[np.int64]]:
+        """The counts of each of ``cliques`` in one pass over the file; raising from ``report`` cancels."""
+        counting = Counting(cliques, self.schema.sizes)
+        done = 0
+        for batch in self.batches(tuple({name for clique in cliques for name in clique})):
+            rows = len(next(iter(batch.values()))) if batch else 0
+            counting.add(batch, rows)
+            done += rows
+            if report is not None:
+                report(done / self.rows, "Counting")
+        counts = counting.counts()
+        return [np.array(self.rows, dtype=np.int64) if not q else c for q, c in zip(cliques, counts, strict=True)]
+
+    def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
+        """Exact gradient of a logistic fit: each row is rounded before the sum, so batches add up to the same."""
+        total: NDArray[np.int64] | int = 0
+        for batch in self.batches((*columns, target)):
+            total = total + residual_sums(batch, target, columns, self.schema.sizes, weights)
+        return np.asarray(total, dtype=np.int64)
+
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """Refused: a snapshot holds codes, not the numbers they came from."""
+        raise TableError(
+            f"column {column!r}: the numbers themselves stay in the engine; only their bins are here", column=column
+        )
+
+    def take(self, rows: NDArray[Any]) -> Snapshot:
+        """The table of some rows only: a mask, or numbers of rows, which then keep the file's order."""
+        mask = np.asarray(rows)
+        if mask.dtype != np.bool_:
+            mask = np.zeros(self.rows, dtype=np.bool_)
+            mask[rows] = True
+        at = [0]
+
+        def chosen(batch: Batch) -> NDArray[np.bool_]:
+            start, at[0] = at[0], at[0] + len(next(iter(batch.values())))
+            return mask[start : at[0]]
+
+        return self.where(chosen)
+
+    def where(self, chosen: Callable[[Batch], NDArray[Any]], *, people: bool = True) -> Snapshot:
+        """The rows that ``chosen`` picks out of each batch of the file, in a file of their own."""
+        kept = {n: k for n, k in self.file.types.items() if people or n != PERSON}
+        out = CodeFile(kept)
+        for batch in self.file.batches():
+            rows = chosen(batch)
+            out.append({name: batch[name][rows] for name in kept})
+        return Snapshot(self.schema, out, self.person_column, self.kept, self.digest)
+
+    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+        """Codes by name of column, batch by batch."""
+        inside = _inside(self.schema, {name: name for name in self.schema.names})
+        wanted = {own: name for own, name in inside.items() if name in names}
+        for batch in self.file.batches(tuple(wanted)):
+            yield {name: batch[own] for own, name in wanted.items()}
+
+    def close(self) -> None:
+        """Give the disk its space back; nothing can be asked afterwards."""
+        self.file.close()
+
+
+def _inside(schema: Schema, by_name: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys as they are called in a file: c0, c1, … in schema order."""
+    return {f"c{i}": by_name[name] for i, name in enumerate(schema.names)}
+
+
+_MIXES = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB), (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
+"""Odd factors of two 64-bit mixes (those of SplitMix64 and of MurmurHash3)."""
+
+
+class Digest:
+    """A hash of a multiset of encoded rows, added up batch by batch: the order of rows does not matter.
+
+    Each row is the sum of one 64-bit hash per column name and label; two mixes of that sum are added over the rows.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._marks = {
+            c.name: np.array([_hash(c.name, label) for label in c.labels], dtype=np.uint64) for c in schema.columns
+        }
+        self._sums, self._rows = [0, 0], 0
+
+    def add(self, batch: Mapping[str, NDArray[Any]]) -> None:
+        """Add rows, as codes by name of column."""
+        row = sum(marks[batch[name]] for name, marks in self._marks.items())
+        for i, (a, b) in enumerate(_MIXES):
+            mixed = (row ^ (row >> np.uint64(30))) * np.uint64(a)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(b)
+            added = int((mixed ^ (mixed >> np.uint64(31))).sum(dtype=np.uint64))
+            self._sums[i] = (self._sums[i] + added) % 2**64
+        self._rows += len(row)
+
+    def value(self) -> bytes:
+        """32 bytes. PRIVATE: it could be guessed from; it leaves only through a keyed fingerprint."""
+        return hashlib.sha256(b"%d:%d:%d" % (self._rows, *self._sums)).digest()
+
+
+def _hash(name: str, label: str) -> int:
+    said = f"{len(name)}:{name}{label}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(said, digest_size=8).digest(), "little")

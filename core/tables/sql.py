@@ -1,0 +1,259 @@
+"""The schema's encoding as a query that Ibis writes for each engine. The only module that imports Ibis.
+
+The query turns each declared column into whole numbers 0 … size − 1, as :meth:`core.project.schema.Column.encode`
+would its texts. NULL and NaN come first: several engines find NaN larger than every number. A category is looked for
+in the column's own type, never in a cast to text, since engines write `1.0`, `true` or a date in different ways. Two
+numbers beyond the codes say what must be refused: ``size`` a value that is not declared, ``size + 1`` an empty cell.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import ibis
+
+from core.errors import TableError
+from core.project.schema import MISSING, Column, Schema
+from core.tables.relation import ROWS
+
+MEMORY = "384MB"
+"""What DuckDB may use. It never spills to disk: a scan needs no more."""
+PERSON, BUCKET = "person", "bucket"
+BUCKETS = 64
+"""Parts that rows are dealt into by a hash of whose they are, so that one part at a time is in memory."""
+_NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
+
+
+def open_parquet(path: Path) -> tuple[Any, Any]:
+    """(an embedded engine, the relation of a Parquet file or a folder of them)."""
+    backend = _embedded()
+    return backend, backend.read_parquet(str(path / "**" / "*.parquet" if path.is_dir() else path))
+
+
+def open_lines(names: Sequence[str]) -> tuple[Any, Any]:
+    """(an embedded engine, a relation `ROWS` of texts that has yet to be handed to it)."""
+    return _embedded(), ibis.table(dict.fromkeys(names, "string"), name=ROWS)
+
+
+def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
+    """(the engine, the relation, the query for it under the name `ROWS` with texts compared byte by byte)."""
+    if url.startswith("duckdb://"):
+        backend = ibis.connect(url, read_only=True)
+        _limit(backend)
+    else:
+        backend = ibis.connect(url)
+    catalog, _, own = name.rpartition(".")
+    table = backend.table(own, database=tuple(catalog.split(".")) if catalog else None)
+    return _binary(backend, table)
+
+
+def _embedded() -> Any:
+    backend = ibis.duckdb.connect(temp_directory="")
+    _limit(backend)
+    return backend
+
+
+def _limit(backend: Any) -> None:
+    """Nothing of a table is spilled to disk, and rows may come in any order."""
+    for setting in (
+        f"memory_limit = '{MEMORY}'",
+        "temp_directory = ''",
+        "preserve_insertion_order = false",
+        "enable_progress_bar = false",
+    ):
+        backend.con.execute(f"SET {setting}")
+
+
+def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:
+    """A collation may find two ids equal and so merge two people: texts are compared byte by byte instead."""
+    import sqlglot as sg
+    from sqlglot import expressions as e
+
+    texts = [name for name, kind in table.schema().items() if kind.is_string()]
+    if not texts:
+        return backend, table, None
+    dialect = backend.dialect
+
+    def plain(name: str) -> Any:
+        column = sg.column(name, quoted=True)
+        if name not in texts:
+            return column
+        return sg.alias(e.Collate(this=e.cast(column, "TEXT"), expression=e.Var(this='"C"')), name, quoted=True)
+
+    source = sg.parse_one(backend.compile(table), read=dialect)
+    query = sg.select(*map(plain, table.columns)).from_(source.subquery("t"))
+    return backend, ibis.table(table.schema(), name=ROWS), str(query.sql(dialect))
+
+
+def code_name(index: int) -> str:
+    """What the codes of the schema's column number ``index`` are called: no name of the table gets into a snapshot."""
+    return f"c{index}"
+
+
+def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None) -> Any:
+    """The query for the codes of ``table``, one column per column of ``schema``.
+
+    ``dialect`` is the engine's name. ``person`` adds whose each row is, as text; on DuckDB also a whole number below
+    `BUCKETS` that is the same for all rows of a person.
+    Raises :class:`TableError` for a column that is not there or whose type no cell of a table can have.
+    """
+    made = {}
+    for i, column in enumerate(schema.columns):
+        narrow = "uint8" if dialect == "duckdb" and column.size + 2 <= 1 << 8 else "int32"
+        made[code_name(i)] = _code(_column(table, column.name), column, dialect).cast(narrow)
+    if person is not None:
+        made[PERSON] = _person(_column(table, person))
+        if dialect == "duckdb":
+            made[BUCKET] = ((made[PERSON].hash() % BUCKETS + BUCKETS) % BUCKETS).cast("int16")
+    return table.select(**made)
+
+
+def _column(table: Any, name: str) -> Any:
+    if name not in table.columns:
+        known = ", ".join(list(table.columns)[:12]) + (", …" if len(table.columns) > 12 else "")
+        raise TableError(f"there is no column {name!r}; the table has {known}", column=name)
+    return table[name]
+
+
+def _person(value: Any) -> Any:
+    """Whose a row is, as text: only of types whose text is the same wherever it is written."""
+    kind = value.type()
+    if kind.is_string() or kind.is_integer() or kind.is_uuid() or (kind.is_decimal() and kind.scale == 0):
+        return value.cast("string")
+    raise TableError(
+        f"the person column {value.get_name()!r} holds {kind} values; give whose a row is as text or a whole number",
+        column=value.get_name(),
+    )
+
+
+def _code(value: Any, column: Column, dialect: str) -> Any:
+    kind = value.type()
+    missing = value.isnull()
+    if kind.is_floating():
+        missing |= value.isnan()
+    elif kind.is_decimal() and dialect == "postgres":
+        missing |= value.cast("string") == "NaN"
+    elif kind.is_string():
+        missing |= value == MISSING
+    empty = column.values if column.missing else column.size + 1
+    unknown = column.values if column.unknown == "missing" else column.size
+    if column.kind == "numeric":
+        codes = _bins(value, column, _int(unknown), dialect)
+    else:
+        codes = _categories(value, column, _int(unknown))
+    return ibis.cases((missing, _int(empty)), else_=codes)
+
+
+def _int(code: int) -> Any:
+    return ibis.literal(code, "int32")
+
+
+def _exact(number: float) -> Any:
+    """A float as the engine reads it off its shortest text: a plain literal may be a decimal first, rounded twice."""
+    return ibis.literal(repr(float(number))).cast("float64")
+
+
+def _read_number(text: Any, dialect: str) -> Any:
+    """A text that is written like a number, as the nearest float. PostgreSQL refuses numbers beyond its floats."""
+    if dialect != "postgres":
+        return text.try_cast("float64")
+    number = text.cast("decimal")
+    largest, least = (ibis.literal(x).cast("decimal") for x in ("1e300", "1e-300"))
+    zero = ibis.literal("0").cast("decimal")
+    bounded = ibis.least(ibis.greatest(number, -largest), largest)
+    tiny = ibis.cases((number == zero, zero), (number > zero, least), else_=-least)
+    return ibis.cases((bounded.abs() < least, tiny), else_=bounded).cast("float64")
+
+
+def _bins(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
+    kind = value.type()
+    if kind.is_string():
+        odd, number = ~value.re_search(_NUMBER), _read_number(value, dialect)
+    elif kind.is_floating():
+        number = value.cast("float64")
+        odd = number.isinf()
+    elif kind.is_integer() or kind.is_decimal():
+        odd, number = None, value.cast("float64")
+    else:
+        _refuse_nested(value)
+        return unknown  # True or a date is not a number
+    steps = [(number < _exact(edge), _int(i)) for i, edge in enumerate(column.edges[1:-1])]
+    last = _int(column.values - 1)
+    bins = ibis.cases(*steps, else_=last) if steps else last
+    return bins if odd is None else ibis.cases((odd, unknown), else_=bins)
+
+
+def _categories(value: Any, column: Column, unknown: Any) -> Any:
+    _refuse_nested(value)
+    place = {category: i for i, category in enumerate(column.categories)}
+    texts: dict[int, list[str]] = {i: [category] for category, i in place.items()}
+    for group, members in column.groups:
+        texts[place[group]] += members
+    kind = value.type()
+    compared = value
+    if kind.is_floating():
+        compared = value.cast("float64")
+    elif kind.is_uuid() or (kind.is_decimal() and kind.scale is None):
+        compared = value.cast("string")
+    found = []
+    for code, said in texts.items():
+        same = [x for x in (_as_typed(text, kind) for text in said) if x is not None]
+        if same:
+            found.append((compared.isin(same), _int(code)))
+    return ibis.cases(*found, else_=unknown) if found else unknown
+
+
+def _as_typed(text: str, kind: Any) -> Any:
+    """The value of type ``kind`` that a table reader would write as ``text``; None where there is none."""
+    try:
+        if kind.is_string() or kind.is_uuid():
+            return ibis.literal(text)
+        if kind.is_boolean():
+            return {"True": ibis.literal(True), "False": ibis.literal(False)}.get(text)
+        if kind.is_integer():
+            return ibis.literal(int(text), "int64") if str(int(text)) == text and abs(int(text)) < 1 << 63 else None
+        if kind.is_floating():
+            number = float(text)
+            whole = number.is_integer() and abs(number) < 2**53
+            return _exact(number) if (str(int(number)) if whole else repr(number)) == text else None
+        if kind.is_decimal():
+            return _as_decimal(text, kind)
+        if kind.is_date():
+            return ibis.literal(text).cast("date") if dt.date.fromisoformat(text).isoformat() == text else None
+        if kind.is_timestamp():
+            return _as_timestamp(text, kind)
+        if kind.is_time():
+            return ibis.literal(text).cast("time") if dt.time.fromisoformat(text).isoformat() == text else None
+    except (ValueError, OverflowError, InvalidOperation):
+        pass
+    return None
+
+
+def _as_decimal(text: str, kind: Any) -> Any:
+    if kind.scale is None:
+        return ibis.literal(text)
+    scaled = Decimal(text).quantize(Decimal(1).scaleb(-kind.scale))
+    return ibis.literal(text).cast(kind) if str(scaled) == text else None
+
+
+def _as_timestamp(text: str, kind: Any) -> Any:
+    """A moment: a date alone is its midnight where there is no time zone."""
+    if kind.timezone is None and re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
+        return ibis.literal(text).cast(kind)
+    moment = dt.datetime.fromisoformat(text)
+    plain = (moment.tzinfo is None) == (kind.timezone is None) and moment.isoformat() == text
+    midnight = moment.tzinfo is None and moment.time() == dt.time()
+    return ibis.literal(text).cast(kind) if plain and not midnight else None
+
+
+def _refuse_nested(value: Any) -> None:
+    kind = value.type()
+    if not (kind.is_primitive() or kind.is_string() or kind.is_temporal() or kind.is_decimal() or kind.is_uuid()):
+        raise TableError(
+            f"column {value.get_name()!r} holds {kind} values; give one plain value per cell", column=value.get_name()
+        )

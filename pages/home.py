@@ -1,0 +1,20 @@
+"""Home: what Espalier is for, what a release takes, and where to begin."""
+
+import streamlit as st
+
+from pages.parts import doors, home, shell
+
+doors.enter("steward")
+state = shell.start(
+    "Espalier",
+    "Share a useful table about people without sharing the people: invented rows, a proven limit on what they give "
+    "away, and only the links that your experts stand behind.",
+)
+home.steps()
+st.subheader("Begin with an example", anchor=False)
+home.samples(state)
+st.subheader("Or with your own table", anchor=False)
+st.markdown("Nothing leaves this machine, and nothing is spent until you say so on the Release page.")
+shell.link_to("Data", "Open my own table", primary=False)
+home.tour(state)
+shell.sidebar(state)

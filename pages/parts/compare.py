@@ -1,0 +1,118 @@
+"""The parts of the Compare page: which plans, on what they are tried, and their figures side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from core.compare.plans import FIGURES, Outcome, best, compare
+from core.errors import EspalierError
+from core.methods import METHODS, method_of
+from core.project.file import Project
+from pages.parts import charts, shell
+from pages.parts.session.session import Session
+from pages.parts.text import plain
+
+MOST = 8
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+PARETO = {"gap": "accuracy against the gap between groups", "two_way_tv": "accuracy against the error of pairs"}
+
+
+def rehearsal() -> None:
+    """What this page spends, and where it may be used."""
+    st.warning(
+        "**Confidential, and no release.** Each plan is really carried out and judged on the rows of the open table. "
+        "Use an example, or a table that is public: nothing is recorded in a ledger and nothing is kept to share.",
+        icon=":material/science:",
+    )
+
+
+def allowed(state: Session) -> bool:
+    """Is there a table that may be used? Says what to do where there is none."""
+    if state.text is None:
+        st.info("No table is open. Open an example on Home, or a public table on the Data page.")
+        shell.link_to("Home", "Open an example")
+        return False
+    if state.sample:
+        return True
+    return st.checkbox(
+        "This table is public, or was itself drawn from a release: no person has to be protected here",
+        key=f"compare-public-{state.opened}",
+    )
+
+
+def plans(state: Session, project: Project) -> dict[str, Project]:
+    """The plans to compare: the open one, and variants of it in method, ε and fence."""
+    plan = project.plan
+    left, right = st.columns(2)
+    methods = left.multiselect(
+        "Methods", [n for n, m in METHODS.items() if m.private], [plan.method], format_func=lambda n: METHODS[n].title,
+        key=f"compare-methods-{state.opened}",
+    )  # fmt: skip
+    known = plan.epsilon if plan.epsilon in EPSILONS else 1.0
+    budgets = right.multiselect("ε", EPSILONS, [known], key=f"compare-eps-{state.opened}")
+    unfenced = st.toggle("Also without the fence", key=f"compare-fence-{state.opened}")
+    out: dict[str, Project] = {}
+    for name in methods:
+        for epsilon in budgets:
+            fair = plan.fair if METHODS[name].fence == "optional" else None
+            one = project.with_plan(method=name, epsilon=epsilon, fair=fair)
+            out[f"{METHODS[name].title}, ε = {epsilon:g}"] = one
+            if unfenced and method_of(one.plan).fenced(one.plan):
+                free = one.with_plan(**method_of(one.plan).without_fence)
+                out[f"{METHODS[name].title}, ε = {epsilon:g}, no fence"] = free
+    if len(out) > MOST:
+        st.error(f"That makes {len(out)} plans; choose at most {MOST}.")
+        return {}
+    st.caption(
+        f"{len(out)} plan{'s' * (len(out) != 1)} to compare." if out else "Choose at least one method and one ε."
+    )
+    return out
+
+
+def start_button(state: Session, chosen: Mapping[str, Project]) -> None:
+    """Start the comparison as a job that shows its progress and can be cancelled."""
+
+    def work(report: Any) -> list[Outcome]:
+        return compare(chosen, state.table(), report=report)
+
+    def done(found: list[Outcome]) -> None:
+        state.compared = found
+
+    if reason := state.trouble.get("compare"):
+        st.error(f"The comparison did not finish: {plain(reason)}.")
+    if st.button(
+        "Compare these plans", type="primary", disabled=not chosen, icon=":material/balance:", key="compare-go"
+    ):
+        try:
+            state.start("compare", work, done, lambda _: None)
+        except EspalierError as error:
+            st.error(plain(error))
+        st.rerun()
+
+
+def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
+    """The figures: a table, small multiples, and who is on the front."""
+    found: list[Outcome] = state.compared
+    if not found:
+        return
+    st.subheader("Side by side", anchor=False)
+    st.dataframe([o.row() for o in found], hide_index=True, width="stretch", column_config={
+        k: st.column_config.NumberColumn(what, format="%.3f") for k, what in FIGURES.items()})  # fmt: skip
+    for key, what in FIGURES.items():
+        values = [o.figures[key] for o in found]
+        if any(v is not None for v in values):
+            charts.show(
+                charts.bars([o.name for o in found], {what: values}, what, (charts.SYNTHETIC,)), f"compare-{key}", what
+            )
+    for key, what in PARETO.items():
+        if front := best(found, key):
+            listed = ", ".join(plain(n) for n in front)
+            st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed}.")
+    known = [o.name for o in found if o.name in plans_by_name]
+    chosen = st.selectbox("Take this plan", known, index=None, key="compare-take", placeholder="Choose one")
+    if chosen and st.button("Use it", key="compare-use"):
+        state.take_plan(plans_by_name[chosen].plan)
+        st.rerun()

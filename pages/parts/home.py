@@ -1,0 +1,63 @@
+"""The parts of the Home page: three steps, the examples with the question that each answers, and a guided tour."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts import shell
+from pages.parts.data import opening
+from pages.parts.session.session import Session
+from pages.parts.text import plain
+
+QUESTIONS = {
+    "readmission": "Which patients come back within 30 days, and does what we learn hold in another hospital?",
+    "hiring": "Can we share who was hired without teaching machines to prefer men?",
+    "services": "Which services do people use together?",
+    "visits": "What happens in visits, when each person has several?",
+    "stays": "How do age and severity shape the length of a stay?",
+}
+"""What each bundled example answers; one that is missing here is offered by its name."""
+
+STEPS = (
+    (":material/account_tree:", "Say what you know", "Draw what causes what. Mark who is protected. Describe columns."),
+    (":material/savings:", "See what it costs", "A plan shows every question and its price, before any row is read."),
+    (":material/verified:", "Release and judge", "One deliberate act. Then see what the table is good for."),
+)
+
+TOUR = (
+    ("Structure", "Look at the arrows into “readmitted”: only those causes will shape the table."),
+    ("Plan", "Look at “What will be protected”: one sentence says what an attacker could still learn."),
+    ("Release", "Press the one button that spends. The files below are safe to share."),
+    ("Diagnostics", "Press “Compare”. The first sentence says who wins at home and who in the other hospital."),
+)
+
+
+def steps() -> None:
+    """The three steps, side by side."""
+    for place, (icon, title, text) in zip(st.columns(3), STEPS, strict=True):
+        with place, st.container(border=True):
+            st.markdown(f"#### {icon} {title}")
+            st.markdown(text)
+
+
+def samples(state: Session) -> None:
+    """The examples, each with its question; one click opens it."""
+    shown = list(opening.SAMPLES.items())
+    for place, (key, (title, icon, rows, _)) in zip(st.columns(2) * len(shown), shown, strict=False):
+        with place.container(border=True):
+            st.markdown(f"**:material/{icon}: {title}**  \n{QUESTIONS.get(key, 'An invented table.')}")
+            st.button(f"Open {title.lower()}", key=f"home-{key}", on_click=opening.open_sample, args=(state, key, rows))
+    if state.sample:
+        st.success(f"The example {plain(state.sample)} is open.")
+        shell.link_to("Structure", "See what was drawn")
+
+
+def tour(state: Session) -> None:
+    """Four stops of the example *readmission*, each with what to look at."""
+    with st.expander("A guided tour: readmission, in four stops", expanded=state.sample == "readmission"):
+        if state.sample != "readmission":
+            st.markdown("Open the example *readmission* above; then follow the stops.")
+            return
+        for i, (page, what) in enumerate(TOUR, 1):
+            st.markdown(f"**{i}. {page}.** {what}")
+            shell.link_to(page, f"Go to stop {i}: {page}", primary=False)

@@ -1,0 +1,56 @@
+"""Plans side by side: their figures are those of the diagnostics, and the front holds what nothing beats."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.compare.plans import Outcome, best, compare
+from core.errors import Cancelled
+from core.evaluation import evaluate
+from core.project.file import Project
+from core.tables.reading import read_table
+from core.tables.table import Table
+
+
+@pytest.fixture(scope="module")
+def hiring():
+    from tests.conftest import SAMPLES
+
+    project = Project.load(SAMPLES / "hiring.json")
+    return project, Table.encode(read_table(SAMPLES / "hiring.csv"), project.schema)
+
+
+def test_every_plan_is_released_and_judged_alike(hiring):
+    project, table = hiring
+    said: list[str] = []
+    found = compare(
+        {"with the fence": project, "ε = 5": project.with_plan(epsilon=5.0)},
+        table,
+        report=lambda _, message: said.append(message),
+    )
+    assert [o.name for o in found] == ["with the fence", "ε = 5"]
+    assert found[1].rho > found[0].rho
+    for o in found:
+        assert o.figures["auc"] == o.facts["tstr"]["auc_synthetic"]
+        assert o.figures["two_way_tv"] == o.facts["fidelity"]["two_way_tv"]
+    assert set(found[0].facts) == set(evaluate(project, table, table).to_json())
+    assert any(m.startswith("Judging ε = 5") for m in said)
+
+
+def test_it_is_cancelled_between_plans(hiring):
+    project, table = hiring
+
+    def stop(fraction: float, _: str) -> None:
+        if fraction >= 0.5:
+            raise Cancelled("enough")
+
+    with pytest.raises(Cancelled):
+        compare({"a": project, "b": project}, table, report=stop)
+
+
+def test_the_front_holds_what_nothing_beats():
+    def one(name: str, auc: float | None, gap: float | None) -> Outcome:
+        return Outcome(name, "m", 1.0, 0.1, {"auc": auc, "gap": gap}, {})
+
+    found = [one("good", 0.8, 0.1), one("fair", 0.7, 0.01), one("beaten", 0.7, 0.2), one("unknown", None, 0.0)]
+    assert best(found, "gap") == {"good", "fair"}

@@ -1,0 +1,59 @@
+"""The verdict says who wins where, what cannot be known, and when a table must not be used."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.evaluation.verdict import verdict
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+
+SCHEMA = Schema((Column("y", "categorical", ("n", "j")), Column("x", "categorical", ("a", "b"))))
+
+
+def project(regime: str = "causal") -> Project:
+    return Project("t", SCHEMA, Plan("prism", 1.0, target="y", options={"regime": regime}))
+
+
+def facts(ours: float | None, real: float | None, tv: float = 0.02, **fair: float) -> dict:
+    task = {
+        "target": "y", "auc_synthetic": ours, "auc_real": real,
+        "accuracy_synthetic": 0.72, "accuracy_real": 0.78,
+    }  # fmt: skip
+    return {"tstr": task, "fidelity": {"one_way_tv": tv, "two_way_tv": 2 * tv}, "fairness": fair or None}
+
+
+def test_the_first_sentence_says_who_wins_at_home_and_who_elsewhere():
+    home, away = facts(0.739, 0.995), facts(0.750, 0.575)
+    found = verdict(project(), home, {"The other hospital": away})
+    assert found.headline.startswith("At home the model trained on real rows predicts better")
+    assert "in the other hospital it is the one trained on synthetic rows" in found.headline
+    assert "synthetic 0.739, real 0.995" in found.headline
+    assert "keeps the direct causes only" in found.headline
+
+
+def test_without_a_second_table_it_says_what_cannot_be_known():
+    found = verdict(project(), facts(0.739, 0.995))
+    assert any("cannot be known without a table from there" in s for s in found.sentences)
+    assert not any("cannot be known" in s for s in verdict(project("predictive"), facts(0.74, 0.75)).sentences)
+
+
+@pytest.mark.parametrize("poor", [facts(0.51, 0.80), facts(0.70, 0.72, tv=0.4)])
+def test_a_bad_table_is_told_not_to_be_used(poor):
+    found = verdict(project("predictive"), poor)
+    assert found.grade == "poor"
+    assert found.headline.startswith("This table should not be used")
+    assert any("Spend more of the budget" in s for s in found.sentences)
+
+
+def test_the_gap_between_groups_is_said_in_numbers():
+    found = verdict(
+        project(),
+        facts(0.72, 0.84, demographic_parity_difference=0.02, demographic_parity_difference_real=0.585),
+    )
+    assert any("fell from 0.585 to 0.020" in s and "0.78 to 0.72" in s for s in found.sentences)
+
+
+def test_nothing_to_predict_is_no_praise():
+    assert verdict(project("predictive"), facts(None, None)).grade == "unknown"

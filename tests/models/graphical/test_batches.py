@@ -1,0 +1,112 @@
+"""Rows in batches: quotas of the whole output, and the distribution of rows drawn at once."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from core.models.graphical import estimate
+from core.models.graphical.batches import draw_batches, quotas
+from core.privacy.draws import Measurement
+from core.project.schema import Column, Schema
+from core.release.output import numbers, write_rows
+from core.tables.reading import read_table
+from core.tables.table import Table
+
+SIZES = {"a": 3, "b": 4, "c": 2, "d": 3, "e": 1}
+CLIQUES = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")]
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(3)
+    joint = rng.dirichlet(np.ones(72)).reshape(3, 4, 2, 3) * 1000
+    made = []
+    for clique in CLIQUES:
+        gone = tuple(i for i, n in enumerate("abcd") if n not in clique)
+        made.append(Measurement(clique, joint.sum(axis=gone), 1.0))
+    return estimate(SIZES, made, 1000.0)
+
+
+def drawn(model, n, step, seed):
+    fitted = model._calibrated
+    parts = list(draw_batches(fitted.tree, fitted.conditionals, n, np.random.default_rng(seed), step=step))
+    return {name: np.concatenate([p[name] for p in parts]) for name in SIZES}, parts
+
+
+def test_the_whole_output_keeps_the_quotas(model):
+    n = 10_007
+    codes, parts = drawn(model, n, 1_000, 0)
+    assert [len(p["a"]) for p in parts] == [1_000] * 10 + [7]
+    for clique in CLIQUES:
+        shape = [SIZES[c] for c in clique]
+        got = np.bincount(np.ravel_multi_index([codes[c] for c in clique], shape), minlength=np.prod(shape))
+        assert abs(got.reshape(shape) - n * model.marginal(clique) / model.marginal(clique).sum()).max() < 6
+    one_by_one = np.bincount(codes["d"], minlength=3)
+    assert one_by_one.sum() == n
+
+
+def test_batches_are_exchangeable(model):
+    """Each row of the first batch is a row of the model: its mean over many runs is the model's share."""
+    fitted, share = model._calibrated, model.marginal(("a", "b"))
+    share = share / share.sum()
+    runs, step, n = 400, 50, 200
+    first = np.zeros(12)
+    for seed in range(runs):
+        batch = next(draw_batches(fitted.tree, fitted.conditionals, n, np.random.default_rng(seed), step=step))
+        first += np.bincount(np.ravel_multi_index((batch["a"], batch["b"]), (3, 4)), minlength=12)
+    spread = np.sqrt(runs * step * share.ravel())  # binomial; drawing without putting back spreads less
+    assert (abs(first - runs * step * share.ravel()) < 6 * spread).all()
+
+
+def test_quotas_agree_on_what_nodes_share(model):
+    fitted = model._calibrated
+    tables = quotas(fitted.tree, fitted.conditionals, 999, np.random.default_rng(0))
+    for node, table in zip(fitted.tree.nodes, tables, strict=True):
+        assert table.min() >= 0
+        assert table.sum() == 999
+        if node.given:
+            parent = fitted.tree.nodes[node.parent]
+            above = tables[node.parent].reshape(parent.shape).sum(axis=node.drop).ravel()
+            assert np.array_equal(table.sum(axis=1), above)
+
+
+@pytest.mark.parametrize("end", ["parquet", "csv"])
+def test_files_hold_rows_of_the_schema(model, tmp_path, end):
+    schema = Schema(
+        (
+            Column("a", "categorical", ("=1+1", "x"), missing=True),
+            Column("b", "numeric", edges=(0, 10, 20, 30, 41), integer=True),
+            Column("c", "categorical", ("u", "v")), Column("d", "numeric", edges=(0, 0.5, 2, 1000)),
+            Column("e", "categorical", ("only",)),
+        )
+    )  # fmt: skip
+    path = tmp_path / f"out.{end}"
+    rng = np.random.default_rng(0)
+    write_rows(model.sample_batches(3_000, rng, even=True), schema, 3_000, path, rng)
+    if end == "csv":
+        assert b"'=1+1" in path.read_bytes()
+        return
+    table = parquet.read_table(path)
+    assert table.schema.field("b").type == pa.int64()
+    assert table["a"].null_count > 0
+    back = Table.encode(read_table(path), schema)
+    share = model.marginal(("c", "d"))
+    assert abs(back.count(("c", "d")) - 3_000 * share / share.sum()).max() < 6
+
+
+def test_numbers_stay_in_their_bins():
+    column = Column("x", "numeric", edges=(0, 1e-7, 0.3, 1e6, 1e15))
+    codes = np.repeat(np.arange(4), 5_000)
+    drawn = numbers(column, codes, np.random.default_rng(0))
+    assert np.array_equal(np.searchsorted(column.edges[1:-1], drawn, side="right"), codes)
+    assert all(len(f"{x:.12g}") <= 19 for x in drawn.tolist())
+    whole = numbers(
+        Column("x", "numeric", edges=(0, 2.5, 4), integer=True), np.repeat([0, 1], 999), np.random.default_rng(0)
+    )
+    assert sorted(set(whole.tolist())) == [0, 1, 2, 3, 4]
+    assert list(itertools.chain(sorted(set(whole[:999].tolist())))) == [0, 1, 2]

@@ -1,0 +1,59 @@
+"""The report's first pages: what they say follows from the facts, and the card beside it reads as JSON-LD."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from core.project.file import Project
+from core.release import release
+from core.release.report import render
+from core.tables.reading import read_table
+from core.tables.table import Table
+
+
+@pytest.fixture(scope="module")
+def made(samples_folder):
+    project = Project.load(samples_folder / "hiring.json")
+    return release(project, Table.encode(read_table(samples_folder / "hiring.csv"), project.schema))
+
+
+@pytest.fixture(scope="module")
+def samples_folder():
+    from tests.conftest import SAMPLES
+
+    return SAMPLES
+
+
+def test_the_first_pages_come_before_the_annex(made):
+    front, annex = made.files["report.html"].decode().split('<div class="annex">')
+    for said in ("What it shows", "Privacy", "Who answers for it", "Where the budget went", "The columns"):
+        assert f"{said}</h2>" in front
+    assert "not known from this release" in front, "no people were held out"
+    assert "shows no link between <strong>hired</strong> and <strong>gender</strong>" in front
+    assert "Every measurement" in annex
+    assert front.count("<svg") == 2
+
+
+def test_a_release_drowned_in_noise_says_so(made):
+    tiny = made.project.with_plan(epsilon=0.01)
+    facts = release(tiny, Table(tiny.schema, made.codes, made.rows)).to_json()
+    assert "Noise outweighs the data" in render(facts)
+    assert "Noise outweighs the data" not in made.files["report.html"].decode()
+
+
+def test_who_signed_is_shown_escaped(made):
+    facts = made.to_json()
+    facts["project"] = {**facts["project"], "signoff": {"drawn_by": "<b>Dr. A</b>"}}
+    shown = render(facts)
+    assert "&lt;b&gt;Dr. A&lt;/b&gt;" in shown
+    assert shown.count("not signed") == 2
+
+
+def test_the_card_describes_the_table(made):
+    card = json.loads(made.files["croissant.json"])
+    assert card["@type"] == "sc:Dataset"
+    assert card["distribution"][0]["sha256"] == hashlib.sha256(made.files["synthetic.csv"]).hexdigest()
+    assert [f["name"] for f in card["recordSet"][0]["field"]] == list(made.project.schema.names)

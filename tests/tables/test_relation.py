@@ -1,0 +1,341 @@
+"""Tables that stay in an engine: the schema's own codes, lots that are the same everywhere, one state of the rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from core.errors import Cancelled, TableError
+from core.privacy.parts import split_snapshot, to_total
+from core.project.schema import Column, Schema
+from core.tables.lots import kept_rows
+from core.tables.reading import read_table
+from core.tables.relation import open_relation
+from core.tables.remote import RemoteSnapshot
+from core.tables.snapshot import Digest
+from core.tables.table import Table
+
+HOSTILE = {
+    "f": [1.0, float("nan"), None, 2.5, -0.0, 1e300, 5.0, 0.1 + 0.2],
+    "f2": [1.0, 2.5, None, float("nan"), -0.0, 1e22, 0.1, float("inf")],
+    "s": ["a ", "A", "a", None, "", "zz", "É", "a"],
+    "b": [True, False, None, True, True, False, True, None],
+    "d": [dt.date(2020, 1, 2), None, *[dt.date(2020, 1, 3)] * 6],
+    "ts": [dt.datetime(2020, 1, 2), None, *[dt.datetime(2020, 1, 3, 1, 0, 0, 5)] * 6],
+    "i": [2**53 + 1, 2**53, None, 0, 5, -7, 3, 2**53 - 1],
+    "n": ["1e5", " 5 ", "x", None, "-1e999", ".5", "5.", "1_0"],
+}
+
+
+def column(name, kind, values, **more):
+    key = "edges" if kind == "numeric" else "categories"
+    return Column(name, kind, **{key: values}, missing=True, unknown="missing", **more)
+
+
+SCHEMA = Schema(
+    (
+        column("f", "numeric", (0, 0.3, 1, 2.5, 9)),
+        column("f2", "categorical", ("1", "2.5", "0", "1e+22", "inf"), groups=(("1", ("0.1",)),)),
+        column("s", "categorical", ("a", "A", "a ", "É")),
+        column("b", "categorical", ("True", "False")),
+        column("d", "categorical", ("2020-01-02", "2020-01-03")),
+        column("ts", "categorical", ("2020-01-02", "2020-01-03T01:00:00.000005")),
+        column("i", "numeric", (-10, 0, 5, 2**53, 2**53 + 2)),
+        column("n", "numeric", (0, 5, 10)),
+    )
+)
+
+
+def rows_of(codes, schema=SCHEMA):
+    return Counter(zip(*(np.asarray(codes[n]).tolist() for n in schema.names), strict=True))
+
+
+def rows_in(snapshot):
+    return sum((rows_of(b, snapshot.schema) for b in snapshot._batches(snapshot.schema.names)), Counter())
+
+
+def local_rows(snapshot):
+    return sum((rows_of(b, snapshot.schema) for b in snapshot.batches(snapshot.schema.names)), Counter())
+
+
+@pytest.fixture(params=["parquet", "csv", "folder"])
+def hostile(request, tmp_path):
+    path = tmp_path / f"t.{request.param}"
+    data = pa.table(HOSTILE)
+    if request.param == "csv":
+        csv.write_csv(data, path)
+    elif request.param == "folder":
+        path.mkdir()
+        parquet.write_table(data.slice(0, 3), path / "0.parquet")
+        parquet.write_table(data.slice(3), path / "1.parquet")
+        whole = tmp_path / "whole.parquet"
+        parquet.write_table(data, whole)
+        return path, whole
+    else:
+        parquet.write_table(data, path)
+    return path, path
+
+
+def test_duckdb_encodes_as_the_schema_does(hostile):
+    path, whole = hostile
+    expected = Table.encode(read_table(whole), SCHEMA)
+    snapshot = open_relation(path).snapshot(SCHEMA)
+    assert local_rows(snapshot) == rows_of(expected.codes)
+    pairs = list(itertools.combinations(SCHEMA.names, 2))
+    for clique, got in zip(pairs, snapshot.count_many(pairs), strict=True):
+        assert np.array_equal(got, expected.count(clique))
+    snapshot.close()
+
+
+@pytest.fixture
+def in_postgres(postgres):
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute(
+            "CREATE COLLATION IF NOT EXISTS loose (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+        )
+        con.execute(
+            "CREATE TABLE hostile (f float8, f2 float8, s text COLLATE loose, b bool, d date, ts timestamp, i int8, "
+            "n text, p text COLLATE loose)"
+        )
+        with con.cursor().copy("COPY hostile FROM STDIN") as copy:
+            for j, row in enumerate(zip(*HOSTILE.values(), strict=True)):
+                copy.write_row([*row, "x " if j % 2 else "X"])
+        yield postgres, con
+        con.execute("DROP TABLE hostile")
+
+
+def test_postgres_encodes_as_the_schema_does(in_postgres, tmp_path):
+    parquet.write_table(pa.table(HOSTILE), tmp_path / "t.parquet")
+    expected = Table.encode(read_table(tmp_path / "t.parquet"), SCHEMA)
+    snapshot = RemoteSnapshot(open_relation(in_postgres[0], "hostile"), SCHEMA)
+    assert rows_in(snapshot) == rows_of(expected.codes)
+    snapshot.close()
+
+
+def test_a_writer_that_commits_changes_nothing(in_postgres):
+    url, con = in_postgres
+    snapshot = RemoteSnapshot(open_relation(url, "hostile"), SCHEMA)
+    before = snapshot.count_many([("s",), ("f", "i")])
+    con.execute("INSERT INTO hostile (f) SELECT 1 FROM generate_series(1, 100)")
+    assert all(np.array_equal(a, b) for a, b in zip(before, snapshot.count_many([("s",), ("f", "i")]), strict=True))
+    assert snapshot.rows == int(before[0].sum()) == len(HOSTILE["f"])
+    snapshot.close()
+    later = RemoteSnapshot(open_relation(url, "hostile"), SCHEMA)
+    assert later.rows == len(HOSTILE["f"]) + 100
+    later.close()
+
+
+def test_a_collation_does_not_merge_people(in_postgres):
+    snapshot = RemoteSnapshot(open_relation(in_postgres[0], "hostile"), SCHEMA, "p", 1)
+    assert snapshot.rows == 2
+    snapshot.close()
+
+
+SMALL = Schema((Column("a", "categorical", ("x", "y", "z")), Column("v", "numeric", edges=(0, 10, 20, 100))))
+
+
+def people(rows=5_000, seed=0):
+    rng = np.random.default_rng(seed)
+    whose = rng.integers(0, rows // 4, rows)
+    whose[: rows // 5] = 7
+    ids = [("p" if w % 2 else "P ") + str(w // 2) for w in whose.tolist()]  # two spellings are two people
+    return pa.table({"id": ids, "a": rng.choice(["x", "y", "z"], rows), "v": rng.integers(0, 100, rows)})
+
+
+def in_memory(data, key, most):
+    codes = {c.name: c.encode([str(v) for v in data[c.name].to_pylist()]) for c in SMALL.columns}
+    names = sorted(set(data["id"].to_pylist()))
+    whose = np.array([names.index(p) for p in data["id"].to_pylist()])
+    kept = kept_rows(key, names, whose, list(codes.values()), [c.size for c in SMALL.columns], most)
+    return Table(SMALL, {n: c[kept] for n, c in codes.items()}, len(kept)), whose[kept]
+
+
+def test_the_same_rows_are_kept_everywhere(tmp_path, postgres):
+    import psycopg
+
+    data = people()
+    expected, whose = in_memory(data, "key", 3)
+    assert np.bincount(whose).max() == 3
+    parquet.write_table(data, tmp_path / "t.parquet")
+    local = open_relation(tmp_path / "t.parquet").snapshot(SMALL, "id", 3, key="key")
+    assert local_rows(local) == rows_of(expected.codes, SMALL)
+    shuffled = data.take(np.random.default_rng(1).permutation(len(data)))
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute("CREATE TABLE people (id text, a text, v int)")
+        with con.cursor().copy("COPY people FROM STDIN") as copy:
+            for row in zip(*(shuffled[n].to_pylist() for n in shuffled.column_names), strict=True):
+                copy.write_row(row)
+        remote = RemoteSnapshot(open_relation(postgres, "people"), SMALL, "id", 3, "key")
+        assert rows_in(remote) == rows_of(expected.codes, SMALL)
+        remote.close()
+        con.execute("DROP TABLE people")
+    assert local_rows(open_relation(tmp_path / "t.parquet").snapshot(SMALL, "id", 3, key="other")) != local_rows(local)
+
+
+def test_what_one_person_says_changes_nobody_elses_rows():
+    data = people(400)
+    ids = np.array(data["id"].to_pylist())
+    heavy = Counter(ids.tolist()).most_common(1)[0][0]
+    others = in_memory(data.filter(pa.array(ids != heavy)), "k", 2)[0]
+    both = in_memory(data, "k", 2)[0]
+    gone = rows_of(both.codes, SMALL)
+    gone.subtract(rows_of(others.codes, SMALL))
+    assert min(gone.values()) >= 0
+    assert sum(gone.values()) == 2
+
+
+def test_hold_out_and_total(tmp_path):
+    parquet.write_table(people(), tmp_path / "t.parquet")
+    snapshot = open_relation(tmp_path / "t.parquet").snapshot(SMALL, "id", 3)
+    rest, held = split_snapshot(snapshot, 0.3)
+    assert rest.rows + held.rows == snapshot.rows
+    assert local_rows(rest) + local_rows(held) == local_rows(snapshot)
+    assert rest.digest == held.digest == snapshot.digest
+    for total in (snapshot.rows - 100, snapshot.rows + 100):
+        filled = to_total(snapshot, total)
+        assert filled.rows == total == filled.count(("a",)).sum()
+        assert not filled.names_people
+    plain = open_relation(tmp_path / "t.parquet").snapshot(SMALL)
+    rest, held = split_snapshot(plain, 0.5, 1234)
+    assert (rest.rows, held.rows) == (plain.rows - 1234, 1234)
+
+
+def test_gradient_and_digest(tmp_path):
+    data = people(3_000)
+    parquet.write_table(data, tmp_path / "t.parquet")
+    snapshot = open_relation(tmp_path / "t.parquet").snapshot(SMALL)
+    table = Table.encode(read_table(tmp_path / "t.parquet"), SMALL)
+    weights = {"a": np.array([[0.5, -1.0]]), "v": np.random.default_rng(0).normal(size=(3, 2))}
+    assert np.array_equal(snapshot.residual_sums("a", ["v"], weights), table.residual_sums("a", ["v"], weights))
+    parquet.write_table(data.take(np.arange(2_999, -1, -1)), tmp_path / "r.parquet")
+    parquet.write_table(data.slice(1), tmp_path / "less.parquet")
+    assert open_relation(tmp_path / "r.parquet").snapshot(SMALL).digest == snapshot.digest
+    assert open_relation(tmp_path / "less.parquet").snapshot(SMALL).digest != snapshot.digest
+    whole = Digest(SMALL)
+    whole.add(table.codes)
+    assert whole.value() == snapshot.digest
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "words"),
+    [
+        (["x", "secret"], {}, "does not declare"),
+        (["x", None], {}, "empty cells"),
+        (["x", ""], {"missing": True}, None),
+        (["x", "secret"], {"missing": True, "unknown": "missing"}, None),
+    ],
+)
+def test_a_refusal_names_the_column_and_no_value(tmp_path, cells, options, words):
+    parquet.write_table(pa.table({"col": cells}), tmp_path / "t.parquet")
+    schema = Schema((Column("col", "categorical", ("x",), **options),))
+    if words is None:
+        assert open_relation(tmp_path / "t.parquet").snapshot(schema).count(("col",)).tolist() == [1, 1]
+        return
+    with pytest.raises(TableError, match=words) as refused:
+        open_relation(tmp_path / "t.parquet").snapshot(schema)
+    assert refused.value.column == "col"
+    assert "secret" not in str(refused.value)
+
+
+def test_people_who_are_not_named_and_columns_that_are_not_there(tmp_path):
+    parquet.write_table(
+        pa.table({"a": ["x", "y"], "v": [1, 2], "id": ["p", ""], "w": [1.5, 2.5]}), tmp_path / "t.parquet"
+    )
+    relation = open_relation(tmp_path / "t.parquet")
+    with pytest.raises(TableError, match="is empty in some row"):
+        relation.snapshot(SMALL, "id", 1)
+    with pytest.raises(TableError, match="as text or a whole number"):
+        relation.snapshot(SMALL, "w", 1)
+    with pytest.raises(TableError, match="no column 'q'"):
+        relation.snapshot(Schema((Column("q", "categorical", ("x",)),)))
+
+
+def test_a_quote_in_one_row_of_a_csv_swallows_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr("core.tables.csv_batches.BLOCK", 16)
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"a,v\r\n" + b"x,1\r\ny,25\r\n" * 100)
+    assert open_relation(path).snapshot(SMALL).count_many([("a",), ("v",)])[1].tolist() == [100, 0, 100]
+    path.write_bytes(b"a,v\n" + b"x,1\n" * 50 + b'"x,1\nz",2\n')
+    with pytest.raises(TableError, match="line 52: a quote is opened and not closed in the same line"):
+        open_relation(path).snapshot(SMALL)
+    path.write_bytes(b"a,v\n" + b"x,1\n" * 9 + b"x\n")
+    with pytest.raises(TableError, match="more or fewer cells"):
+        open_relation(path).snapshot(SMALL)
+
+
+def test_a_duckdb_file_with_a_loose_collation(tmp_path):
+    import duckdb
+
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as con:
+        con.execute("CREATE TABLE rows (a VARCHAR COLLATE NOCASE, v INT, id VARCHAR COLLATE NOCASE)")
+        con.execute("INSERT INTO rows VALUES ('x', 1, 'p'), ('y', 2, 'P'), ('y', 2, 'P')")
+    relation = open_relation(f"duckdb://{tmp_path / 't.duckdb'}", "rows")
+    assert relation.snapshot(SMALL, "id", 1).count(("a",)).tolist() == [1, 1, 0]
+    schema = Schema((Column("a", "categorical", ("X", "x", "y")),))
+    assert relation.snapshot(schema).count(("a",)).tolist() == [0, 1, 2]
+
+
+def test_only_engines_that_are_tested_are_opened():
+    with pytest.raises(TableError, match="is no engine") as refused:
+        open_relation("mysql://me:secret@host/db", "t")
+    assert "secret" not in str(refused.value)
+    with pytest.raises(TableError, match="cannot open the postgresql relation 't'") as refused:
+        open_relation("postgresql://me:secret@127.0.0.1:1/db", "t")
+    assert "secret" not in str(refused.value)
+
+
+def test_scans_can_be_cancelled(tmp_path):
+    parquet.write_table(people(), tmp_path / "t.parquet")
+
+    def cancel(*_):
+        raise Cancelled("stop")
+
+    with pytest.raises(Cancelled):
+        open_relation(tmp_path / "t.parquet").snapshot(SMALL, report=cancel)
+
+
+def test_statements_approximate_nothing_and_draw_nothing(tmp_path):
+    parquet.write_table(people(50), tmp_path / "t.parquet")
+    from core.tables.remote import truncation
+
+    said = " ".join([open_relation(tmp_path / "t.parquet").query(SMALL, "id"), *truncation(SMALL, 3, "key")]).lower()
+    assert not re.search(r"approx|sample|random|uuid|hll|rand\(", said)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a file without a name is another thing elsewhere")
+def test_a_killed_process_leaves_no_codes_on_disk(tmp_path):
+    parquet.write_table(people(), tmp_path / "t.parquet")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    code = textwrap.dedent(f"""
+        from core.tables.relation import open_relation
+        from tests.tables.test_relation import SMALL
+        kept = open_relation({str(tmp_path / "t.parquet")!r}).snapshot(SMALL, "id", 3)
+        print(kept.rows, flush=True)
+        input()
+    """)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        env=os.environ | {"TMPDIR": str(scratch)},
+    )  # fmt: skip
+    assert int(child.stdout.readline()) > 0
+    assert list(scratch.iterdir()) == []
+    child.send_signal(signal.SIGKILL)
+    child.wait(20)
+    child.stdin.close()
+    child.stdout.close()
+    assert list(scratch.iterdir()) == []
