@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import itertools
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -25,17 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 
-from core.copula.fit import Asked, fit
-from core.copula.layout import Layout
-from core.numeric_fidelity import train_and_test
-from core.privacy.unit import Unit
-from core.privacy.accounting import rho_of
-from core.privacy.mechanisms import (add_gaussian, gaussian_scale)
-from core.project.schema import (Column, Schema)
-from core.two_stage import kernel
-from core.two_stage.inputs import bound, disclosed, hypercube, matched, nearness, thresholds
-from core.two_stage.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
-from core.two_stage.method import Numbers, Options, synthesize
+from core.evaluation.numeric_fidelity import train_and_test
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.release.spend import release
+from core.tables.table import Table
+from core.models.two_stage import kernel
+from core.models.two_stage.inputs import bound, disclosed, hypercube, matched, nearness, thresholds
+from core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
+from core.models.two_stage.rows import Numbers, Options, synthesize
 
 Array = NDArray[np.float64]
 
@@ -116,34 +116,55 @@ def nonlinear(rows: int = 20_000) -> Case:
     return Case("nonlinear", schema, "y", Rows(held, {}), rows, 1 / rows**2)
 
 
-def protected(sums: NDArray[np.int64], sensitivity: float, rho: float, _what: str) -> tuple[Array, float]:
-    """OpenDP's discrete Gaussian."""
-    scale = gaussian_scale(sensitivity, rho)
-    return add_gaussian(sums, scale), scale
+def as_table(schema: Schema, rows: Rows) -> Table:
+    """The rows as a curator takes them: codes by the schema's bins, and the numbers."""
+    codes = dict(rows.codes)
+    for name, values in rows.held.items():
+        codes[name] = np.searchsorted(schema[name].edges[1:-1], values, side="right")
+    return Table(schema, codes, len(next(iter(rows.held.values()))), values=rows.held)
 
 
-def private(cases: Iterable[Case], runs: int) -> None:
-    """R² of a forest trained on private rows."""
-    for case in cases:
-        for epsilon in (1.0, 3.0, 10.0):
-            told = []
-            for seed in range(runs):
-                train, test = case.split(seed)
-                layout, start = Layout.of(case.schema, case.target), time.process_time()
-                ask, rng = Asked.of(train, layout, Unit(), protected), np.random.default_rng(seed)
-                model = fit(layout, ask, rho_of(epsilon, case.delta), case.rows, rng)
-                made = model.draw(case.rows, rng)
-                spent = time.process_time() - start
-                real = train_and_test(case.design(train.held, train.codes), case.design(test.held, test.codes))
-                got = train_and_test(case.design(made, made), case.design(test.held, test.codes))
-                spread = made[case.target].std() / train.held[case.target].std()
-                told.append((real.r2, got.r2, got.mae, spread, spent))
-            real_r2, r2, mae, spread, spent = np.mean(told, axis=0)
-            deviation = np.std([t[1] for t in told])
-            print(
-                f"{case.name} ε = {epsilon:g} δ = {case.delta:.1e}: R² {r2:.3f} ± {deviation:.3f} "
-                f"(real {real_r2:.3f}), MAE {mae:.4g}, sd(y*)/sd(y) {spread:.2f}, {spent:.1f} CPU s", flush=True,
-            )  # fmt: skip
+def released(case: Case, schema: Schema, train: Rows, plan: Plan) -> tuple[dict[str, Array], float]:
+    """The released columns: numbers, and codes of categories; CPU seconds."""
+    start = time.process_time()
+    made = release(Project("numbers", schema, plan), as_table(schema, train))
+    spent = time.process_time() - start
+    return {
+        c.name: np.array([float(t) for t in made.table[c.name]])
+        if c.kind == "numeric"
+        else np.asarray(made.codes[c.name], dtype=np.int64)
+        for c in case.schema.columns
+    }, spent
+
+
+def compared(cases: Iterable[Case], plans: Iterable[dict[str, object]], epsilons: Iterable[float], runs: int) -> None:
+    """R² of a forest trained on released rows and tested on real ones."""
+    for case, given, epsilon in itertools.product(cases, plans, epsilons):
+        settings = {**given, "epsilon": epsilon, "delta": case.delta, "target": case.target}
+        schema = case.schema if given["method"] == "copula" else binned(case.schema)
+        told = []
+        for seed in range(runs):
+            train, test = case.split(seed)
+            held, spent = released(case, schema, train, Plan.from_json(settings))
+            against = case.design(test.held, test.codes)
+            real = train_and_test(case.design(train.held, train.codes), against)
+            got = train_and_test(case.design(held, held), against)
+            told.append((real.r2, got.r2, got.mae, held[case.target].std() / train.held[case.target].std(), spent))
+        real_r2, r2, mae, spread, spent = np.mean(told, axis=0)
+        print(
+            f"{case.name} {given['method']} ε = {epsilon:g} δ = {case.delta:.1e}: R² {r2:.3f} ± "
+            f"{np.std([t[1] for t in told]):.3f} (real {real_r2:.3f}), MAE {mae:.4g}, sd(y*)/sd(y) {spread:.2f}, "
+            f"{spent:.1f} CPU s", flush=True,
+        )  # fmt: skip
+
+
+def binned(schema: Schema) -> Schema:
+    """The same with 16 bins to a numeric column that is not one of whole numbers, for methods that count marginals."""
+    return Schema(tuple(
+        Column(c.name, "numeric", edges=tuple(np.linspace(c.edges[0], c.edges[-1], 17)))
+        if c.kind == "numeric" and not c.integer else c
+        for c in schema.columns
+    ))  # fmt: skip
 
 
 def paper_table(case: Case, runs: int) -> None:
@@ -175,7 +196,7 @@ def paper_table(case: Case, runs: int) -> None:
 
 def _gain(model: str, case: Case, public: Rows, test: Rows, made: object, rng: np.random.Generator) -> float:
     """ΔMSE of a public model by the rows made."""
-    from core.two_stage.method import Made
+    from core.models.two_stage.rows import Made
 
     assert isinstance(made, Made)
     scale = np.array([65, 55, 5, *[1] * 8])
@@ -213,9 +234,10 @@ def speed() -> None:
     x = rng.standard_normal((100_000, 9))
     held = {f"x{i}": x[:, i] for i in range(9)} | {"y": x[:, 0] * x[:, 1] + np.sin(x[:, 2])}
     schema = Schema(tuple(Column(n, "numeric", edges=(-6, 6)) for n in held))
-    layout, start, cpu = Layout.of(schema, "y"), time.perf_counter(), time.process_time()
-    model = fit(layout, Asked.of(Rows(held, {}), layout, Unit(), protected), 0.05, 100_000, rng)
-    model.draw(100_000, rng)
+    plan, start = Plan.from_json({"method": "copula", "epsilon": 1.0, "delta": 1e-10, "target": "y"}), time.perf_counter()
+    table = as_table(schema, Rows(held, {}))
+    cpu = time.process_time()
+    release(Project("numbers", schema, plan), table)
     print(f"10 columns × 100,000 rows: {time.process_time() - cpu:.1f} CPU s, {time.perf_counter() - start:.1f} s")
 
 
@@ -243,41 +265,6 @@ def price(runs: int) -> None:
           f"best mark-up {optimal_markup(true[0]):.0%}")  # fmt: skip
 
 
-def marginal(cases: Iterable[Case], runs: int) -> None:
-    """The same tables by marginal methods on 16 bins, numbers drawn flat inside them."""
-    from core.project.plan import Plan
-from core.project.file import Project
-    from core.release.spend import release
-    from core.tables.table import Table
-
-    for case in cases:
-        columns = []
-        for c in case.schema.columns:
-            if c.kind == "numeric" and not c.integer:
-                c = Column(c.name, "numeric", edges=tuple(np.linspace(c.edges[0], c.edges[-1], 17)))
-            columns.append(c)
-        schema = Schema(tuple(columns))
-        for method, options in (("prism", {}), ("mst", {"width": 2})):
-            for epsilon in (1.0, 3.0):
-                told = []
-                for seed in range(runs):
-                    train, test = case.split(seed)
-                    codes = dict(train.codes)
-                    for c in schema.columns:
-                        if c.kind == "numeric":
-                            codes[c.name] = np.searchsorted(c.edges[1:-1], train.held[c.name], side="right")
-                    plan = Plan(method, epsilon, case.delta, target=case.target, **options)
-                    done = release(Project("numbers", schema, plan), Table(schema, codes, case.rows))
-                    rng = np.random.default_rng(seed)
-                    drawn = done.model.sample(case.rows, rng)
-                    held = {c.name: np.array([float(t) for t in c.decode(drawn[c.name].astype(int), rng)])
-                            for c in schema.columns if c.kind == "numeric"}  # fmt: skip
-                    got = train_and_test(case.design(held, drawn), case.design(test.held, test.codes))
-                    told.append((got.r2, held[case.target].std() / train.held[case.target].std()))
-                r2, spread = np.mean(told, axis=0)
-                print(f"{case.name} {method} ε = {epsilon:g}: R² {r2:.3f}, sd(y*)/sd(y) {spread:.2f}", flush=True)
-
-
 def main() -> None:
     """Run what is named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -285,9 +272,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
-    if given.part in ("private", "marginal"):
-        run = private if given.part == "private" else marginal
-        run([insurance(given.data), nonlinear()], given.runs)
+    tables = lambda: [insurance(given.data), nonlinear()]  # noqa: E731
+    if given.part == "private":
+        compared(tables(), [{"method": "copula"}], (1.0, 3.0, 10.0), given.runs)
+    elif given.part == "marginal":
+        compared(tables(), [{"method": "prism"}, {"method": "mst", "width": 2}], (1.0, 3.0), given.runs)
     elif given.part == "insurance":
         paper_table(insurance(given.data), given.runs)
     elif given.part == "bound":

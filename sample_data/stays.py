@@ -37,11 +37,9 @@ STAYS = project(
         *([cause, "days"] for cause in EFFECTS),
     ],
     roles={"outcome": ["days"], "protected": ["sex"], "admissible": list(EFFECTS), "inadmissible": []},
-    method="prism",
+    method="copula",
     target="days",
 )
-"""The project as every method reads it. Integration sets the method once the registry knows those for numbers."""
-
 
 def stays(rng: np.random.Generator, rows: int) -> Table:
     """Patients of one ward, with the length of their stay in days."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
-from core.numeric_fidelity import train_and_test
+from core.evaluation.numeric_fidelity import train_and_test
 from core.project.file import Project
 from core.project.schema import Schema
 from sample_data.stays import EFFECTS, STAYS, stays

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.numeric_fidelity import SHARES, column_fidelity, correlations, train_and_test
+from core.evaluation.numeric_fidelity import SHARES, column_fidelity, correlations, train_and_test
 
 
 def test_a_shift_is_its_wasserstein_distance():

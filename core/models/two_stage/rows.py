@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import ProjectError, TableError
-from core.two_stage.disclosure import membership_auc, reidentified
-from core.two_stage.inputs import Mixed, alpha_for, disclosed, hypercube, matched, mixed, nearness, thresholds
-from core.two_stage.kernel import Regression, fit
+from core.models.two_stage.disclosure import membership_auc, reidentified
+from core.models.two_stage.inputs import Mixed, alpha_for, disclosed, hypercube, matched, mixed, nearness, thresholds
+from core.models.two_stage.kernel import Regression, fit
 
 NOT_PRIVATE = "Not private: each row is a blurred real person"
 """Wherever the method's output appears."""
@@ -25,7 +25,7 @@ class Options:
 
     ``alpha`` fixes the mixture instead of the threshold. ``hybrid`` False: rows of stage one have no part of a real
     one. ``residual_noise`` adds draws of leave-one-out residuals to the outcome, which the paper leaves out: without
-    them standard errors from the rows are too small. ``landmarks``: see :func:`core.two_stage.kernel.fit`.
+    them standard errors from the rows are too small. ``landmarks``: see :func:`core.models.two_stage.kernel.fit`.
     """
 
     eta: float = 0.001
