@@ -26,16 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 
+from core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
 from core.evaluation.numeric_fidelity import train_and_test
+from core.models.two_stage import kernel
+from core.models.two_stage.inputs import bound, disclosed, hypercube, matched, nearness, thresholds
+from core.models.two_stage.rows import Numbers, Options, synthesize
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.spend import release
 from core.tables.table import Table
-from core.models.two_stage import kernel
-from core.models.two_stage.inputs import bound, disclosed, hypercube, matched, nearness, thresholds
-from core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
-from core.models.two_stage.rows import Numbers, Options, synthesize
 
 Array = NDArray[np.float64]
 
@@ -234,9 +234,8 @@ def speed() -> None:
     x = rng.standard_normal((100_000, 9))
     held = {f"x{i}": x[:, i] for i in range(9)} | {"y": x[:, 0] * x[:, 1] + np.sin(x[:, 2])}
     schema = Schema(tuple(Column(n, "numeric", edges=(-6, 6)) for n in held))
-    plan, start = Plan.from_json({"method": "copula", "epsilon": 1.0, "delta": 1e-10, "target": "y"}), time.perf_counter()
-    table = as_table(schema, Rows(held, {}))
-    cpu = time.process_time()
+    plan = Plan.from_json({"method": "copula", "epsilon": 1.0, "delta": 1e-10, "target": "y"})
+    table, start, cpu = as_table(schema, Rows(held, {})), time.perf_counter(), time.process_time()
     release(Project("numbers", schema, plan), table)
     print(f"10 columns × 100,000 rows: {time.process_time() - cpu:.1f} CPU s, {time.perf_counter() - start:.1f} s")
 

@@ -5,7 +5,7 @@ import json
 import streamlit as st
 
 from pages.parts import doors, shell
-from pages.parts.diagnostics import fairness, judgement
+from pages.parts.diagnostics import fairness, judgement, questions
 from pages.parts.plan import private_evaluation
 from pages.parts.text import name, plain
 
@@ -59,7 +59,8 @@ if state.findings:
             or shown[-1]
         )
     facts = state.findings[which]
-    task, fair, cost, one, two = st.tabs(["Task", "Fairness", "What the fence cost", "Columns", "Pairs"])
+    tabs = ["Task", "Fairness", "What the fence cost", "Columns", "Pairs", *["Questions"] * ("asked" in facts)]
+    task, fair, cost, one, two, *asked = st.tabs(tabs)
     with task:
         for learned in (facts["tstr"], *facts.get("tstr_further", [])):
             judgement.task(learned, which)
@@ -71,6 +72,9 @@ if state.findings:
         judgement.columns(facts["fidelity"])
     with two:
         judgement.pairs(facts["fidelity"])
+    for place in asked:
+        with place:
+            questions.show(facts["asked"])
     st.download_button(
         "Download these figures (NOT PRIVATE)",
         json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False),

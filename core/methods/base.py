@@ -106,7 +106,8 @@ class Method:
     that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
     ``largest`` are the largest tables that its private choices could lead to, refused when planned or never; ``cells``
     the most that they could bring the whole model to, where a cap bounds it; ``fits`` how often a model is fitted on
-    the way. ``targets``: it spends on predicting the plan's target. ``links``: its
+    the way. ``targets``: it spends on predicting the plan's target. ``holds_constraints``:
+    its model can keep cells without probability. ``links``: its
     model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
     without its fence. ``numbers``: it reads numeric columns as numbers, so tables of codes alone are refused.
     ``unseparated`` is what is said of the table where the plan has no separation (given whether
@@ -128,6 +129,7 @@ class Method:
     cells: Callable[[Project], int] = field(default=lambda project: 0)  # noqa: ARG005
     fits: Callable[[Project], int] = field(default=lambda project: 0)  # noqa: ARG005
     targets: bool = False
+    holds_constraints: bool = True
     links: bool = True
     without_fence: Mapping[str, Any] = field(default_factory=lambda: {"fair": False, "strict": False})
     unseparated: Callable[[bool], str] = any_association

@@ -148,5 +148,6 @@ COPULA = Method(
     targets=True,
     unseparated=lambda drawn: "No separation: the regression may link any two columns.",  # noqa: ARG005
     load=_load,
+    holds_constraints=False,
     numbers=True,
 )

@@ -41,4 +41,5 @@ FPT_LP = Method(
     "has better rows.",
     fit=fpt_lp,
     questions="alone",
+    holds_constraints=False,
 )

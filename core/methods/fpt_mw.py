@@ -196,4 +196,5 @@ FPT_MW = Method(
     options=WeightsOptions,
     frame=_as_planned,
     questions="alone",
+    holds_constraints=False,
 )

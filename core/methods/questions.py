@@ -20,7 +20,7 @@ from core.methods.frame import Frame
 from core.methods.marginals import Marginals
 from core.methods.question_links import links_of, scopes_of
 from core.methods.select.allocation import BudgetSplit
-from core.models.graphical import Size, estimate, predict_size, smoothing_for
+from core.models.graphical import Size, Zeros, estimate, predict_size, smoothing_for
 from core.models.graphical.problem import estimate_total
 from core.models.questions.joint import fit_together
 from core.models.questions.model import VisibleModel
@@ -148,8 +148,8 @@ class Asked:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of columns that were counted together, or that one question or count joins."""
-        return tuple(dict.fromkeys([*clique_edges(self.cliques), *links_of(self.scopes)]))
+        """Pairs of columns that were counted together, or that a constraint, one question or one count joins."""
+        return tuple(dict.fromkeys([*self.base.edges, *clique_edges(self.cliques), *links_of(self.scopes)]))
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -160,12 +160,12 @@ class Asked:
     def lowered(self) -> Lowered:
         """Hidden columns for the counts, and for the questions that were asked directly."""
         questions = self.answers.questions if self.answers.direct else ()
-        return lower(self.base.sizes, questions, self.answers.counts, self.cliques)
+        return lower(self.base.sizes, questions, self.answers.counts, (*self.cliques, *self.base.impossible))
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
         """What the model will cost; raises :class:`SizeError` above ``max_cells``, naming columns or questions."""
         base = self.base.size(max_cells, further)
-        held = (*self.cliques, *further)
+        held = (*self.cliques, *self.base.impossible, *further)
         cost = check_cost(self.lowered, held, max_cells=max_cells)
         drawn = base.measured_cells + self.answers.numbers + sum(m.values.size for m in self.answers.marginals)
         whole = predict_size(self.lowered.sizes, (*self.lowered.cliques, *held), noisy=False)
@@ -192,16 +192,22 @@ class Asked:
         lowered, direct, total = self.lowered, self.answers.direct, self.total()
         marginals = [*self.measurements, *self.answers.histograms]
         smoothing = smoothing_for(self.measurements, total)
+        impossible = [Zeros(clique, mask) for clique, mask in self.base.impossible.items()]
         if not self._jointly:
             inner = estimate(
-                lowered.sizes, marginals, total, zeros=lowered.zeros, smoothing=smoothing, report=part(report, 0, 0.9)
+                lowered.sizes,
+                marginals,
+                total,
+                zeros=(*lowered.zeros, *impossible),
+                smoothing=smoothing,
+                report=part(report, 0, 0.9),
             )
             made = VisibleModel(inner, lowered.visible, lowered.counts)
         else:
             values = np.empty(0) if direct is None else direct.values
             made, fitting = fit_together(
                 lowered, marginals, values, 1.0 if direct is None else direct.sigma, total,
-                merged=self.base.merged, smoothing=smoothing, report=part(report, 0, 0.9),
+                zeros=impossible, merged=self.base.merged, smoothing=smoothing, report=part(report, 0, 0.9),
             )  # fmt: skip
             answers = lowered.back(fitting.fitted[: len(values)])
             names = [question.name for question in self.answers.questions]

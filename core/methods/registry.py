@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.errors import ProjectError
+from core.graph.separations import Separation
 from core.methods.base import Fitted, Method
 from core.methods.copula import COPULA
 from core.methods.decoder import DECODER
@@ -64,11 +65,14 @@ def frame_of(project: Project) -> Frame:
             f"({others})",
             key="fair",
         )
+    if project.constraints:
+        _check_constraints(project, method)
     warnings: list[str] = []
     separations = fence(project, warnings) if method.fenced(plan) else ()
     scopes = scopes_of(project) if asks(project) else {}
-    frame = method.frame(project, tuple(widened(s, project, scopes) for s in separations), warnings)
-    return replace(frame, separations=tuple(widened(s, project, scopes) for s in frame.separations))
+    around = _around(project, tuple(widened(s, project, scopes) for s in separations))
+    frame = method.frame(project, around, warnings)
+    return replace(frame, separations=_around(project, tuple(widened(s, project, scopes) for s in frame.separations)))
 
 
 def asks(project: Project) -> bool:
@@ -100,3 +104,27 @@ def fit(curator: Curator, project: Project, frame: Frame, report: Report = silen
     if method.questions == "beside" and asks(project):
         return fit_beside(method.fit, curator, project, frame, report)
     return method.fit(curator, project, frame, report)
+
+
+def _around(project: Project, separations: tuple[Separation, ...]) -> tuple[Separation, ...]:
+    """The separations with the pairs that constraints join; raises where these lead around one of them."""
+    if found := project.constraints.conflict(separations):
+        raise ProjectError(found[1], key="constraints")
+    return tuple(replace(s, links=project.constraints.edges) for s in separations)
+
+
+def _check_constraints(project: Project, method: Method) -> None:
+    """Raise where the plan's method cannot hold them, or where they do not fit the columns."""
+    if not method.holds_constraints:
+        raise ProjectError(
+            f"the method {method.title} cannot hold constraints (impossible combinations, ordered pairs, "
+            "dependencies): choose another method, or leave them out on the Data page",
+            key="constraints",
+        )
+    if project.plan.options.get("compress"):
+        raise ProjectError(
+            "rare categories cannot be merged in a plan with constraints, which name single categories: "
+            "set compress to false",
+            key="compress",
+        )
+    project.constraints.masks(project.schema, project.plan.max_cells)

@@ -83,7 +83,8 @@ class Curator(ABC):
     ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
     of categories where there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of
     rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the
-    rows are those of people held out to judge a release.
+    rows are those of people held out to judge a release; ``impossible`` the cells that no row of the model may have,
+    by clique (public constraints: models take them, no sensitivity does).
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Curator(ABC):
         self.spending = Spending(budget.rho)
         self.held_out = False
         self.scored: list[ScoreMeasurement] = []
+        self.impossible: Mapping[Clique, NDArray[np.bool_]] = {}
         self.whole: Mapping[str, int] = dict(sizes)
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}

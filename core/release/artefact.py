@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.display import card
 from core.errors import EspalierError, ProjectError, TableError
-from core.evaluation.private.held_out import PrivateEvaluation
+from core.evaluation.private.figures import PrivateEvaluation
 from core.graph.separations import Clique, Separation
 from core.ledger.archive import MODEL
 from core.methods import METHODS, Fitted, Frame, method_of
@@ -27,6 +27,7 @@ from core.project.plan import Plan
 from core.release.files import csv_text, save_files
 from core.release.planning import error_bounds_of
 from core.release.questions import question_facts
+from core.tables.consistency import violations
 from core.tables.csv_safety import defuse, restore
 from core.tables.reading import TextColumn, TextTable, read_released
 from core.tables.table import Table
@@ -131,6 +132,7 @@ class Release:
             **question_facts(self.fitted, self.model, self.codes, self.rows),
             "choices": [_choice(d) for d in s.draws if d.kind == "choice"],
             "looking": None if self.private_evaluation is None else self.private_evaluation.to_json(),
+            **self._constraints(),
             "rows": self.rows,
             "date": self.date,
             "fit": dict(self.model.facts()),
@@ -140,6 +142,18 @@ class Release:
             "promises": promises(plan),
             "ledger": self.reservation.facts() if self.reservation else None,
         }  # fmt: skip
+
+    def _constraints(self) -> dict[str, Any]:
+        """Every constraint with how many of the synthetic rows break it; nothing where there is none."""
+        if not self.project.constraints:
+            return {}
+        found = violations(self.project.constraints, self.project.schema, self.table)
+        return {
+            "constraints": {
+                "violations": sum(n for _, n in found),
+                "each": [{"constraint": str(c), "violations": n} for c, n in found],
+            }
+        }
 
     def csv(self) -> str:
         """``synthetic.csv``'s text."""

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.display import card
-from core.evaluation.private.held_out import PrivateFigure, rehearse
+from core.evaluation.private.figures import PrivateFigure
+from core.evaluation.private.held_out import rehearse
 from core.graph.separations import Clique
 from core.methods import METHODS, Frame, asks, fit, frame_of, method_of
 from core.methods.select.allocation import MOST_BY_HAND, label
@@ -132,6 +133,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     held = held_rows(plan, rows)
     rows = None if rows is None else rows - held
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
+    curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
     fitted = fit(curator, project, frame)
     size = fitted.size(plan.max_cells, method.largest(project, frame)).at_least(method.cells(project))
     size = replace(size, seconds=size.seconds * (1 + method.fits(project)))
@@ -207,6 +209,11 @@ def _warnings(
     if guessed := project.schema.unconfirmed:
         names = ", ".join(guessed[:6]) + (" …" if len(guessed) > 6 else "")
         out.append(f"Not confirmed yet on the Data page: {names}. A release will be refused until they are.")
+    if doubtful := project.constraints.guessed:
+        out.append(
+            f"Constraints that were guessed are not confirmed yet on the Data page: {'; '.join(map(str, doubtful[:4]))}"
+            f"{' …' if len(doubtful) > 4 else ''}. A release will be refused until they are."
+        )
     if frame.refused:
         out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
     if forest and method.links and not frame.warnings:

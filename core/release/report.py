@@ -85,6 +85,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
+        _constraints(facts.get("constraints")),
         _explained(facts),
         "<h2>Every measurement</h2>",
         _measurements(facts),
@@ -254,6 +255,21 @@ def _frame(facts: Mapping[str, Any]) -> str:
     pairs = "; ".join(f"{escape(a)} – {escape(b)}" for a, b in facts["edges"])
     out.append(f"<p>Pairs of columns measured together: {pairs or 'none'}.</p>")
     return "\n".join(out)
+
+
+def _constraints(section: Mapping[str, Any] | None) -> str:
+    """What no row may be, and that none is."""
+    if section is None:
+        return ""
+    rows = [
+        f'<tr><td>{escape(c["constraint"])}</td><td class="n">{c["violations"]:,}</td></tr>' for c in section["each"]
+    ]
+    return (
+        "<h2>What no row may be</h2>"
+        f"<p>{section['violations']:,} of the synthetic rows break a constraint. They were declared as public, and "
+        "hold inside the model: no row was drawn and thrown away.</p>"
+        + _table("Constraints, and synthetic rows that break them", ["constraint", "rows#"], rows)
+    )
 
 
 def _explained(facts: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 import math
@@ -18,6 +19,7 @@ from core.methods import METHODS, frame_of
 from core.methods.question_links import links_of, widened
 from core.models.questions import Network, lower_bound
 from core.privacy.questions.lowering import Block
+from core.project.constraints import Constraints
 from core.project.plan import Plan
 from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
@@ -240,3 +242,12 @@ def test_the_projection_stands_beside_each_answer():
 def test_a_method_for_questions_asks_for_some(method):
     with pytest.raises(ProjectError, match="list questions or counts first"):
         preview(project(method=method), 2000)
+
+
+@pytest.mark.parametrize("listed", [ASKED, QuestionList((), ASKED.counts)], ids=["questions", "a count alone"])
+def test_impossible_cells_stay_empty_beside_questions(listed):
+    constraints = Constraints.from_json({"impossible": [{"s": ["m"], "p": ["e"]}]})
+    made = release(dataclasses.replace(asked(question_list=listed), constraints=constraints), table())
+    assert made.model.marginal(("s", "p"))[1, 1] == pytest.approx(0, abs=1e-9)
+    assert not np.any((made.codes["s"] == 1) & (made.codes["p"] == 1))
+    assert ("s", "p") in made.edges

@@ -28,7 +28,7 @@ def draw_batches(
 ) -> Iterator[dict[str, Codes]]:
     """``n`` rows, spread evenly over the whole output, in batches of at most ``step``; codes by column."""
     if n <= step:
-        yield draw_rows(tree, conditionals, n, rng, rounded=True)
+        yield draw_rows(tree, conditionals, n, rng, even=True)
         return
     left = quotas(tree, conditionals, n, rng)
     for start in range(0, n, step):

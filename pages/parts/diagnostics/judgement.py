@@ -12,7 +12,7 @@ from core.evaluation.fidelity import TOLERANCE
 from core.tables.reading import TextTable, read_table
 from core.tables.table import Table
 from pages.parts import charts
-from pages.parts.data.opening import FOLDER, OTHER
+from pages.parts.data.samples import FOLDER, OTHER
 from pages.parts.release import payment
 from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import name, plain

@@ -283,6 +283,7 @@ _NEXT = {
     "person": "Next: type the **Declared total of rows** below. How many rows are left when each person keeps only a "
     "few is private, so the table is filled up or cut to a number that you declare. Or choose add-remove under "
     "**Neighbouring tables**, which needs no such number.",
+    "questions": "Next: add questions or counts below. This method answers nothing else.",
     "target": "Next: choose the **Target** above. The method protects what predicts one column: say which.",
 }
 """What is only not filled in yet, by the field beside which it is said."""

@@ -13,7 +13,7 @@ from core.release.planning import Line, lines_of
 from pages.parts import charts, doors, shell, text
 from pages.parts.board import graph_picture
 from pages.parts.plan import measured
-from pages.parts.release import fence, fence_picture, payment
+from pages.parts.release import asked, fence, fence_picture, payment
 from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import name, names, plain
 
@@ -80,11 +80,16 @@ def show(state: Session, released: ReleaseBundle) -> None:
     files(released)
     payment.recorded(state)
     shell.link_to("Diagnostics", "Next: Diagnostics")
-    graph, bill, rows = st.tabs(["What was measured", "What was spent", "First rows"])
+    told = release.to_json()
+    tabs = ["What was measured", "What was spent", "First rows", *["Questions"] * ("questions" in told)]
+    graph, bill, rows, *answers = st.tabs(tabs)
+    for place in answers:
+        with place:
+            asked.show(told, f"asked-{released.number}")
     with graph:
         _picture(release)
     with bill:
-        spent = release.to_json()["spent"]
+        spent = told["spent"]
         st.markdown(
             f"Spent: ε = {round_up(spent['epsilon'])} at δ = {round_up(spent['delta'])}, ρ = "
             f"{round_up(spent['rho'])} for {text.unit(spent['neighbors'], spent['rows_per_person'], spent['person'])}."

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
+from core.errors import ProjectError, SizeError, TableError
+from core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
 from core.models.two_stage.disclosure import membership_auc, reidentified
 from core.models.two_stage.inputs import (
     alpha_for,
@@ -16,10 +19,7 @@ from core.models.two_stage.inputs import (
     thresholds,
 )
 from core.models.two_stage.kernel import Kernel, fit
-from core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
 from core.models.two_stage.rows import Numbers, Options, synthesize
-
-from core.errors import ProjectError, SizeError, TableError
 
 
 def uniform(n=500, d=3, seed=0):
