@@ -239,7 +239,7 @@ def load_release(folder: str | Path) -> Released:
     except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
         raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
     try:
-        read = read_released(folder / "synthetic.csv", [defuse(name) for name in project.schema.names])
+        read = read_released(folder / "synthetic.csv", [defuse(name) for name in project.schema.released])
         columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
         table = Table.encode(TextTable(columns, read.rows, read.source), project.schema)
     except TableError as error:

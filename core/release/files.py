@@ -28,9 +28,10 @@ def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
     odd = any(mark in name for name in names for mark in DELIMITERS if mark != ",")
     (quoted if odd else plain).writerow(names)
     cells = []
-    for column in schema.columns:
-        changed = {c: defuse(c) for c in column.categories if defuse(c) != c}
-        texts = table[column.name]
+    for name in table:
+        categories = schema[name].categories if name in schema else ()
+        changed = {c: defuse(c) for c in categories if defuse(c) != c}
+        texts = table[name]
         cells.append([changed.get(t, t) for t in texts] if changed else texts)
     # a lone empty cell must not become a blank line
     (quoted if len(cells) == 1 else plain).writerows(zip(*cells, strict=True))

@@ -19,6 +19,7 @@ from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, acts_of
 from core.privacy.unit import Unit
 from core.progress import Report, part, silent
+from core.project.dates import invented
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
@@ -113,6 +114,8 @@ class _Run:
         codes = model.sample(rows, rng, even=plan.rows_drawn == "even")
         text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
         text = settle(project.constraints, project.schema, codes, text)
+        text |= {c.name: invented(rows, rng) for c in project.schema.identifiers if c.invented}
+        text = {name: text[name] for name in project.schema.released}
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         judged = self._judge(Table(project.schema, codes, rows), report)
         report(1.0, "Done")
