@@ -224,13 +224,28 @@ class Column:
             first = np.ceil(low)
             count = np.where(last_bin, np.floor(high), np.ceil(high) - 1) - first + 1
             drawn = first + np.floor(rng.random(len(codes)) * count)
-            texts = [str(int(x)) for x in drawn] if self.dates is None else date_texts(drawn)
         else:
             drawn = low + rng.random(len(codes)) * (high - low)
+        return self.write(drawn, codes)
+
+    def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
+        """Texts for ``numbers`` of a numeric column, each inside the bin that its code says.
+
+        A whole number where that is declared, else five figures of the bin's width.
+        """
+        if self.integer:
+            texts = [str(int(x)) for x in numbers] if self.dates is None else date_texts(np.floor(numbers))
+        else:
+            low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
+            high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
             step = 10.0 ** (np.floor(np.log10(high - low)) - 4)  # five figures of a bin's width are enough
-            drawn = np.maximum(np.floor(drawn / step) * step, low)
-            texts = [f"{x:.12g}" for x in drawn]
-            texts = [t if lo <= float(t) < hi else repr(lo) for t, lo, hi in zip(texts, low.tolist(), high.tolist(), strict=True)]  # fmt: skip  # noqa: E501
+            numbers = np.maximum(np.floor(numbers / step) * step, low)
+            texts = [f"{x:.12g}" for x in numbers]
+            ends = high == self.edges[-1]  # the last bin is closed
+            texts = [
+                t if lo <= float(t) < hi or (end and float(t) == hi) else repr(lo)
+                for t, lo, hi, end in zip(texts, low.tolist(), high.tolist(), ends.tolist(), strict=True)
+            ]
         if self.missing:
             texts = [MISSING if code == self.values else t for t, code in zip(texts, codes.tolist(), strict=True)]
         return texts

@@ -17,6 +17,7 @@ PAGES = {
     "Structure": "pages/structure.py",
     "Plan": "pages/plan.py",
     "Release": "pages/release.py",
+    "Analyse": "pages/analyse.py",
     "Diagnostics": "pages/diagnostics.py",
     "Ledger": "pages/ledger.py",
     "Compare": "pages/compare.py",

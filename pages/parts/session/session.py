@@ -30,6 +30,7 @@ from core.project.question_list import QuestionList
 from core.project.schema import Schema
 from core.release.artefact import Release
 from core.release.planning import Preview, preview
+from core.release.study import Study
 from core.tables.reading import TextTable
 from core.tables.table import Table
 from pages.parts import doors
@@ -108,6 +109,8 @@ class Session:
     released: ReleaseBundle | None = None
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
+    studied: tuple[int, Study] | None = None
+    """The number of a release and what may be concluded from it, copies made."""
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
