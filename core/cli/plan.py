@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli import ledger
+from core.cli import ledger, questions
 from core.errors import ProjectError
 from core.methods import method_of
-from core.project.file import Project
 
 if TYPE_CHECKING:
     from core.release.planning import Line
@@ -27,6 +26,7 @@ def add(commands: Any) -> None:
     plan.add_argument("project", type=Path)
     plan.add_argument("--rows", type=_rows, help="number of rows n, where it is public")
     plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    questions.add_option(plan)
     ledger.add_options(plan)
     plan.set_defaults(run=run)
 
@@ -45,7 +45,7 @@ def run(opt: argparse.Namespace) -> None:
     from core.release.planning import grouped, preview
 
     account = ledger.account(opt)
-    project, left = Project.load(opt.project), None
+    project, left = questions.load(opt), None
     if account is not None:
         project = account.population.fits(project, account.table)
     try:

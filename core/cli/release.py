@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli import ledger
+from core.cli import ledger, questions
 from core.cli.terminal import bar
 from core.errors import EspalierError
 from core.methods import check_options
@@ -26,6 +26,7 @@ def add(commands: Any) -> None:
     release.add_argument("--data", type=Path, required=True, help="the private table (CSV, Parquet, Excel)")
     release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     release.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    questions.add_option(release)
     ledger.add_options(release)
     ledger.add_consent(release)
     release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
@@ -41,7 +42,7 @@ def add(commands: Any) -> None:
 
 def run(opt: argparse.Namespace) -> None:
     account = ledger.account(opt, opt.by, opt.note)
-    release_to(Project.load(opt.project), opt.data, opt.out, opt.quiet, account)
+    release_to(questions.load(opt), opt.data, opt.out, opt.quiet, account)
 
 
 def release_to(project: Project, data: Path, out: Path, quiet: bool, account: Account | None = None) -> None:
