@@ -16,7 +16,7 @@ def add(commands: Any) -> None:
     """Declare the command."""
     evaluate = commands.add_parser("evaluate", help="compare a release with the real table; confidential")
     evaluate.add_argument("folder", type=Path)
-    evaluate.add_argument("--data", type=Path, required=True)
+    evaluate.add_argument("--data", required=True, help="the private table, of a size that fits into memory")
     evaluate.add_argument("--holdout", type=Path, help="rows that were not released from")
     evaluate.add_argument("--json", action="store_true", help="all figures as JSON, also on a terminal")
     ledger.add_options(evaluate)
@@ -29,13 +29,12 @@ def run(opt: argparse.Namespace) -> None:
     from core.evaluation import evaluate
     from core.graph.separations import clique_edges
     from core.release.artefact import load_release
-    from core.tables.reading import read_table
-    from core.tables.table import Table
+    from core.tables.frames import as_table, read_data
 
     released = load_release(opt.folder)
     schema = released.project.schema
-    real = Table.encode(read_table(opt.data), schema, released.project.plan.person)
-    holdout = Table.encode(read_table(opt.holdout), schema) if opt.holdout else None
+    real = as_table(read_data(opt.data), schema, released.project.plan.person)
+    holdout = as_table(read_data(opt.holdout), schema) if opt.holdout else None
     tables = [real, holdout] if holdout else [real]
     ledger.record_diagnostics(opt, released.facts, [table.digest for table in tables])
     with bar(opt.json) as progress:

@@ -14,7 +14,7 @@ Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
 AccountingRule = Literal["zcdp", "basic"]
 RowsDrawn = Literal["even", "independent"]
-MAX_ROWS = 10_000_000
+MAX_ROWS = 1_000_000_000
 MOST_ASKED = 0.9
 """The largest share of the budget that questions and counts may take beside a method."""
 _OLD_KEYS = {"looking": "private_evaluation"}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.errors import Cancelled, EspalierError, SchemaError
+from core.errors import Cancelled, EspalierError, ProjectError, SchemaError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
 from core.methods import check_options, fit
@@ -23,6 +23,7 @@ from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
+from core.release.output import IN_MEMORY, SHOWN, drawn
 from core.release.planning import Preview, preview
 from core.release.study import Study
 from core.tables.consistency import settle
@@ -72,6 +73,10 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
     planned = ledger.check(project) if ledger else project
     plan = planned.plan
     total = public_rows(plan, table.rows)
+    if plan.copies and (plan.rows or total or 0) > IN_MEMORY:
+        raise ProjectError(
+            f"copies are drawn in memory, of at most {IN_MEMORY:,} rows each: set the plan's rows", key="copies"
+        )
     shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
     rest, held = _parts(plan, table, total, files)
     curator = PrivateCurator(rest, Unit(plan.neighbors, plan.rows_per_person), shown.budget, plan.max_cells)
@@ -129,14 +134,15 @@ class _Run:
         report(0.8, "Drawing synthetic rows")
         rows = plan.rows or self.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), MAX_ROWS)
         rng = np.random.default_rng()
-        codes = model.sample(rows, rng, even=plan.rows_drawn == "even")
+        even = plan.rows_drawn == "even"
+        codes, whole = drawn(model, project.schema, rows, rng, even=even, report=part(report, 0.8, 0.9))
         text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
         text = settle(project.constraints, project.schema, codes, text)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
-        judged = self._judge(Table(project.schema, codes, rows), report)
+        judged = self._judge(Table(project.schema, codes, min(rows, SHOWN) if whole else rows), report)
         made = Release(
             project, curator.budget, self.planned.frame, fitted, model, codes, text, rows, curator.spending, seconds,
-            self.planned.warnings, judged,
+            self.planned.warnings, judged, whole=whole,
         )  # fmt: skip
         if plan.copies:
             start = time.perf_counter()
