@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.errors import Cancelled, EspalierError, ProjectError, SchemaError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
-from core.methods import check_options, fit
+from core.methods import check_options, fit, method_of
+from core.models.base import Codes, Model, NumberModel
 from core.privacy.contribution import bounded, check_engine, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, acts_of
@@ -23,12 +26,14 @@ from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
-from core.release.output import IN_MEMORY, SHOWN, drawn
+from core.release.files import with_identifiers
+from core.release.output import IN_MEMORY, on_disk
 from core.release.planning import Preview, preview
 from core.release.study import Study
 from core.tables.consistency import settle
 from core.tables.frames import opened
 from core.tables.relation import Relation
+from core.tables.snapshot import Snapshot
 from core.tables.source import Source
 from core.tables.table import Table
 
@@ -72,6 +77,10 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan = planned.plan
+    if method_of(plan).numbers:
+        for column in project.schema.columns:
+            if column.kind == "numeric":
+                table.numbers(column.name)  # refused here, before anything is drawn, where there are codes only
     total = public_rows(plan, table.rows)
     if plan.copies and (plan.rows or total or 0) > IN_MEMORY:
         raise ProjectError(
@@ -134,12 +143,11 @@ class _Run:
         report(0.8, "Drawing synthetic rows")
         rows = plan.rows or self.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), MAX_ROWS)
         rng = np.random.default_rng()
-        even = plan.rows_drawn == "even"
-        codes, whole = drawn(model, project.schema, rows, rng, even=even, report=part(report, 0.8, 0.9))
-        text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
+        codes, text, whole = drawn(model, project, rows, rng, part(report, 0.8, 0.9))
         text = settle(project.constraints, project.schema, codes, text)
+        text = with_identifiers(project.schema, text, rng)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
-        judged = self._judge(Table(project.schema, codes, min(rows, SHOWN) if whole else rows), report)
+        judged = self._judge(Table(project.schema, codes, len(next(iter(codes.values())))), report)
         made = Release(
             project, curator.budget, self.planned.frame, fitted, model, codes, text, rows, curator.spending, seconds,
             self.planned.warnings, judged, whole=whole,
@@ -158,6 +166,28 @@ class _Run:
         spent = self.curator.spending.rho
         self.looked.limit = spent  # never more than the release, whose ρ is then the larger one
         return judge(self.project, synthetic, self.held, replace(self.curator.budget, rho=spent), self.looked)
+
+
+def drawn(
+    model: Model, project: Project, rows: int, rng: np.random.Generator, report: Report = silent
+) -> tuple[Codes, dict[str, list[str]], Snapshot | None]:
+    """``rows`` rows of ``model`` as codes and as text; numbers from their bins where it does not draw them.
+
+    Beyond `IN_MEMORY` rows some of them, and all of them as codes on disk. Numbers of a model's own stay in memory.
+    """
+    numbers: Mapping[str, NDArray[np.float64]] = {}
+    whole, even = None, project.plan.rows_drawn == "even"
+    if isinstance(model, NumberModel):
+        codes, numbers = model.sample_numbers(rows, rng)
+    elif rows > IN_MEMORY:
+        codes, whole = on_disk(model, project.schema, rows, rng, even=even, report=report)
+    else:
+        codes = model.sample(rows, rng, even=even)
+    text = {
+        c.name: c.write(numbers[c.name], codes[c.name]) if c.name in numbers else c.decode(codes[c.name], rng)
+        for c in project.schema.columns
+    }
+    return codes, text, whole
 
 
 def _parts(plan: Plan, table: Source, total: int | None, files: ExitStack) -> tuple[Source, Source | None]:

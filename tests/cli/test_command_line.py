@@ -326,9 +326,8 @@ def test_a_table_in_a_database(far, capsys):
 
 def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
     monkeypatch.setattr("core.tables.frames.LARGE_BYTES", 10)
-    monkeypatch.setattr("core.release.output.IN_MEMORY", 50)
+    monkeypatch.setattr("core.release.spend.IN_MEMORY", 50)
     monkeypatch.setattr("core.release.output.SHOWN", 20)
-    monkeypatch.setattr("core.release.spend.SHOWN", 20)
     monkeypatch.setattr("core.tables.reading.read_table", lambda *_: pytest.fail("it was read into memory"))
     assert run("init", "t.csv", "--out", "draft.json") == 0
     assert "first 60 rows" in capsys.readouterr().err
