@@ -105,7 +105,8 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "privci compressed": {"method": "privci", "width": 2, "compress": True},
     "mst": {"method": "mst"},
     "mst, the drawing tested": {
-        "method": "mst", "test_drawing": 0.5,
+        "method": "mst",
+        "test_drawing": 0.5,
         "statements": [{"left": ["a"], "right": ["c"]}, {"left": ["a"], "right": ["d"], "given": ["b", "c"]}],
     },
     "prefair": {"method": "prefair"},
@@ -401,7 +402,7 @@ def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]
     """Two curators with the whole ρ each, of rows held out by lot and of the rest; the attacker knows the lots too."""
     unit = Unit(relation)
     given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", private_evaluation=0.5))
-    asked, likely = held_out.Questions.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
+    asked, likely = held_out.HeldOutCounts.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
     # a classifier of such rows is right about the one and wrong about the other
     pair = pair_of(unit, [(2,) * 5] * (ROWS - 1), (0, 0, 0, 0, 0), (1, 1, 1, 1, 2), SMALL)
     seen = [held_out.judged(asked, likely, table) for table in pair.tables]
