@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.analysis.drawing_test import Tested
 from core.display import card
 from core.errors import EspalierError, ProjectError, TableError
 from core.evaluation.private.figures import PrivateEvaluation
@@ -25,6 +26,7 @@ from core.privacy.draws import Draw
 from core.project.file import Project
 from core.project.plan import Plan
 from core.release.counts import COUNTS, NoisyCounts
+from core.release.drawing import Test, test_facts
 from core.release.files import copy_files, csv_text, read_csv, save_files
 from core.release.planning import error_bounds_of
 from core.release.questions import question_facts
@@ -64,7 +66,7 @@ class Release:
     ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
     aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
     told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), as
-    codes. ``date`` is the day it was made, in UTC.
+    codes, ``drawing`` what the test of the drawing found. ``date`` is the day it was made, in UTC.
     """
 
     project: Project
@@ -82,6 +84,7 @@ class Release:
     reservation: Reservation | None = None
     ledger_trouble: str = ""
     copies: tuple[Codes, ...] = ()
+    drawing: tuple[tuple[Test, Tested], ...] = ()
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -140,6 +143,7 @@ class Release:
             "model": None if self._dumped is None else MODEL,
             "noisy_counts": None if self._counted is None else COUNTS,
             "copies": len(self.copies),
+            **({"test_drawing": test_facts(self.drawing)} if plan.test_drawing else {}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
             "promises": promises(plan),
