@@ -268,8 +268,7 @@ def rows() -> None:
             model.sample(1_000_000, rng, even=even)
             used = cpu() - start
             print(
-                f"1,000,000 rows × 12 columns, {label}, even={even}: {used:.2f} s CPU; "
-                f"bar 3 s: {3 / used:.1f}x below"
+                f"1,000,000 rows × 12 columns, {label}, even={even}: {used:.2f} s CPU; bar 3 s: {3 / used:.1f}x below"
             )
 
 
