@@ -19,8 +19,8 @@ them. *releases* run everything and look at the fitted model, to check that noth
 rows, bounded by lot, and a part held out by lot, with a curator and the whole ρ of its own, are audited as mechanisms.
 
 Then the same with copies that are broken on purpose, which must be caught: half the noise, a seeded generator, a score
-or a gradient that forgets its sensitivity, a person all of whose rows count. An audit that cannot catch them would
-prove nothing.
+or a gradient that forgets its sensitivity, a training step clipped after the sum or charged C for 2C, a person all of
+whose rows count. An audit that cannot catch them would prove nothing.
 
 The ε of a lower bound is that of the smallest ρ whose curve allows what was seen, at the plan's δ. Exit status 1 if a
 claim is refuted or a broken copy is not caught.
@@ -33,7 +33,7 @@ import itertools
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -52,11 +52,13 @@ from core.graph.roles import Roles
 from core.graph.separations import Clique
 from core.methods import METHODS, frame_of
 from core.models.base import MarginalModel
-from core.privacy import contribution, mechanisms
+from core.privacy import clipped, contribution, mechanisms
 from core.privacy.accounting import Budget, epsilon_of
+from core.privacy.clipped import LARGEST_CLIP, UNITS, ClippedGradient, clip_units, clipped_sums
 from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Measurement, Merged, ScoreMeasurement
 from core.privacy.gradient import LogisticGradient
+from core.privacy.heads import FloatArray, Heads
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from core.privacy.sums import SumRecipe
 from core.privacy.unit import Unit
@@ -100,6 +102,7 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "privbayes learned": {"method": "privbayes", "dag": Dag()},
     "independent": {"method": "independent"},
     "workload": {"method": "workload"},
+    "decoder": {"method": "decoder", "steps": 4},
 }
 
 
@@ -129,7 +132,7 @@ class Counted:
         self.schema, self.rows, self.digest = table.schema, table.rows, table.digest
         self.person_column, self.names_people, self.kept = table.person_column, table.names_people, table.kept
         self.count, self.residual_sums = cache(table.count), table.residual_sums
-        self.numbers, self.take = table.numbers, table.take
+        self.numbers, self.take, self.batches = table.numbers, table.take, table.batches
 
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """The counts of each of ``cliques``."""
@@ -274,6 +277,12 @@ WRONG: Weights = {
 """Where d is 0 this fit is sure of y = 2, where d is 1 of y = 1."""
 
 
+HEADS = Heads(SMALL.sizes, {})
+STEP = ClippedGradient(HEADS, np.tile([0.0, 0.0, -40.0], len(SMALL.columns)), clip=0.5)
+"""A training step whose model knows every column's third category as impossible and the others as even: a row of
+first categories has the gradient of one of second categories turned round, and each is longer than the clip."""
+
+
 def mechanism_cases(broken: bool) -> Iterator[Case]:
     """Every kind of the curator's answers, with each score recipe; a person's rows; a part held out by lot."""
     budget = Budget.of(Plan("mst", EPSILON, DELTA), ROWS)
@@ -286,6 +295,9 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
 
     def ask_gradient(c: Witness) -> None:
         c.measure_sums(LogisticGradient("y", tuple("abcd"), WRONG), rho)
+
+    def ask_step(c: Witness) -> None:
+        c.measure_sums(STEP, rho)
 
     def ask_scores(score: Score) -> Callable[[Witness], object]:
         return lambda c: c.measure_scores(score, of_pairs, rho, "audit")
@@ -303,6 +315,7 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
             "measure": (plain, ask_counts),
             "measure scores": (plain, ask_scores(edge)),
             "measure a gradient": (switched(unit), ask_gradient),
+            "a training step": (between(unit, SMALL), ask_step),
             "choose by EdgeScore": (plain, choose(edge, of_pairs)),
             "choose by FeatureScore": (pairs, choose(FeatureScore(dict(zip(of_pairs, "bd", strict=True))), of_pairs)),
             "choose by ConditionalScore": (strata, choose(ConditionalScore("y"), of_triples)),
@@ -315,6 +328,8 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
                 return curator.evidence
 
             ways = ["half the noise", "seeded", *["no sensitivity"] * (name != "measure")] if broken else [""]
+            if broken and name == "a training step":
+                ways += ["clipped after the sum", *["C for 2C"] * (relation == "replace-one")]
             for way in ways:
                 yield Case(name if k == 1 else f"{name}, {k} rows a person", relation, rho, run, way, _times(way))
     for relation in RELATIONS:
@@ -325,7 +340,7 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
 
 
 def _times(way: str) -> int:
-    return 8 if way == "half the noise" else 2
+    return 8 if way in ("half the noise", "C for 2C") else 2
 
 
 def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
@@ -447,6 +462,15 @@ def releases(broken: bool) -> Iterator[Case]:
             yield Case(f"{name}, fitted model", relation, rho, run, way, 8 if broken else 1)
 
 
+def clipped_after_the_sum(
+    codes: Mapping[str, NDArray[Any]], heads: Heads, parameters: FloatArray, clip: float, step: int = 0
+) -> NDArray[np.int64]:
+    """The sum of whole gradients, scaled down to as much as its rows could have had together: a broken copy."""
+    total = clipped_sums(codes, heads, parameters, LARGEST_CLIP, step)
+    most = clip * UNITS * len(next(iter(codes.values())))
+    return np.trunc(total * min(1.0, most / max(float(np.linalg.norm(total)), 1.0))).astype(np.int64)
+
+
 @contextmanager
 def breaking(way: str, seed: int = 0) -> Iterator[None]:
     """The code with one thing broken on purpose."""
@@ -468,7 +492,14 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
         elif way == "no sensitivity":
             for recipe in (EdgeScore, FeatureScore, ConditionalScore):
                 stack.enter_context(mock.patch.object(recipe, "sensitivity", return_value=1))
-            stack.enter_context(mock.patch.object(LogisticGradient, "sensitivity", return_value=1))
+            for sums in (LogisticGradient, ClippedGradient):
+                stack.enter_context(mock.patch.object(sums, "sensitivity", return_value=1))
+        elif way == "clipped after the sum":
+            stack.enter_context(mock.patch.object(clipped, "clipped_sums", clipped_after_the_sum))
+        elif way == "C for 2C":
+            stack.enter_context(
+                mock.patch.object(clipped, "clipped_sensitivity", lambda unit, c: unit.rows_per_person * clip_units(c))
+            )
         elif way == "all rows kept":
             stack.enter_context(
                 mock.patch.object(contribution, "first_of_each", lambda person, *_: np.arange(len(person)))

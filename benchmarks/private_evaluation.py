@@ -22,8 +22,8 @@ from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
 from core.evaluation.classifier import fit
-from core.evaluation.fairness import cmi
-from core.evaluation.private.held_out import Questions
+from core.evaluation.dependence import cmi
+from core.evaluation.private.counts import HeldOutCounts
 from core.graph.roles import Roles
 from core.project.file import Project
 from core.release.spend import release
@@ -74,7 +74,7 @@ def main() -> int:
     project = replace(Project.from_json(HIRING), roles=ROLES).with_plan(
         method="mst", fair=False, epsilon=opt.epsilon, delta=1e-6, private_evaluation=0.1
     )
-    everybody, separation = population(project, rng), Questions.of(project).separation
+    everybody, separation = population(project, rng), HeldOutCounts.of(project).separation
     assert separation is not None
     dependence = cmi(everybody, separation).value
     held: dict[str, list[tuple[bool, float, float]]] = {}

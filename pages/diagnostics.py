@@ -5,7 +5,7 @@ import json
 import streamlit as st
 
 from pages.parts import doors, shell, text
-from pages.parts.diagnostics import distributions, fairness, judgement, summary
+from pages.parts.diagnostics import distributions, fairness, judgement, questions, summary
 from pages.parts.plan import private_evaluation
 from pages.parts.text import name, plain
 
@@ -58,7 +58,8 @@ if state.findings:
             or shown[0]
         )
     facts = state.findings[which]
-    task, fair, cost, one, two = st.tabs(["Task", "Fairness", "What the fence cost", "Columns", "Pairs"])
+    tabs = ["Task", "Fairness", "What the fence cost", "Columns", "Pairs", *["Questions"] * ("asked" in facts)]
+    task, fair, cost, one, two, *asked = st.tabs(tabs)
     with task:
         for learned in (facts["tstr"], *facts.get("tstr_further", [])):
             judgement.task(learned, which)
@@ -70,6 +71,9 @@ if state.findings:
         distributions.columns(facts["fidelity"], released)
     with two:
         distributions.pairs(facts["fidelity"], released)
+    for place in asked:
+        with place:
+            questions.show(facts["asked"])
     st.download_button(
         "Download confidential figures",
         json.dumps(state.findings, indent=1, ensure_ascii=False, allow_nan=False),

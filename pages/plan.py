@@ -6,7 +6,7 @@ from core.errors import EspalierError
 from core.methods import method_of
 from core.privacy.accounting import guess_right, round_up
 from pages.parts import charts, doors, shell, text
-from pages.parts.plan import allocation_editor, error_bounds, measured, plan_fields, private_evaluation
+from pages.parts.plan import allocation_editor, error_bounds, measured, plan_fields, private_evaluation, questions
 from pages.parts.release import payment
 from pages.parts.text import names, plain
 
@@ -17,6 +17,7 @@ state = shell.start(
 project = shell.need_project(state)
 
 spots = plan_fields.show(state)
+spots["questions"] = spots["question_share"] = questions.show(state)
 project = state.project or project
 plan = project.plan
 
@@ -111,6 +112,7 @@ with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=Tru
         "together in 95 of 100 releases. Plan by the error: bounds are far above what happens, and one above 100 % "
         "says nothing."
     )
+questions.planned(seen)
 allocation_editor.show(state, seen)
 if seen.bounds and seen.bounds.tree is not None:
     error_bounds.show(seen, plan)

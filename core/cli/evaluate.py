@@ -70,4 +70,12 @@ def summary(found: dict[str, Any]) -> list[str]:
         ):
             if fair.get(key) is not None:
                 lines.append(f"{what}: {fair[key]:.3f}")
+    if asked := found.get("asked"):
+        lines += [f"Count {c['name']}: {100 * c['tv']:.1f} % of rows differ (total variation)" for c in asked["counts"]]
+        if asked["questions"]:
+            worst = max(asked["questions"], key=lambda q: abs(q["real"] - q["synthetic"]))
+            lines.append(
+                f"Of {len(asked['questions'])} questions {worst['name']!r} differs most: {worst['real']:,.0f} rows, "
+                f"{worst['synthetic']:,.0f} synthetic"
+            )
     return [*lines, "", "All figures: add --json"]

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from core.release.planning import Line
 
 
+MOST_SHOWN = 40
+"""Questions that are listed on a terminal."""
+
+
 def add(commands: Any) -> None:
     """Declare the command."""
     plan = commands.add_parser("plan", help="show what a plan would spend, and on what; reads no data")
@@ -85,6 +89,13 @@ def run(opt: argparse.Namespace) -> None:
                 print(f"  {figure.name}: at most about {figure.high:.3f} where the truth is 0")
             else:
                 print(f"  {figure.name}: about ± {(figure.high or 0) - figure.value:.3f}")
+    if shown.asked:
+        print(f"\n{'σ (rows)':>10} {'95 % within':>12}  questions and counts, before any row is read")
+        for one in shown.asked[:MOST_SHOWN]:
+            numbers = f"{one.sigma:>10.1f} {one.within:>12.1f}" if one.sigma is not None else f"{'':>23}"
+            print(f"{numbers}  {one.name} ({one.how})")
+        if len(shown.asked) > MOST_SHOWN:
+            print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
     print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
     for warning in shown.warnings:
         print(f"note: {warning}")

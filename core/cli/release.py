@@ -52,7 +52,7 @@ def release_to(project: Project, data: Path, out: Path, quiet: bool, account: Ac
 
     check_options(project.plan)
     check_folder(out)
-    refuse_guessed(project.schema)
+    refuse_guessed(project)
     if account is not None:
         account.check(project)  # what the ledger will refuse is refused before the table is read
     text = read_table(data)

@@ -13,7 +13,7 @@ import numpy as np
 
 from core.errors import Cancelled, EspalierError
 from core.evaluation.classifier import auc, fit
-from core.evaluation.fairness import cmi
+from core.evaluation.dependence import cmi
 from core.evaluation.fidelity import fidelity_of
 from core.evaluation.quality import best_tree_quality, tree_quality
 from core.evaluation.utility import target_of

@@ -18,6 +18,7 @@ from core.display import card
 from core.errors import TableError
 from core.evaluation.fairness import Fairness, Group, fairness_of
 from core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
+from core.evaluation.questions import Asked, asked_of
 from core.evaluation.utility import Utility, predict, target_of, utility_of
 from core.models.base import Model
 from core.privacy.contribution import check_fits
@@ -39,7 +40,8 @@ class Evaluation:
 
     ``tested_on`` says which rows the classifiers were tested on: "holdout" or "the table itself". ``utility`` and
     ``fairness`` are about the first target, ``further`` about the plan's further ones.
-    ``fairness`` is None where roles are missing; ``reasons`` then says so.
+    ``fairness`` is None where roles are missing; ``reasons`` then says so. ``asked`` compares the answers to the
+    project's questions, None where it has none.
     """
 
     tested_on: str
@@ -48,6 +50,7 @@ class Evaluation:
     fairness: Fairness | None
     further: tuple[Utility, ...] = ()
     reasons: dict[str, str] = field(default_factory=dict)
+    asked: Asked | None = None
     looked_at_real_data: bool = field(default=True, init=False)
 
     def _repr_html_(self) -> str:
@@ -70,6 +73,7 @@ class Evaluation:
             **({"tstr_further": [one.to_json() for one in self.further]} if self.further else {}),
             "fidelity": self.fidelity.to_json(),
             "fairness": None if self.fairness is None else self.fairness.to_json(),
+            **({"asked": self.asked.to_json()} if self.asked else {}),
             **{f"{name}_reason": why for name, why in self.reasons.items()},
             "looked_at_real_data": self.looked_at_real_data,
         }
@@ -105,7 +109,9 @@ def evaluate(
     looks = fidelity_of(real, synthetic, _part(report, 0.75, 1.0))
     report(1.0, "Done")
     reasons = {} if fair else {"fairness": _missing_roles(project)}
-    return Evaluation(predictions.tested_on, used, looks, fair, tuple(further), reasons)
+    return Evaluation(
+        predictions.tested_on, used, looks, fair, tuple(further), reasons, asked_of(project, real, synthetic)
+    )
 
 
 def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple[Table, Table]:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import SizeError
 from core.evaluation.classifier import SEED, accuracy
+from core.evaluation.dependence import IntArray, cells_of, cmi
 from core.evaluation.figures import Figure, shown, split
 from core.evaluation.groups import (
     CalibrationBin,
@@ -38,14 +39,6 @@ if TYPE_CHECKING:
 
 MAX_GROUPS = 1_000
 """Above this many protected groups no largest difference is sought: chance alone would make it 1."""
-
-SHUFFLES = 199
-"""Shuffled tables that tell what chance makes of a CMI. A table in which the separation is true exceeds the 190th of
-them, the floor, in 5 % of cases exactly (a permutation test), and ties never count as more."""
-
-LEVEL = 0.95
-
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -219,79 +212,6 @@ def fairness_of(
     return Fairness(
         separation, target, positive, groups=groups, left_out=left_out, intervals=intervals, **split(figures)
     )
-
-
-class Dependence(NamedTuple):
-    """A plug-in CMI in nats, its mean where the separation is true, and what it then exceeds in 5 % of tables."""
-
-    value: float
-    chance: float
-    floor: float
-
-
-def cmi(table: Table, separation: Separation) -> Dependence:
-    """Plug-in I(left; right | given) of a table in nats, and what chance makes of a true 0.
-
-    I = Σ n(x,y,z)/n · log(n(x,y,z) n(z) / (n(x,z) n(y,z))) over the cells that occur (PrivCI §III-B), so no
-    table is too large. With an empty ``given`` it is the mutual information. What chance makes comes from `SHUFFLES`
-    tables in which ``left`` is shuffled among the rows that agree on ``given`` (fixed seed): the same number of rows,
-    the same margins, and the separation true. The χ² distribution of the likelihood ratio would be too low where cells
-    are few.
-    """
-    x, y, z = (cells_of(table, names)[0] for names in (separation.left, separation.right, separation.given))
-    value = _plug_in(x, y, z)
-    chance = value + _shuffled(x, y, z, np.random.default_rng(0)) / table.rows
-    floor = np.sort(chance)[int(np.ceil(LEVEL * (SHUFFLES + 1))) - 1]
-    return Dependence(value, max(0.0, float(chance.mean())), max(0.0, float(floor)))
-
-
-def _shuffled(x: IntArray, y: IntArray, z: IntArray, rng: np.random.Generator) -> NDArray[np.float64]:
-    """`_joint_term` of tables with ``x`` shuffled inside each value of ``z``, less that of the table as it is.
-
-    One sort shuffles: its keys hold z, random bits, and x, from the highest bits to the lowest.
-    """
-    order = np.argsort(z, kind="stable")
-    x, y, z = x[order], y[order], z[order]
-    yz = _dense(z * (y.max() + 1) + y)
-    low, high = (int(codes.max()).bit_length() for codes in (x, z))
-    fixed = (z << (63 - high)) | x
-    out = np.empty(SHUFFLES)
-    for i in range(SHUFFLES):
-        keys = rng.integers(0, 1 << (63 - low - high), len(x)) << low
-        keys |= fixed
-        keys.sort()
-        out[i] = _joint_term(keys & ((1 << low) - 1), yz)
-    return out - _joint_term(x, yz)
-
-
-def _joint_term(x: IntArray, yz: IntArray) -> float:
-    """Σ n(x,y,z) log n(x,y,z): all of a CMI, times n, that the margins n(x,z) and n(y,z) do not decide."""
-    cells = yz * (x.max() + 1) + x
-    few = int(cells.max()) <= 4 * len(x) + 10**6
-    count = np.bincount(cells) if few else np.unique(cells, return_counts=True)[1]
-    count = count[count > 1]
-    return float((count * np.log(count)).sum())
-
-
-def _plug_in(x: IntArray, y: IntArray, z: IntArray) -> float:
-    xz, yz = _dense(x + z * (x.max() + 1)), _dense(y + z * (y.max() + 1))
-    _, first, count = np.unique(xz * (yz.max() + 1) + yz, return_index=True, return_counts=True)
-    n_xz, n_yz, n_z = np.bincount(xz), np.bincount(yz), np.bincount(z)
-    ratio = np.log(count) + np.log(n_z[z[first]]) - np.log(n_xz[xz[first]]) - np.log(n_yz[yz[first]])
-    return max(0.0, float((count * ratio).sum() / len(x)))
-
-
-def cells_of(table: Table, names: Clique) -> tuple[IntArray, list[tuple[int, ...]]]:
-    """Which combination of ``names`` each row has; and, in order, the codes of those that occur."""
-    cells = np.zeros(table.rows, dtype=np.int64)
-    for name in names:
-        cells = _dense(cells * table.schema[name].size + table.codes[name])
-    first = np.unique(cells, return_index=True)[1]
-    return cells, [tuple(int(table.codes[n][row]) for n in names) for row in first]
-
-
-def _dense(cells: IntArray) -> IntArray:
-    return np.unique(cells, return_inverse=True)[1].astype(np.int64)
 
 
 def _cmi_model(model: Model | None, s: Separation) -> Figure:

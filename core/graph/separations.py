@@ -17,13 +17,15 @@ class Separation:
     """In the fitted model's graph every path from ``left`` to ``right`` passes through ``given``.
 
     Hence left ⊥ right | given holds in the model exactly (global Markov property). The three are disjoint tuples
-    of column names in schema order; ``why`` is a plain half sentence for screen and report.
+    of column names in schema order; ``why`` is a plain half sentence for screen and report. ``links`` are pairs that
+    public constraints join in every model of the plan: they count beside whatever is measured.
     """
 
     left: tuple[str, ...]
     right: tuple[str, ...]
     given: tuple[str, ...]
     why: str = ""
+    links: tuple[tuple[str, str], ...] = ()
 
     def holds(self, edges: Iterable[tuple[str, str]]) -> bool:
         """Does the undirected graph with these ``edges`` respect the separation?"""
@@ -33,7 +35,7 @@ class Separation:
         """A path from ``left`` to ``right`` that avoids ``given``, or None where there is none."""
         blocked, goal = set(self.given), set(self.right)
         around: dict[str, list[str]] = {}
-        for a, b in edges:
+        for a, b in (*self.links, *edges):
             around.setdefault(a, []).append(b)
             around.setdefault(b, []).append(a)
         came_from: dict[str, str | None] = {name: None for name in self.left if name not in blocked}

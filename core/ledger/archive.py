@@ -14,7 +14,7 @@ from core.errors import ProjectError
 
 REQUIRED = ("synthetic.csv", "report.html", "release.json", "project.json")
 MODEL = "model.npz"
-_OPTIONAL = re.compile(r"model\.npz|questions\.csv|model-card\.json|copies/[0-9]{2,3}\.csv\.gz")
+_OPTIONAL = re.compile(r"model\.npz|questions\.csv|croissant\.json|answers\.npz|copies/[0-9]{2,3}\.(csv\.gz|npz)")
 
 
 def is_known(name: str) -> bool:

@@ -2,6 +2,18 @@
 
 from core.methods.base import Fitted, Method
 from core.methods.frame import Frame, Task
-from core.methods.registry import DEFAULT, METHODS, check_options, frame_of, method_of
+from core.methods.registry import DEFAULT, METHODS, asks, check_options, fit, frame_of, method_of
 
-__all__ = ["DEFAULT", "METHODS", "Fitted", "Frame", "Method", "Task", "check_options", "frame_of", "method_of"]
+__all__ = [
+    "DEFAULT",
+    "METHODS",
+    "Fitted",
+    "Frame",
+    "Method",
+    "Task",
+    "asks",
+    "check_options",
+    "fit",
+    "frame_of",
+    "method_of",
+]

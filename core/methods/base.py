@@ -9,7 +9,8 @@ from typing import Any, Literal, Protocol
 from core.graph.separations import Clique, Separation
 from core.methods.frame import Frame
 from core.models.base import Model
-from core.models.graphical import GraphicalModel, Size
+from core.models.graphical import Size
+from core.models.questions.model import loads
 from core.privacy.curator import Curator
 from core.progress import Report, silent
 from core.project.file import Project
@@ -105,10 +106,13 @@ class Method:
     that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
     ``largest`` are the largest tables that its private choices could lead to, refused when planned or never; ``cells``
     the most that they could bring the whole model to, where a cap bounds it; ``fits`` how often a model is fitted on
-    the way. ``targets``: it spends on predicting the plan's target. ``links``: its
+    the way. ``targets``: it spends on predicting the plan's target. ``holds_constraints``:
+    its model can keep cells without probability. ``links``: its
     model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
     without its fence. ``unseparated`` is what is said of the table where the plan has no separation (given whether
     arrows are drawn), ``advice`` what the drawing's annotations mean for it. ``load`` reads its model's file.
+    ``questions`` says what it does with the project's questions and counts: nothing; it ends with `Marginals`, so that
+    a share of the budget can measure them ``beside`` (`core.methods.questions`); or it spends on them ``alone``.
     """
 
     name: str
@@ -124,11 +128,13 @@ class Method:
     cells: Callable[[Project], int] = field(default=lambda project: 0)  # noqa: ARG005
     fits: Callable[[Project], int] = field(default=lambda project: 0)  # noqa: ARG005
     targets: bool = False
+    holds_constraints: bool = True
     links: bool = True
     without_fence: Mapping[str, Any] = field(default_factory=lambda: {"fair": False, "strict": False})
     unseparated: Callable[[bool], str] = any_association
     advice: Callable[[Project], tuple[str, ...]] = field(default=lambda project: ())  # noqa: ARG005
-    load: Callable[[bytes], Model] = GraphicalModel.loads
+    load: Callable[[bytes], Model] = loads
+    questions: Literal["no", "beside", "alone"] = "no"
 
     def fenced(self, plan: Plan) -> bool:
         """Does the plan carry the roles' separation?"""

@@ -203,5 +203,6 @@ DECODER = Method(
     options=DecoderOptions,
     frame=_frame,
     targets=True,
+    holds_constraints=False,
     load=Decoder.loads,
 )

@@ -24,6 +24,7 @@ INDEPENDENT = Method(
     summary="every column on its own, nothing is linked",
     when="Choose it as the floor that every other method must beat.",
     fit=independent,
+    questions="beside",
     links=False,
     unseparated=lambda drawn: "Every column is counted by itself: the table shows no association at all.",  # noqa: ARG005
 )

@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from core.graph.separations import Clique, clique_edges
 from core.methods.select.fence_cost import fence_cost_of
-from core.models.graphical import GraphicalModel, Size, check_size, estimate, refine, smoothing_for
+from core.models.graphical import GraphicalModel, Size, Zeros, check_size, estimate, refine, smoothing_for
 from core.privacy.curator import Curator
 from core.privacy.draws import Measurement, Merged, ScoreMeasurement
 from core.progress import Report, silent
@@ -22,7 +25,8 @@ class Marginals:
     ``sizes`` are all columns with their numbers of categories, ``counted`` those that the counts are over: where
     ``merged`` is not empty, groups of categories. ``rows`` is the number of rows where it is public. ``explained`` are
     the scores that were bought to tell what the fence cost, those of the tree's edges first, then those of the pairs
-    that the frame refused; ``scores`` are all vectors of scores that were bought, these among them.
+    that the frame refused; ``scores`` are all vectors of scores that were bought, these among them. ``impossible`` are
+    the cells that no row may have, by clique: they join the model beside what was counted.
     """
 
     sizes: Mapping[str, int]
@@ -33,13 +37,15 @@ class Marginals:
     merged: Merged = field(default_factory=dict)
     explained: ScoreMeasurement | None = None
     scores: tuple[ScoreMeasurement, ...] = ()
+    impossible: Mapping[Clique, NDArray[np.bool_]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
         """What ``curator`` has answered; ``more`` are the further fields."""
         return cls(
-            curator.whole, curator.sizes, curator.rows, tuple(measurements), scores=tuple(curator.scored), **more
-        )
+            curator.whole, curator.sizes, curator.rows, tuple(measurements), scores=tuple(curator.scored),
+            impossible=curator.impossible, **more,
+        )  # fmt: skip
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -48,25 +54,26 @@ class Marginals:
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs inside measured cliques, no fill-in: the graph that the model is Markov with respect to."""
-        return clique_edges(self.cliques)
+        """Pairs inside measured cliques and constraints, no fill-in: the model is Markov with respect to this graph."""
+        return clique_edges((*self.cliques, *self.impossible))
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
         """The cost of the junction tree; raises :class:`SizeError` where a clique has more than ``max_cells``."""
-        return check_size(self.sizes, (*self.cliques, *further), max_cells=max_cells)
+        return check_size(self.sizes, (*self.cliques, *self.impossible, *further), max_cells=max_cells)
 
     def model(self, report: Report = silent) -> GraphicalModel:
         """The model whose marginals fit the counts best (`core.models.graphical.estimation.estimate`)."""
         total = None if self.rows is None else float(self.rows)
         smoothing = smoothing_for(self.measurements, total)
-        fitted = estimate(self.counted, self.measurements, total, smoothing=smoothing, report=report)
+        zeros = [Zeros(q, mask) for q, mask in self.impossible.items()]
+        fitted = estimate(self.counted, self.measurements, total, zeros=zeros, smoothing=smoothing, report=report)
         return refine(fitted, self.sizes, self.merged) if self.merged else fitted
 
     def facts(self, project: Project) -> dict[str, Any]:
         """What only some plans pay for: scores of refused pairs, errors of pairs, weights, merged categories."""
         out: dict[str, Any] = {}
         if (bought := self.explained) is not None:
-            tree = [e for e in bought.cliques if e in self.edges]
+            tree = [e for e in bought.cliques if e in self.cliques]
             cost = fence_cost_of(bought, tree)
             scores = sorted(zip(bought.cliques, bought.values.tolist(), strict=True), key=lambda x: -x[1])
             out["explained"] = {

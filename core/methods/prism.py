@@ -198,6 +198,7 @@ PRISM = Method(
     summary="most of the budget goes to what predicts one column",
     when="Choose it where one outcome matters most.",
     fit=prism,
+    questions="beside",
     options=PrismOptions,
     frame=frame_of_prism,
     largest=largest,

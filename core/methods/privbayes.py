@@ -82,6 +82,7 @@ PRIVBAYES = Method(
     summary="a Bayesian network, every column counted together with its parents",
     when="Choose it where all of the drawing should shape the table.",
     fit=privbayes,
+    questions="beside",
     fence="never",
     unseparated=_unseparated,
 )

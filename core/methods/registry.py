@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from core.errors import ProjectError
-from core.methods.base import Method
+from core.graph.separations import Separation
+from core.methods.base import Fitted, Method
 from core.methods.decoder import DECODER
+from core.methods.fpt_lp import FPT_LP
+from core.methods.fpt_mw import FPT_MW
 from core.methods.frame import Frame, check_plan, fence
 from core.methods.independent import INDEPENDENT
 from core.methods.prism import PRISM
 from core.methods.privbayes import PRIVBAYES
+from core.methods.question_links import scopes_of, widened
+from core.methods.questions import fit_beside
 from core.methods.trees import MST, PREFAIR, PRIVCI
 from core.methods.workload import WORKLOAD
+from core.privacy.curator import Curator
+from core.progress import Report, silent
 from core.project.file import Project
 from core.project.options import check_known
 from core.project.plan import Plan
 
 METHODS: dict[str, Method] = {
-    m.name: m for m in (PRISM, PRIVCI, WORKLOAD, MST, PREFAIR, PRIVBAYES, DECODER, INDEPENDENT)
+    m.name: m for m in (PRISM, PRIVCI, WORKLOAD, MST, PREFAIR, PRIVBAYES, DECODER, FPT_LP, FPT_MW, INDEPENDENT)
 }
 DEFAULT = WORKLOAD.name
 """What a new project plans with, until somebody chooses."""
@@ -56,6 +65,66 @@ def frame_of(project: Project) -> Frame:
             f"({others})",
             key="fair",
         )
+    if project.constraints:
+        _check_constraints(project, method)
     warnings: list[str] = []
     separations = fence(project, warnings) if method.fenced(plan) else ()
-    return method.frame(project, separations, warnings)
+    scopes = scopes_of(project) if asks(project) else {}
+    around = _around(project, tuple(widened(s, project, scopes) for s in separations))
+    frame = method.frame(project, around, warnings)
+    return replace(frame, separations=_around(project, tuple(widened(s, project, scopes) for s in frame.separations)))
+
+
+def asks(project: Project) -> bool:
+    """Does the plan spend on the project's questions and counts? Raises :class:`ProjectError` where it cannot."""
+    plan, method = project.plan, method_of(project.plan)
+    if method.questions == "alone":
+        if not project.question_list:
+            raise ProjectError(
+                f"the method {method.name} answers questions: list questions or counts first",
+                key="questions",
+                missing="questions",
+            )
+        return True
+    if not plan.question_share or not project.question_list:
+        return False
+    if method.questions == "no":
+        able = ", ".join(m.name for m in METHODS.values() if m.questions == "beside")
+        raise ProjectError(
+            f"the method {method.name} counts no marginals, so questions cannot be measured beside them: set "
+            f"question_share to 0, or choose one of {able}",
+            key="question_share",
+        )
+    return True
+
+
+def fit(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Fitted:
+    """The plan's method, and beside it the project's questions with their share of the budget."""
+    method = method_of(project.plan)
+    if method.questions == "beside" and asks(project):
+        return fit_beside(method.fit, curator, project, frame, report)
+    return method.fit(curator, project, frame, report)
+
+
+def _around(project: Project, separations: tuple[Separation, ...]) -> tuple[Separation, ...]:
+    """The separations with the pairs that constraints join; raises where these lead around one of them."""
+    if found := project.constraints.conflict(separations):
+        raise ProjectError(found[1], key="constraints")
+    return tuple(replace(s, links=project.constraints.edges) for s in separations)
+
+
+def _check_constraints(project: Project, method: Method) -> None:
+    """Raise where the plan's method cannot hold them, or where they do not fit the columns."""
+    if not method.holds_constraints:
+        raise ProjectError(
+            f"the method {method.title} cannot hold constraints (impossible combinations, ordered pairs, "
+            "dependencies): choose another method, or leave them out on the Data page",
+            key="constraints",
+        )
+    if project.plan.options.get("compress"):
+        raise ProjectError(
+            "rare categories cannot be merged in a plan with constraints, which name single categories: "
+            "set compress to false",
+            key="compress",
+        )
+    project.constraints.masks(project.schema, project.plan.max_cells)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.graph.separations import Separation
+from core.graph.separations import Separation, clique_edges
 from core.methods.base import Method, largest_pair
 from core.methods.frame import Frame
 from core.methods.marginals import Marginals, one_ways
@@ -12,6 +12,7 @@ from core.methods.select.adaptive import BATCHES, Further, measure_further
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.cliques import rounds
 from core.methods.select.compression import folded, rare_categories
+from core.methods.select.constrained import joined, trunk, worth_counting
 from core.methods.select.expected import independent, noisy_total
 from core.methods.select.fence_cost import refused_pairs
 from core.methods.select.spanning import choose_tree
@@ -64,6 +65,8 @@ class TreeOptions:
 def tree(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:
     """PrivCI's Algorithm 1 for the frame given: a third of ρ each for one-way, tree choice and two-way counts.
 
+    Where there are constraints, the tree begins with their pairs, which are counted without a choice.
+
     What a forest, or a choice without alternatives, leaves unspent goes to the two-way counts (or, where there
     are none, to the one-way counts once more). Beyond the paper, where the plan asks for it: rare categories are
     merged after the one-way counts (``compress``), the scores of what the frame refused are bought (``explain``), and
@@ -82,7 +85,11 @@ def tree(curator: Curator, project: Project, frame: Frame, report: Report = sile
 
     report(0.2, "Choosing the tree")
     score = EdgeScore(independent(ones, noisy_total(curator, ones)))
-    edges, unspent = choose_tree(curator, budget, choice, frame.separations, score, pool="tree choice")
+    edges, unspent = choose_tree(
+        curator, budget, choice, frame.separations, score, linked=clique_edges(joined(curator)), start=trunk(curator),
+        pool="tree choice",
+    )  # fmt: skip
+    edges = [*worth_counting(curator, project.constraints), *edges]
     explained = None
     if options.explain and (refused := refused_pairs(curator.sizes, frame.separations, edges)):
         (rho,) = budget.split(options.explain, one_ways(curator)[:1]).values()
@@ -145,6 +152,7 @@ MST = Method(
     summary="a tree of pair counts, no fence",
     when="Choose it for general use, where there is no fairness requirement.",
     fit=tree,
+    questions="beside",
     options=TreeOptions,
     fence="never",
     largest=largest_pair,
@@ -158,6 +166,7 @@ PRIVCI = Method(
     summary="a tree of pair counts that respects the fence",
     when="Choose it where there is a fairness requirement.",
     fit=tree,
+    questions="beside",
     options=TreeOptions,
     fence="always",
     largest=largest_pair,
@@ -172,6 +181,7 @@ PREFAIR = Method(
     summary="a tree in which the outcome touches admissible columns only",
     when="Choose it to compare with PrivCI.",
     fit=tree,
+    questions="beside",
     options=TreeOptions,
     fence="always",
     frame=_prefair,

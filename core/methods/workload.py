@@ -21,6 +21,7 @@ from core.methods.frame import Frame
 from core.methods.marginals import Marginals, one_ways
 from core.methods.select.allocation import BudgetSplit, label
 from core.methods.select.cliques import rounds
+from core.methods.select.constrained import joined
 from core.methods.select.expected import by_model, independent, noisy_total
 from core.methods.select.fence_cost import refused_pairs, strongest_tree
 from core.methods.select.marginals import (
@@ -236,7 +237,8 @@ def measure_pairs(
 
     Where nothing is worth its noise nothing is counted.
     """
-    room = Room(request.curator.sizes, [m.clique for m in known], request.separations, request.wanted.max_cells)
+    held = [*request.curator.impossible, *(m.clique for m in known)]
+    room = Room(request.curator.sizes, held, request.separations, request.wanted.max_cells)
     cliques = [q for q in request.wanted.candidates(request.curator.sizes) if room.may_take(q)]
     if not cliques:
         return [], share
@@ -321,7 +323,7 @@ def _one_by_one(
     sizes, best = curator.sizes, replace(budget, rule="optimal")
     alone = independent(ones, noisy_total(curator, ones))
     columns = [name for name in sizes if sizes[name] > 1 and wanted.columns.get(name, 1.0) > 0]
-    star = list(dict.fromkeys(clique_edges([m.clique for m in known])))
+    star = list(dict.fromkeys(clique_edges([*joined(curator), *(m.clique for m in known)])))
     most = min(MOST_PAIRS, rounds(len(columns), WIDTH))
 
     def weighed(part: float, cliques: Sequence[Clique]) -> dict[Clique, float]:
@@ -379,6 +381,7 @@ WORKLOAD = Method(
     summary="the pairs that bring the whole table closest to the real one, chosen and counted in two rounds",
     when="Choose it for general use, with a fence or without: all pairs of columns should be right.",
     fit=workload,
+    questions="beside",
     options=WorkloadOptions,
     frame=_frame,
     largest=largest,

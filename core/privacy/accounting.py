@@ -28,6 +28,10 @@ class Budget:
     delta: float
     rho: float
 
+    def part(self, share: float) -> Budget:
+        """A part of it, for whatever divides a budget of its own: ``share`` of ε, of δ and of ρ."""
+        return Budget(share * self.epsilon, share * self.delta, share * self.rho)
+
     @classmethod
     def of(cls, plan: Plan, rows: int | None) -> Budget:
         """The budget of a plan; ``rows`` is n where it is public (see :func:`core.privacy.contribution.public_rows`).

@@ -12,7 +12,8 @@ import itertools
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from core.graph.separations import Clique
 from core.privacy.accounting import Budget
 from core.privacy.contribution import known_rows
 from core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
+from core.privacy.questions.recipes import QuestionSums, WorstQuestion, answers
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
 from core.privacy.sums import PROVED, SumRecipe
 from core.privacy.unit import Unit
@@ -81,7 +83,8 @@ class Curator(ABC):
     ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
     of categories where there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of
     rows where it is public, else None; ``max_cells`` the largest marginal that is counted; ``held_out`` says that the
-    rows are those of people held out to judge a release.
+    rows are those of people held out to judge a release; ``impossible`` the cells that no row of the model may have,
+    by clique (public constraints: models take them, no sensitivity does).
     """
 
     def __init__(
@@ -93,6 +96,7 @@ class Curator(ABC):
         self.spending = Spending(budget.rho)
         self.held_out = False
         self.scored: list[ScoreMeasurement] = []
+        self.impossible: Mapping[Clique, NDArray[np.bool_]] = {}
         self.whole: Mapping[str, int] = dict(sizes)
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
@@ -127,6 +131,22 @@ class Curator(ABC):
             Draw("choice", what, None, pool, 0, sensitivity / unit, scale / unit, rho, candidates=len(candidates))
         ])  # fmt: skip
         return self._pick(score, candidates, scale)
+
+    def choose_question(self, recipe: WorstQuestion, rho: float, pool: str = "") -> tuple[int, int]:
+        """The question whose expected answer errs most and on which side, by the exponential mechanism of cost ``rho``.
+
+        See :meth:`WorstQuestion.told`.
+        """
+        if type(recipe) is not WorstQuestion:
+            raise TypeError("a choice among questions must be the recipe whose sensitivity is proved in questions.py")
+        self._check_sums(recipe.asked)
+        sensitivity, unit = recipe.sensitivity(self.unit), recipe.units
+        scale = self._choice_scale(sensitivity, rho)
+        self._debit([
+            Draw("choice", "question", None, pool, 0, sensitivity / unit, scale / unit, rho,
+            candidates=recipe.candidates)
+        ])  # fmt: skip
+        return recipe.told(self._worst(recipe, scale))
 
     def measure_scores(
         self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
@@ -176,6 +196,15 @@ class Curator(ABC):
 
         return answer
 
+    @contextmanager
+    def within(self, budget: Budget) -> Iterator[None]:
+        """While it lasts, ``budget`` is what a method is told to divide. What may be spent in all stays as it is."""
+        whole, self.budget = self.budget, budget
+        try:
+            yield
+        finally:
+            self.budget = whole
+
     @abstractmethod
     def merge(self, merged: Merged) -> Merged:
         """From now on count these categories in groups; returns what is in force, and ``sizes`` follow it."""
@@ -223,6 +252,9 @@ class Curator(ABC):
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]: ...
 
     @abstractmethod
+    def _worst(self, recipe: WorstQuestion, scale: float) -> int: ...
+
+    @abstractmethod
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]: ...
 
 
@@ -250,6 +282,7 @@ class PrivateCurator(Curator):
         self._source = source
         self._merged: Merged = {}
         self._known: tuple[Score | None, dict[Clique, int]] = (None, {})
+        self._answered: tuple[QuestionSums, NDArray[np.int64]] | None = None
 
     def merge(self, merged: Merged) -> Merged:
         """Count in groups of categories from now on.
@@ -293,6 +326,16 @@ class PrivateCurator(Curator):
 
         known = self._evaluated(score, cliques)
         return add_gaussian(np.array([known[c] for c in cliques], dtype=np.int64), scale)
+
+    def _worst(self, recipe: WorstQuestion, scale: float) -> int:
+        from core.privacy.mechanisms import noisy_max
+
+        asked = recipe.asked
+        if self._answered is None or self._answered[0] is not asked:
+            self._answered = asked, answers(self._source, asked.questions, asked.counts, asked.sizes)
+        chosen = noisy_max(recipe.scores(self._answered[1]), scale)
+        self.spending.decided(asked.questions[recipe.told(chosen)[0]].columns(tuple(self.whole)))
+        return chosen
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
         from core.privacy.mechanisms import add_gaussian

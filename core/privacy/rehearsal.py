@@ -13,6 +13,7 @@ from core.graph.separations import Clique
 from core.privacy.accounting import Budget
 from core.privacy.curator import Curator
 from core.privacy.draws import Draw, Merged
+from core.privacy.questions.recipes import WorstQuestion
 from core.privacy.scores import Score
 from core.privacy.sums import SumRecipe
 from core.privacy.unit import Unit
@@ -63,6 +64,9 @@ class Rehearsal(Curator):
 
     def _pick(self, score: Score, candidates: Sequence[Clique], scale: float) -> Clique:  # noqa: ARG002
         return candidates[0]
+
+    def _worst(self, recipe: WorstQuestion, scale: float) -> int:  # noqa: ARG002
+        return 0
 
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:  # noqa: ARG002
         """As many rows for each as the table has: a plan shows tables at their largest."""

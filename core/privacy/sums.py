@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from core.privacy.clipped import ClippedGradient
 from core.privacy.gradient import LogisticGradient
+from core.privacy.questions.recipes import CountHistogram, QuestionSums
 from core.privacy.unit import Unit
 from core.tables.source import Source
 
@@ -57,5 +58,5 @@ class SumRecipe(Protocol):
         ...
 
 
-PROVED: tuple[type, ...] = (LogisticGradient, ClippedGradient)
+PROVED: tuple[type, ...] = (LogisticGradient, ClippedGradient, QuestionSums, CountHistogram)
 """The recipes whose sensitivity is proved: a curator works out no others."""

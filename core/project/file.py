@@ -12,7 +12,9 @@ from core.errors import EspalierError, ProjectError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Separation
+from core.project.constraints import KEYS, Constraints
 from core.project.plan import Plan
+from core.project.question_list import QuestionList
 from core.project.schema import Schema
 
 FORMAT = "espalier-project/1"
@@ -31,12 +33,18 @@ class Project:
     roles: Roles = field(default_factory=Roles)
     separations: tuple[Separation, ...] = ()
     """Further separations that every plan with a fence carries, beside the one that the roles imply."""
+    question_list: QuestionList = field(default_factory=QuestionList)
+    """The questions that reports will ask, and the counts over whole rows."""
+    constraints: Constraints = field(default_factory=Constraints)
+    """Which combinations no row may have: the model holds them."""
     signoff: Mapping[str, str] = field(default_factory=dict)
     """Who answers for what: ``drawn_by``, ``schema_confirmed_by``, ``approved_by``."""
 
     def __post_init__(self) -> None:
         for s in self.separations:
             s.check_columns(self.schema.names)
+        self.question_list.resolve(self.schema)
+        self.constraints.check_columns(self.schema.names)
         self.dag.check_columns(self.schema.names)
         self.roles.check_columns(self.schema.names)
         if self.plan.target is not None and self.plan.target not in self.schema:
@@ -52,6 +60,11 @@ class Project:
                 key="person",
             )
 
+    @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """What was read off the data and nobody has confirmed: names of columns, and constraints in words."""
+        return (*self.schema.unconfirmed, *map(str, self.constraints.guessed))
+
     def with_plan(self, **changes: Any) -> Project:
         """The same project under a changed plan."""
         return replace(self, plan=self.plan.changed(**changes))
@@ -66,6 +79,8 @@ class Project:
             "dag": self.dag.to_json(),
             "roles": self.roles.to_json(),
             **({"separations": [s.to_json() for s in self.separations]} if self.separations else {}),
+            **self.question_list.to_json(),
+            **self.constraints.to_json(),
             **({"signoff": dict(self.signoff)} if self.signoff else {}),
             "plan": self.plan.to_json(),
         }
@@ -81,7 +96,8 @@ class Project:
             raise ProjectError("a project file holds one JSON object")
         if data.get("format") != FORMAT:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
-        known = {"format", "name", "schema", "left_out", "dag", "roles", "separations", "signoff", "plan"}
+        known = {"format", "name", "schema", "left_out", "dag", "roles", "separations"}
+        known |= {"questions", "counts", "signoff", "plan", *KEYS}
         if odd := set(data) - known:
             raise ProjectError(f"unknown key {sorted(odd)[0]!r} in the project file", key=sorted(odd)[0])
         for key in ("schema", "plan"):
@@ -97,6 +113,8 @@ class Project:
             dag=Dag.from_json(data.get("dag", {})),
             roles=Roles.from_json(data.get("roles", {})),
             separations=_separations(data.get("separations", [])),
+            question_list=QuestionList.from_json(data.get("questions", []), data.get("counts", [])),
+            constraints=Constraints.from_json(data),
             signoff=_signoff(data.get("signoff", {})),
         )
 

@@ -15,6 +15,8 @@ AllocationRule = Literal["auto", "optimal", "uniform"]
 AccountingRule = Literal["zcdp", "basic"]
 RowsDrawn = Literal["even", "independent"]
 MAX_ROWS = 10_000_000
+MOST_ASKED = 0.9
+"""The largest share of the budget that questions and counts may take beside a method."""
 _OLD_KEYS = {"looking": "private_evaluation"}
 """Keys of earlier project files, which still read."""
 ALWAYS = {"regime": "predictive", "features": None}
@@ -26,7 +28,7 @@ _WORDS: dict[str, Any] = {
     "rows_drawn": RowsDrawn,
 }
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
-_LEFT_OUT = ("max_cells", "person", "private_evaluation", "rows_drawn", "strict")
+_LEFT_OUT = ("copies", "max_cells", "person", "private_evaluation", "question_share", "rows_drawn", "strict")
 
 
 @dataclass(frozen=True)
@@ -42,9 +44,11 @@ class Plan:
     pools, the others following ``auto``. ``rows`` None means n, or the noisy total under add-remove; with a person
     column under replace-one it must be given, and is the declared total to which the private table is filled up or
     cut. ``max_cells`` is the largest table of the model that the plan allows. ``private_evaluation`` is the share of
-    the people (rows) held out for private figures, 0 for none. ``rows_drawn`` is how the table is drawn from the model:
-    ``even`` spreads the rows over the cells as evenly as whole numbers allow, so the table errs less than independent
-    draws would, and varies less than they do.
+    the people (rows) held out for private figures, 0 for none. ``question_share`` is the share of the budget that
+    measures the project's questions and counts beside the method's marginals. ``rows_drawn`` is how the table is drawn
+    from the model: ``even`` spreads the rows over the cells as evenly as whole numbers allow, so the table errs less
+    than independent draws would, and varies less than they do. ``copies`` is how many copies of the release are made
+    for intervals.
 
     ``options`` are the keys that methods declare for themselves (`core.project.options`); whoever knows the methods
     checks them. The file is flat: they stand beside the others.
@@ -67,7 +71,9 @@ class Plan:
     max_cells: int = 10_000_000
     person: str | None = None
     private_evaluation: float = 0.0
+    question_share: float = 0.0
     rows_drawn: RowsDrawn = "even"
+    copies: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -96,9 +102,11 @@ class Plan:
         if self.target is not None and not isinstance(self.target, str):
             raise ProjectError("plan: target must be a column name", key="target")
         check_weights("targets", self.targets, 1000)
+        check_number("copies", self.copies, Option("", low=0, high=100, whole=True))
         if self.person is not None and (not isinstance(self.person, str) or not self.person):
             raise ProjectError("plan: person must be the name of a column", key="person")
         check_number("private_evaluation", self.private_evaluation, Option("", low=0, high=0.5))
+        check_number("question_share", self.question_share, Option("", low=0, high=MOST_ASKED))
 
     @property
     def weights(self) -> dict[str, float]:

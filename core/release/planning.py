@@ -13,9 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.display import card
-from core.evaluation.private.held_out import PrivateFigure, rehearse
+from core.errors import ProjectError
+from core.evaluation.private.figures import PrivateFigure
+from core.evaluation.private.held_out import rehearse
 from core.graph.separations import Clique
-from core.methods import METHODS, Frame, frame_of, method_of
+from core.methods import METHODS, Frame, asks, fit, frame_of, method_of
 from core.methods.select.allocation import MOST_BY_HAND, label
 from core.models.graphical import Size
 from core.privacy.accounting import Budget, epsilon_of, guess_right
@@ -26,7 +28,10 @@ from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.options import declared
 from core.project.plan import ALWAYS, Plan
+from core.release.counts import NoisyCounts
 from core.release.error_bounds import Counted, ErrorBounds, error_bounds
+from core.release.questions import Expected
+from core.release.questions import expected as expected_answers
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,7 @@ class Preview:
 
     ``private_evaluation`` is what is paid for on the held-out part, beside ``lines`` and not added to ``spent``;
     ``expected`` are private figures with intervals as wide as theirs are likely to be (empty where n is not known).
+    ``asked`` says how far each answer to a question or count will err.
     """
 
     project: Project
@@ -70,6 +76,7 @@ class Preview:
     bounds: ErrorBounds | None
     private_evaluation: tuple[Line, ...] = ()
     expected: tuple[PrivateFigure, ...] = ()
+    asked: tuple[Expected, ...] = ()
     delta: float = 0.0
     """The δ₀ of all its draws, those on the held-out part included."""
 
@@ -107,6 +114,7 @@ class Preview:
             "looking": [vars(line) for line in self.private_evaluation],
             "looking_expected": [f.to_json() for f in self.expected],
             "separations": [s.to_json() for s in self.frame.separations],
+            **({"asked": [vars(one) for one in self.asked]} if self.asked else {}),
             "bounds": self.bounds.to_json() if self.bounds else None,
             "features": self.frame.features, "refused": self.frame.refused,
             "cells": self.size.cells, "bytes": self.size.bytes, "seconds": self.size.seconds,
@@ -127,7 +135,14 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     held = held_rows(plan, rows)
     rows = None if rows is None else rows - held
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
-    fitted = method.fit(curator, project, frame)
+    curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
+    fitted = fit(curator, project, frame)
+    if plan.copies and NoisyCounts.of(fitted) is None:
+        raise ProjectError(
+            "copies are refitted to noisy counts of marginals, and this plan fits something else: set copies to "
+            "0, or change the method or the questions",
+            key="copies",
+        )
     size = fitted.size(plan.max_cells, method.largest(project, frame)).at_least(method.cells(project))
     size = replace(size, seconds=size.seconds * (1 + method.fits(project)))
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
@@ -137,7 +152,18 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     warnings = (*frame.warnings, *method.advice(project), *_warnings(project, frame, budget, forest, rows, lines))
     spent, features = curator.spending.rho, len(fitted.features)
     shown = Preview(
-        project, budget, frame, lines, size, spent, forest, warnings, features, bounds, delta=curator.spending.delta
+        project,
+        budget,
+        frame,
+        lines,
+        size,
+        spent,
+        forest,
+        warnings,
+        features,
+        bounds,
+        asked=expected_answers(fitted),
+        delta=curator.spending.delta,
     )
     if not plan.private_evaluation:
         return shown
@@ -191,6 +217,11 @@ def _warnings(
     if guessed := project.schema.unconfirmed:
         names = ", ".join(guessed[:6]) + (" …" if len(guessed) > 6 else "")
         out.append(f"Not confirmed yet on the Data page: {names}. A release will be refused until they are.")
+    if doubtful := project.constraints.guessed:
+        out.append(
+            f"Constraints that were guessed are not confirmed yet on the Data page: {'; '.join(map(str, doubtful[:4]))}"
+            f"{' …' if len(doubtful) > 4 else ''}. A release will be refused until they are."
+        )
     if frame.refused:
         out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
     if forest and method.links and not frame.warnings:
@@ -198,6 +229,12 @@ def _warnings(
             "Not all columns are linked with one another: the model falls into separate parts (a forest), which the "
             "table shows as unrelated."
         )
+    if project.question_list and not asks(project):
+        out.append("The project lists questions or counts, but their share of the budget is 0: they are not measured.")
+    if plan.question_share and not project.question_list:
+        out.append("Nothing is asked, so the share for questions goes to the method.")
+    if plan.question_share and method.questions == "alone":
+        out.append(f"The method {method.title} spends its whole budget on questions: their share is not read.")
     if others := _unused(plan):
         out.append(f"The method {method.title} does not read {', '.join(others)}: what they say is not used.")
     elif plan.options.get("explain") and not any(line.pool == "explain" for line in lines):

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from core.analysis.combine import PYTHON, R
 from core.graph.annotations import Annotation, annotations_from_json
 from core.methods import METHODS
 from core.privacy.accounting import guess_right, round_up
@@ -17,6 +18,8 @@ from core.privacy.unit import Unit
 from core.project.schema import FIELDS
 from core.release import picture
 from core.release import report_front as front
+from core.release.html import table as _table
+from core.release.question_section import question_section
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }
@@ -83,11 +86,14 @@ def render(facts: Mapping[str, Any]) -> str:
         _pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
+        _constraints(facts.get("constraints")),
         _explained(facts),
         "<h2>Every measurement</h2>",
         _measurements(facts),
         _choices(facts),
+        question_section(facts),
         _bounds(facts),
+        _copies(facts),
         "<h2>What to keep in mind</h2>",
         _bullets(
             [
@@ -253,6 +259,21 @@ def _frame(facts: Mapping[str, Any]) -> str:
     return "\n".join(out)
 
 
+def _constraints(section: Mapping[str, Any] | None) -> str:
+    """What no row may be, and that none is."""
+    if section is None:
+        return ""
+    rows = [
+        f'<tr><td>{escape(c["constraint"])}</td><td class="n">{c["violations"]:,}</td></tr>' for c in section["each"]
+    ]
+    return (
+        "<h2>What no row may be</h2>"
+        f"<p>{section['violations']:,} of the synthetic rows break a constraint. They were declared as public, and "
+        "hold inside the model: no row was drawn and thrown away.</p>"
+        + _table("Constraints, and synthetic rows that break them", ["constraint", "rows#"], rows)
+    )
+
+
 def _explained(facts: Mapping[str, Any]) -> str:
     """What the frame refused, with the noisy scores that were paid for."""
     bought = facts.get("explained")
@@ -287,7 +308,8 @@ def _measurements(facts: Mapping[str, Any]) -> str:
 
 def _counts(facts: Mapping[str, Any]) -> list[str]:
     return [
-        f"<tr><td>{' × '.join(map(escape, m['columns'])) or 'scores, listed above'}</td><td>{escape(m['pool'])}</td>"
+        f"<tr><td>{' × '.join(map(escape, m['columns'])) or escape(m.get('what', 'scores, listed above'))}</td>"
+        f"<td>{escape(m['pool'])}</td>"
         f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td>'
         f'<td class="n">{m["sigma"]:.4g}</td></tr>'
         for m in facts["measurements"]
@@ -338,6 +360,27 @@ def _bounds(facts: Mapping[str, Any]) -> str:
     return out
 
 
+def _copies(facts: Mapping[str, Any]) -> str:
+    """How intervals are made from copies; absent from releases that keep no counts."""
+    if not facts.get("noisy_counts"):
+        return ""
+    number = facts["copies"]
+    there = (
+        f"{number} copies lie beside this table (<code>copies/</code>)"
+        if number
+        else "Copies can be made at any time from the noisy counts (<code>espalier copies FOLDER</code>)"
+    )
+    return (
+        "<h2>How sure a figure is</h2>"
+        f"<p>An interval worked out from this table as if its rows were real is too narrow. {there}: each is what this "
+        "release might have been, had the people and the noise come out otherwise. Estimate in each copy alone, then "
+        "combine. <strong>Never stack the copies into one table</strong>: that would count every person many times. "
+        "Only figures over columns that were counted together earn an interval; <code>espalier analyse FOLDER</code> "
+        "says which. How cliques were chosen, and where a number lies inside its bin, is not in it.</p>"
+        f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>"
+    )
+
+
 def _expected(share: float) -> str:
     return "above 100 %: mostly noise" if share > 1 else f"{100 * share:.2f} %"
 
@@ -368,13 +411,3 @@ def _list(names: Sequence[str]) -> str:
 
 def _bullets(lines: Iterable[str]) -> str:
     return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>"
-
-
-def _table(caption: str, heads: Sequence[str], rows: Sequence[str]) -> str:
-    cells = "".join(
-        f'<th class="n">{escape(h[:-1])}</th>' if h.endswith("#") else f"<th>{escape(h)}</th>" for h in heads
-    )
-    return (
-        f'<div class="wide"><table><caption>{escape(caption)}</caption><thead><tr>{cells}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
-    )

@@ -130,8 +130,9 @@ def privacy(facts: Mapping[str, Any]) -> str:
 
 def advice(facts: Mapping[str, Any]) -> str:
     """Do and do not."""
+    shown = ", and for what its figures on held-out people show" if facts.get("looking") else ""
     do = [
-        "Use it to plan, to teach, to write and test code, and for what its private figures show.",
+        f"Use it to plan, to teach, to write and test code{shown}.",
         "Say that it is synthetic, and give this report with it.",
     ]
     dont = [

@@ -188,15 +188,18 @@ def _parsed(text: bytes, names: Sequence[str], **options: Any) -> Any:
     )
 
 
-def read_released(path: Path, names: Sequence[str]) -> TextTable:
-    """A synthetic table with these columns, which Espalier wrote: no row of it is anybody's, so that cells in quotes
-    may hold line breaks. Raises :class:`TableError`."""
+def read_released(source: Path | bytes, names: Sequence[str]) -> TextTable:
+    """A synthetic table with these columns, which Espalier wrote (perhaps gzipped): no row of it is anybody's, so that
+    cells in quotes may hold line breaks. Raises :class:`TableError`."""
     import pyarrow as pa
 
+    shown = "a copy" if isinstance(source, bytes) else str(source)
     try:
-        return _from_arrow(_parsed(path.read_bytes(), names, newlines_in_values=True), str(path))
+        data = source if isinstance(source, bytes) else source.read_bytes()
+        text = _gunzip(data, shown) if data[:2] == b"\x1f\x8b" else data
+        return _from_arrow(_parsed(text, names, newlines_in_values=True), shown)
     except (pa.ArrowInvalid, OSError) as error:
-        raise TableError(f"cannot read {path}: {error}", path=str(path)) from None
+        raise TableError(f"cannot read {shown}: {error}", path=shown) from None
 
 
 def _check_names(names: Sequence[str], shown: str) -> None:

@@ -1,9 +1,9 @@
 """The schema's encoding as a query that Ibis writes for each engine. The only module that imports Ibis.
 
 The query turns each declared column into whole numbers 0 … size − 1, as :meth:`core.project.schema.Column.encode`
-would its texts. NULL and NaN come first: several engines find NaN larger than every number. A category is looked for in the
-column's own type, never in a cast to text, since engines write `1.0`, `true` or a date in different ways. Two numbers
-beyond the codes say what must be refused: ``size`` a value that is not declared, ``size + 1`` an empty cell.
+would its texts. NULL and NaN come first: several engines find NaN larger than every number. A category is looked for
+in the column's own type, never in a cast to text, since engines write `1.0`, `true` or a date in different ways. Two
+numbers beyond the codes say what must be refused: ``size`` a value that is not declared, ``size + 1`` an empty cell.
 """
 
 from __future__ import annotations

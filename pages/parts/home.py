@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.parts import shell
 from pages.parts.data import opening
+from pages.parts.data.samples import SAMPLES
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 
@@ -42,7 +43,7 @@ def steps() -> None:
 
 def samples(state: Session) -> None:
     """The examples, each with its question; one click opens it."""
-    shown = list(opening.SAMPLES.items())
+    shown = list(SAMPLES.items())
     for place, (key, (title, icon, rows, _)) in zip(st.columns(2) * len(shown), shown, strict=False):
         with place.container(border=True):
             st.markdown(f"**:material/{icon}: {title}**  \n{QUESTIONS.get(key, 'An invented table.')}")

@@ -20,7 +20,7 @@ from core.project.schema import Column, Schema
 from core.tables.reading import read_table
 from pages.parts.release.payment import NEW
 from pages.parts.session.session import Session
-from tests.support.app import ROOT, field, finish, go, press, state, upload
+from tests.support.app import ROOT, field, finish, go, press, start, state, upload
 
 SCHEMA = Schema((Column("sex", "categorical", ("f", "m")), Column("ill", "categorical", ("no", "yes"))))
 
@@ -62,7 +62,7 @@ def test_one_row_more_of_a_person_changes_no_form(tmp_path: Path, monkeypatch: p
     for rows in (150, 151):
         ledger = tmp_path / f"{rows}.db"
         monkeypatch.setenv("ESPALIER_LEDGER", str(ledger))
-        app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+        app = start()
         if way == "declared":
             opened(app, rows, person="patient", rows_per_person=2, rows=140)
         else:

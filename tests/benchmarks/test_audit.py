@@ -81,6 +81,10 @@ def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, rel
     [
         ("measure", "seeded"),
         ("measure a gradient", "no sensitivity"),
+        ("a training step", "seeded"),
+        ("a training step", "no sensitivity"),
+        ("a training step", "clipped after the sum"),
+        ("a training step", "C for 2C"),
         ("choose by EdgeScore", "seeded"),
         ("choose by FeatureScore", "seeded"),
         ("choose by EdgeScore", "no sensitivity"),
@@ -94,7 +98,9 @@ def test_broken_copies_are_caught(name, way):
 
 
 @pytest.mark.parametrize("relation", audit.RELATIONS)
-@pytest.mark.parametrize("name", ["choose by FeatureScore", "choose by ConditionalScore", "a part held out"])
+@pytest.mark.parametrize(
+    "name", ["choose by FeatureScore", "choose by ConditionalScore", "a training step", "a part held out"]
+)
 def test_what_else_is_audited_holds(name, relation):
     assert not audit.judge(of(audit.mechanism_cases(False), name, relation), 50, ALPHA).refuted
 

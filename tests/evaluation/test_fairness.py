@@ -10,7 +10,8 @@ import pytest
 
 from core.errors import SizeError
 from core.evaluation import fairness as module
-from core.evaluation.fairness import cmi, fairness_of
+from core.evaluation.dependence import cmi
+from core.evaluation.fairness import fairness_of
 from core.evaluation.utility import ITSELF, Predictions, predict
 from core.graph.separations import Separation
 from core.models.graphical import GraphicalModel

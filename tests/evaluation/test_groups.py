@@ -7,7 +7,7 @@ import pytest
 from fairlearn.metrics import demographic_parity_difference, equalized_odds_difference
 from sklearn.metrics import roc_auc_score
 
-from core.evaluation.fairness import cmi
+from core.evaluation.dependence import cmi
 from core.evaluation.groups import (
     auc_interval,
     calibration,

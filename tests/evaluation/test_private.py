@@ -12,7 +12,8 @@ from scipy import stats
 
 from core.errors import ProjectError
 from core.evaluation.classifier import fit
-from core.evaluation.private.held_out import Questions, judge, judged, rehearse
+from core.evaluation.private.counts import HeldOutCounts
+from core.evaluation.private.held_out import judge, judged, rehearse
 from core.graph.roles import Roles
 from core.privacy.accounting import Budget
 from core.privacy.unit import Unit
@@ -91,7 +92,7 @@ def test_noise_of_the_held_out_counts_has_the_booked_scale(unit):
 def test_one_held_out_row_moves_one_cell_of_each_table_by_one():
     """The sensitivity of what is counted, by enumeration: every value of one row against every other."""
     synthetic, held = table(500, 1), table(40, 2)
-    asked = Questions.of(PROJECT)
+    asked = HeldOutCounts.of(PROJECT)
     cliques = [(asked.right,), *asked.cliques("auc"), *asked.cliques("one_way_tv"), *asked.cliques("cmi")]
     counted = {}
     for values in np.ndindex(2, 3, 3, 2):
@@ -109,7 +110,7 @@ def test_the_figures_are_near_those_of_the_rows_they_speak_of():
     """With a budget so large that the noise is nothing, accuracy, AUC, error and CMI are those worked out directly."""
     from sklearn.metrics import roc_auc_score
 
-    from core.evaluation.fairness import cmi
+    from core.evaluation.dependence import cmi
 
     project = PROJECT.with_plan(neighbors="add-remove")
     synthetic, held = table(4000, 3), table(5000, 4)
@@ -126,7 +127,7 @@ def test_the_figures_are_near_those_of_the_rows_they_speak_of():
         for c in SCHEMA.columns
     ])  # fmt: skip
     assert found["one_way_tv"].low - 0.01 <= tv <= found["one_way_tv"].high
-    there = cmi(held, Questions.of(PROJECT).separation)
+    there = cmi(held, HeldOutCounts.of(PROJECT).separation)
     plug_in, chance = there.value, there.chance
     assert found["cmi"].value == pytest.approx(plug_in - chance, abs=0.002)
     assert found["cmi"].low < plug_in < found["cmi"].high + 0.001
@@ -163,12 +164,12 @@ def test_no_target_no_roles_many_values():
     three = release(PROJECT.with_plan(target="a", epsilon=20.0), table()).to_json()["looking"]
     assert "3 of 3 values" in next(f for f in three["figures"] if f["figure"] == "auc")["method"]
     wide = Schema((Column("t", "categorical", tuple("abcdefghij")), *SCHEMA.columns))
-    assert "10 values" in Questions.of(Project("t", wide, Plan("mst", 1.0, target="t"))).reasons["auc"]
+    assert "10 values" in HeldOutCounts.of(Project("t", wide, Plan("mst", 1.0, target="t"))).reasons["auc"]
 
 
 def test_made_up_columns_take_no_name_that_is_there():
     taken = Schema((*SCHEMA.columns, Column("y guessed right", "categorical", ("u", "v"))))
-    asked = Questions.of(Project("t", taken, Plan("mst", 1.0, target="y")))
+    asked = HeldOutCounts.of(Project("t", taken, Plan("mst", 1.0, target="y")))
     assert asked.right == "y guessed right′"
     assert len(set(asked.schema.names)) == len(asked.schema.names)
 

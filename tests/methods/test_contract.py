@@ -21,6 +21,7 @@ from core.methods.marginals import Marginals
 from core.privacy.accounting import epsilon_of
 from core.project.file import Project
 from core.project.plan import Plan
+from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
 from core.release.planning import preview
 from core.release.spend import release
@@ -38,8 +39,26 @@ SCHEMA = Schema((
 DAG = Dag((("a", "y"), ("s", "a"), ("s", "p"), ("y", "x")))
 ROLES = Roles(outcome=("y",), protected=("s",), admissible=("a",), inadmissible=("p",))
 FURTHER = (Separation(("x",), ("p", "s"), ("a",)), Separation(("y",), ("p",), ("a", "x"), "overlapping"))
+NOTHING = QuestionList()
+ASKED = QuestionList(
+    ({"name": "young no", "where": {"a": ["lo"], "y": ["no"]}},
+     {"name": "far", "any": [{"x": [0, 20]}, {"p": ["n", "e"]}]},
+     {"name": "many", "where": {"marks": [1, 2], "x": [10, 40]}}),
+    ({"name": "marks", "of": {"x": [20, 40], "p": ["s", "w"]}},),
+)  # fmt: skip
 CASES = {
-    **{name: {"method": name} for name in METHODS},
+    **{name: {"method": name} for name in METHODS if METHODS[name].questions != "alone"},
+    "fpt-lp": {"method": "fpt-lp", "question_list": ASKED},  # fpt-mw may end early: tests/methods/test_questions.py
+    "mst with questions": {"method": "mst", "question_list": ASKED, "question_share": 0.3},
+    "privci with questions": {"method": "privci", "question_list": ASKED, "question_share": 0.3, "width": 2},
+    "independent with questions": {"method": "independent", "question_list": ASKED, "question_share": 0.5},
+    "mst with questions, merged": {
+        "method": "mst",
+        "question_list": ASKED,
+        "question_share": 0.2,
+        "compress": True,
+        "epsilon": 0.2,
+    },
     "privbayes learned": {"method": "privbayes", "dag": Dag()},
     "prism causal": {"method": "prism", "regime": "causal"},
     "prism graphical fair": {"method": "prism", "regime": "graphical", "fair": True},
@@ -62,6 +81,7 @@ CASES = {
     "workload explained": {"method": "workload", "fair": True, "explain": 0.1},
     "privci compressed": {"method": "privci", "compress": True, "width": 2, "epsilon": 0.2},
 }
+
 EDGE = ("tree edge", "further clique", "further pair")
 
 
@@ -76,9 +96,9 @@ def table(n=2000, seed=0):
     return Table(SCHEMA, {k: v.astype(np.uint8) for k, v in codes.items()}, n)
 
 
-def project(dag=DAG, separations=(), **plan):
+def project(dag=DAG, separations=(), question_list=NOTHING, **plan):
     settings = {"epsilon": 1.0, "delta": 1e-6, "target": "y", **plan}
-    return Project("t", SCHEMA, Plan.from_json(settings), dag, ROLES, separations)
+    return Project("t", SCHEMA, Plan.from_json(settings), dag, ROLES, separations, question_list)
 
 
 @pytest.fixture(params=CASES, scope="module")
@@ -124,6 +144,10 @@ def test_every_sigma_is_what_its_rho_buys(made):
         if m["pool"] == "selection" and not m["columns"]:  # the gradient of a logistic fit: 2 √d rows, d = 4 columns
             assert m["sigma"] == pytest.approx(4 / math.sqrt(2 * m["rho"]), rel=1e-5)
             continue
+        if m["pool"] in ("questions", "counts") and not m["columns"]:  # enumerated in tests/privacy/test_questions.py
+            apart = math.sqrt(2 if m["pool"] == "counts" else 3)
+            assert m["sigma"] == pytest.approx(apart / math.sqrt(2 * m["rho"]), rel=1e-5)
+            continue
         if not m["columns"] and m["sigma"] in {e["sigma"] for e in made.to_json().get("errors", ())}:
             # errors of pairs bought together, each of sensitivity 2
             assert m["sigma"] == pytest.approx(2 * math.sqrt(m["cells"] / (2 * m["rho"])), rel=1e-3)
@@ -159,17 +183,16 @@ def test_output_domain_and_rows(made):
 def test_one_way_counts_are_near_the_truth(counted):
     """Each within six standard deviations of its noise and of the draw of 2,000 rows; merged categories together."""
     made = counted
-    cells = {m.clique: m.values.size for m in made.fitted.measurements}
+    fitted = getattr(made.fitted, "base", made.fitted)
+    cells = {m.clique: m.values.size for m in fitted.measurements}
     sigma = {
         column.name: min(
-            m.sigma * math.sqrt(cells[m.clique] / column.size)
-            for m in made.fitted.measurements
-            if column.name in m.clique
+            m.sigma * math.sqrt(cells[m.clique] / column.size) for m in fitted.measurements if column.name in m.clique
         )
         for column in SCHEMA.columns
     }
     for column in SCHEMA.columns:
-        groups = made.fitted.merged.get(column.name, np.arange(column.size))
+        groups = fitted.merged.get(column.name, np.arange(column.size))
         inside = np.bincount(groups)
         real, drawn = (np.bincount(groups[t.codes[column.name]], minlength=len(inside)) for t in (table(), made))
         noise = sigma[column.name] * np.sqrt(inside)

@@ -127,8 +127,8 @@ def test_what_a_guess_left_out_is_unconfirmed_until_somebody_says_so():
     old = replace(project, schema=Schema(schema.columns)).to_json()
     assert "left_out" not in old, "old files stay as they are"
     with pytest.raises(SchemaError, match="id: left out"):
-        refuse_guessed(schema)
-    refuse_guessed(Schema(schema.columns, schema.left_out[1:]))
+        refuse_guessed(project)
+    refuse_guessed(replace(project, schema=Schema(schema.columns, schema.left_out[1:])))
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ FENCED = """
 """
 """What came beside them with a fence whose cost is explained and with rows held out."""
 ADDED = {
+    "measurements[].what",
     *("measurements[].kind", "method_title", "model", "project.plan.private_evaluation", "separations[].how"),
+    *("copies", "noisy_counts"),
     *("errors", "errors[].columns", "errors[].error", "errors[].round", "errors[].sigma"),
 }
 """What is new: nothing else may come without being listed here."""

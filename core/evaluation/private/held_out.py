@@ -13,13 +13,17 @@ each person had k equal rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.errors import TableError
+from core.evaluation.private.counts import BINS, HeldOutCounts
+from core.evaluation.private.figures import PrivateEvaluation, PrivateFigure, combined
 from core.evaluation.private.intervals import (
     Interval,
     area_interval,
@@ -27,8 +31,7 @@ from core.evaluation.private.intervals import (
     information_interval,
     share_interval,
 )
-from core.evaluation.utility import target_of
-from core.graph.separations import Clique, Separation
+from core.graph.separations import Clique
 from core.methods.select.allocation import BudgetSplit
 from core.privacy.accounting import Budget
 from core.privacy.contribution import check_fits
@@ -37,7 +40,8 @@ from core.privacy.draws import Draw, Measurement
 from core.privacy.rehearsal import Rehearsal
 from core.privacy.unit import Unit
 from core.project.file import Project
-from core.project.schema import Column, Schema
+from core.tables.snapshot import Snapshot
+from core.tables.source import Source
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -47,12 +51,8 @@ FIRST = 0.1
 """Share of the budget for the share of right guesses: two cells, whose total also tells how many rows there are."""
 WEIGHTS = {"auc": 5.0, "one_way_tv": 3.0, "cmi": 2.0}
 """How the rest is divided among the figures that the held-out rows can carry."""
-BINS = 10
-"""Bins of a score, as many cells for either truth."""
 MOST_RANKED = 100_000
 """Synthetic rows that say where the bins of a score are cut."""
-MOST_VALUES = 8
-"""A target with more values gets no AUC: each value needs counts of its own."""
 CELLS_PER_SIGMA = 3.0
 """A class is told apart only if its rows outweigh the noise of its bins together so many times."""
 BLUR = 0.1
@@ -63,139 +63,8 @@ SPARSE = 20.0
 """A cell of the conditional table needs so many rows on average, and twice the variance of its noise."""
 
 
-@dataclass(frozen=True)
-class PrivateFigure:
-    """A figure that may leave the building, or the reason why the held-out rows cannot carry it.
-
-    ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` says how that was made.
-    """
-
-    name: str
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    method: str = ""
-    reason: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        """As ``release.json`` holds it; a null value has a reason beside it."""
-        facts: dict[str, Any] = {"figure": self.name, "value": self.value}
-        if self.value is None:
-            return {**facts, "reason": self.reason}
-        return {**facts, "low": self.low, "high": self.high, "confidence": 0.95, "method": self.method}
-
-
-@dataclass(frozen=True)
-class PrivateEvaluation:
-    """What was paid for on the held-out part, and what it tells; ``rows`` is n where public, else a noisy estimate."""
-
-    share: float
-    by: str
-    target: str | None
-    rows: int
-    rho: float
-    measurements: tuple[Measurement, ...]
-    figures: tuple[PrivateFigure, ...]
-    draws: tuple[Draw, ...] = ()
-
-    @property
-    def accuracy_baseline(self) -> float | None:
-        """The share that always guessing the target's commonest value gets right, by the noisy counts of the target.
-
-        Post-processing of what was measured, so it costs nothing; None where the target was not counted by itself.
-        """
-        made = [m for m in self.measurements if m.clique == (self.target,)]
-        if not made:
-            return None
-        counts = np.maximum(_combined(made)[0], 0.0)
-        return float(counts.max() / counts.sum()) if counts.sum() > 0 else None
-
-    def to_json(self) -> dict[str, Any]:
-        """The section ``looking`` of ``release.json``."""
-        return {
-            "private": True, "share": self.share, "by": self.by, "target": self.target, "rows": self.rows,
-            "rho": self.rho, "why": WHY, "accuracy_baseline": self.accuracy_baseline,
-            "measurements": [
-                {"columns": list(m.clique), "pool": m.pool, "cells": m.values.size, "rho": m.rho, "sigma": m.sigma}
-                for m in self.measurements
-            ],
-            "figures": [f.to_json() for f in self.figures],
-        }  # fmt: skip
-
-
-WHY = (
-    "These measurements saw only people (rows) held out by lot, whom the release's own measurements and choices never "
-    "saw. Nobody is in both parts, so both together cost the larger of the two sums of ρ, not their sum. The ρ spent "
-    "is that of the release; this section's ρ is no larger and is not added."
-)
-
-
-@dataclass(frozen=True)
-class Questions:
-    """What will be counted in the held-out part: public, from the project alone.
-
-    ``schema`` has the project's columns and, behind them, those that a classifier's guesses make: ``right`` (was the
-    guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score).
-    ``reasons`` says which figures cannot be had, whatever the rows say.
-    """
-
-    schema: Schema
-    columns: tuple[str, ...]
-    target: str | None = None
-    right: str = ""
-    tells: tuple[tuple[int, str, str], ...] = ()
-    separation: Separation | None = None
-    reasons: dict[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, project: Project) -> Questions:
-        """The questions that a project raises."""
-        schema, roles = project.schema, project.roles
-        columns = tuple(c.name for c in schema.columns if c.size > 1)
-        target, reasons = target_of(project), {}
-        if target is None or len(schema.columns) == 1:
-            why = "there is no target, or no column beside it to predict it from"
-            return cls(schema, columns, reasons=dict.fromkeys(("accuracy", "auc", "cmi"), why))
-        made: list[Column] = []
-
-        def add(name: str, values: Sequence[str]) -> str:
-            while name in schema or any(name == c.name for c in made):
-                name += "′"
-            made.append(Column(name, "ordinal", tuple(values)))
-            return name
-
-        right = add(f"{target} guessed right", ("no", "yes"))
-        labels, tells = schema[target].labels, []
-        if len(labels) > MOST_VALUES:
-            reasons["auc"] = f"{target} has {len(labels)} values, more than the {MOST_VALUES} that are told apart"
-        else:
-            bins = [str(b + 1) for b in range(BINS)]
-            for code in [1] if len(labels) == 2 else range(len(labels)):
-                is_it = add(f"{target} is {labels[code] or 'empty'}", ("no", "yes"))
-                tells.append((code, is_it, add(f"score of {target} is {labels[code] or 'empty'}", bins)))
-        sides = schema.clique(roles.outcome), schema.clique(roles.protected), schema.clique(roles.admissible)
-        separation = Separation(*sides) if sides[0] and sides[1] else None
-        if separation is None:
-            reasons["cmi"] = "the project marks no outcome or no protected column"
-        return cls(Schema((*schema.columns, *made)), columns, target, right, tuple(tells), separation, reasons)
-
-    @property
-    def conditional(self) -> Clique:
-        """The clique of the separation."""
-        s = self.separation
-        return () if s is None else self.schema.clique((*s.left, *s.right, *s.given))
-
-    def cliques(self, figure: str) -> list[Clique]:
-        """What is counted for a figure."""
-        if figure == "auc":
-            return [(is_it, score) for _, is_it, score in self.tells]
-        if figure == "cmi":
-            return [self.conditional]
-        return [(name,) for name in self.columns]
-
-
 def judge(
-    project: Project, synthetic: Table, held: Table, budget: Budget, spending: Spending | None = None
+    project: Project, synthetic: Table, held: Source, budget: Budget, spending: Spending | None = None
 ) -> PrivateEvaluation:
     """Judge ``synthetic`` on the rows of ``held``, which must have been set aside by lot before the release.
 
@@ -207,12 +76,13 @@ def judge(
     debits are booked, for whoever wants them even if this raises, as it does where ``held`` does not fit the project.
     """
     check_fits(project, held, "the held-out part")
-    asked, plan = Questions.of(project), project.plan
+    asked, plan = HeldOutCounts.of(project), project.plan
     seen = judged(asked, synthetic, held)
     unit = Unit(plan.neighbors, plan.rows_per_person)
-    curator = PrivateCurator(seen, unit, budget, plan.max_cells, spending)
-    curator.held_out = True
-    made = measure(curator, asked, curator.rows)
+    with nullcontext() if seen is held else closing(seen):
+        curator = PrivateCurator(seen, unit, budget, plan.max_cells, spending)
+        curator.held_out = True
+        made = measure(curator, asked, curator.rows)
     figures, n = figures_of(asked, made, curator.rows, unit, synthetic)
     by, draws = "person" if plan.person else "row", curator.spending.draws
     return PrivateEvaluation(
@@ -226,7 +96,7 @@ def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[
     ``rows`` is how many rows will be held where that is known; else it is taken that they can carry every figure, and
     none is shown. The figures are those of uniform answers: a classifier that guesses, an even target.
     """
-    asked, plan = Questions.of(project), project.plan
+    asked, plan = HeldOutCounts.of(project), project.plan
     unit = Unit(plan.neighbors, plan.rows_per_person)
     curator = Rehearsal(asked.schema.sizes, unit, budget, rows)
     curator.held_out = True
@@ -234,22 +104,37 @@ def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[
     return tuple(curator.spending.draws), figures_of(asked, made, rows, unit, None)[0] if rows is not None else ()
 
 
-def judged(asked: Questions, synthetic: Table, held: Table) -> Table:
+@overload
+def judged(asked: HeldOutCounts, synthetic: Table, held: Table) -> Table: ...
+@overload
+def judged(asked: HeldOutCounts, synthetic: Table, held: Source) -> Source: ...
+def judged(asked: HeldOutCounts, synthetic: Table, held: Source) -> Source:
     """The held-out rows, each with what a classifier trained on ``synthetic`` makes of it. Private."""
     if asked.target is None:
         return held
     from core.evaluation.classifier import fit, log_odds
 
-    model = fit(synthetic, asked.target)
-    truth, scores = held.codes[asked.target].astype(np.int64), model.scores(held)
-    codes = {**held.codes, asked.right: (scores.argmax(axis=1) == truth).astype(np.int64)}
+    target = asked.target
+    model = fit(synthetic, target)
     some = synthetic.take(np.arange(min(synthetic.rows, MOST_RANKED)))  # synthetic rows come in no order
-    odds, known = log_odds(scores), log_odds(model.scores(some))
-    for code, is_it, score in asked.tells:
-        codes[is_it] = (truth == code).astype(np.int64)
-        edges = _edges(known[:, code], some.codes[asked.target] == code)
-        codes[score] = np.searchsorted(edges, odds[:, code], side="right")
-    return replace(held, schema=asked.schema, codes=codes)
+    known = log_odds(model.scores(some))
+    edges = [_edges(known[:, code], some.codes[target] == code) for code, _, _ in asked.tells]
+
+    def made(rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        truth = rows[target].astype(np.int64)
+        scores = model.scores_of(rows, len(truth))
+        codes = {asked.right: (scores.argmax(axis=1) == truth).astype(np.int64)}
+        odds = log_odds(scores)
+        for (code, is_it, score), cuts in zip(asked.tells, edges, strict=True):
+            codes[is_it] = (truth == code).astype(np.int64)
+            codes[score] = np.searchsorted(cuts, odds[:, code], side="right")
+        return codes
+
+    if isinstance(held, Table):
+        return replace(held, schema=asked.schema, codes={**held.codes, **made(held.codes)})
+    if isinstance(held, Snapshot):
+        return held.widened(asked.schema, made)
+    raise TableError("the held-out rows stay in a database, where no classifier can look at them")
 
 
 def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
@@ -261,7 +146,7 @@ def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
     return np.asarray(scores[order][np.minimum(place, len(order) - 1)])
 
 
-def measure(curator: Curator, asked: Questions, rows: int | None) -> list[Measurement]:
+def measure(curator: Curator, asked: HeldOutCounts, rows: int | None) -> list[Measurement]:
     """All of the curator's budget: right guesses first, then what the rows, now known about, can carry.
 
     Which figures can be carried is decided from public facts and the noisy total, before they are paid for; what they
@@ -285,7 +170,7 @@ def measure(curator: Curator, asked: Questions, rows: int | None) -> list[Measur
 _POOLS = {"auc": "AUC", "one_way_tv": "one-way", "cmi": "CMI"}
 
 
-def _shares(curator: Curator, budget: BudgetSplit, asked: Questions, n: float) -> dict[str, float]:
+def _shares(curator: Curator, budget: BudgetSplit, asked: HeldOutCounts, n: float) -> dict[str, float]:
     """Shares of the budget for the figures that ``n`` rows can carry."""
     whole = sum(WEIGHTS.values())
     carried = []
@@ -300,7 +185,7 @@ def _shares(curator: Curator, budget: BudgetSplit, asked: Questions, n: float) -
     return {f: (1 - FIRST) * WEIGHTS[f] / total for f in carried}
 
 
-def blocked(figure: str, asked: Questions, n: float, sigma: float) -> str:
+def blocked(figure: str, asked: HeldOutCounts, n: float, sigma: float) -> str:
     """Why about ``n`` held-out rows cannot carry a figure whose counts have noise ``sigma``; "" if they can."""
     rows, noise = f"about {max(n, 0):,.0f} held-out rows", f"noise of {sigma:,.0f} rows a cell"
     if figure == "auc":
@@ -317,7 +202,7 @@ def blocked(figure: str, asked: Questions, n: float, sigma: float) -> str:
 
 
 def figures_of(
-    asked: Questions, made: Sequence[Measurement], rows: int | None, unit: Unit, synthetic: Table | None
+    asked: HeldOutCounts, made: Sequence[Measurement], rows: int | None, unit: Unit, synthetic: Table | None
 ) -> tuple[tuple[PrivateFigure, ...], int]:
     """The figures and the number of held-out rows, from noisy counts, the synthetic table and public facts alone."""
     n, spread = _total(made, rows)
@@ -336,7 +221,7 @@ def figures_of(
             continue
         found: Interval | str
         if figure == "accuracy":
-            values, sigma = _combined(got[0])
+            values, sigma = combined(got[0])
             found = share_interval(values, sigma, n, spread, k)
         elif figure == "auc":
             found = area_interval([(g[0].values, g[0].sigma) for g in got], k, CELLS_PER_SIGMA)
@@ -356,19 +241,12 @@ def figures_of(
     return tuple(out), max(round(n), 0)
 
 
-def _why(figure: str, asked: Questions, made: Sequence[Measurement], n: float, unit: Unit) -> str:
+def _why(figure: str, asked: HeldOutCounts, made: Sequence[Measurement], n: float, unit: Unit) -> str:
     """Why a figure was not paid for, said with the noise that it would have had."""
     budget = BudgetSplit(Budget(1.0, 0.0, math.fsum(m.rho for m in made)), asked.schema.sizes, "uniform", "zcdp")
     share = (1 - FIRST) * WEIGHTS[figure] / sum(WEIGHTS.values())
     rho = next(iter(budget.split(share, asked.cliques(figure)).values()))
     return blocked(figure, asked, n, unit.count_sensitivity / math.sqrt(2 * rho))
-
-
-def _combined(measurements: Sequence[Measurement]) -> tuple[FloatArray, float]:
-    """Noisy counts of one clique measured several times, weighted by precision, and their σ."""
-    weights = np.array([m.sigma**-2 for m in measurements])
-    values = sum(w * m.values for w, m in zip(weights, measurements, strict=True)) / weights.sum()
-    return np.asarray(values), float(weights.sum() ** -0.5)
 
 
 def _total(made: Sequence[Measurement], rows: int | None) -> tuple[float, float]:
@@ -387,7 +265,7 @@ LARGEST_SAMPLE = 2000
 
 
 def _sampling(
-    asked: Questions, synthetic: Table | None, n: float, k: int, rng: np.random.Generator
+    asked: HeldOutCounts, synthetic: Table | None, n: float, k: int, rng: np.random.Generator
 ) -> tuple[list[FloatArray], FloatArray]:
     """One-way shares of the synthetic table, and errors (DRAWS × all cells) of shares in samples of n/k of its rows.
 

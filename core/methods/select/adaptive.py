@@ -10,6 +10,7 @@ from core.methods.frame import Frame
 from core.methods.marginals import one_ways
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.cliques import MAX_CELLS, further_cliques
+from core.methods.select.constrained import joined
 from core.methods.select.expected import by_model
 from core.methods.select.usefulness import expected_noise
 from core.privacy.curator import Curator
@@ -56,7 +57,7 @@ def measure_further(
         score = EdgeScore(by_model(curator, [*found, *made]), noise)
         chosen: list[Clique] = []
         for _ in range(size):
-            held = [*(m.clique for m in (*found, *made)), *chosen]
+            held = [*joined(curator), *(m.clique for m in (*found, *made)), *chosen]
             candidates = [
                 q
                 for q in further_cliques(curator.sizes, held, frame.separations, asked.width, cells)

@@ -73,15 +73,20 @@ class BudgetSplit:
         a = [w * math.prod(self.sizes[c] for c in q) for w, q in zip(weights, cliques, strict=True)]
         power = 0.0 if self.rule == "uniform" else 1 / 2 if self.accounting == "basic" else 2 / 3
         parts = self._with_hand(cliques, [x**power for x in a])
+        return dict(zip(cliques, self._divide(share, parts), strict=True))
+
+    def evenly(self, share: float, sensitivities: Sequence[float]) -> list[float]:
+        """ρ of several vectors that get ``share`` of the budget together, all with one σ: σ_t = Δ_t/√(2ρ_t)."""
+        return self._divide(share, [s if self.accounting == "basic" else s * s for s in sensitivities])
+
+    def _divide(self, share: float, parts: Sequence[float]) -> list[float]:
+        """ρ of measurements that get these parts, of ρ under ``zcdp``, of ε under ``basic``."""
         whole = math.fsum(parts)
         if self.accounting == "zcdp":
-            return {q: _down(share * self.budget.rho * part / whole) for q, part in zip(cliques, parts, strict=True)}
-        delta = share * self.budget.delta / len(cliques)
+            return [_down(share * self.budget.rho * part / whole) for part in parts]
+        delta = share * self.budget.delta / len(parts)
         per_epsilon = 1 / (4 * math.log(1.25 / delta))  # ρ = Δ²/(2σ²) = ε_q² / (4 ln(1.25/δ_q))
-        return {
-            q: _down((share * self.budget.epsilon * part / whole) ** 2 * per_epsilon)
-            for q, part in zip(cliques, parts, strict=True)
-        }
+        return [_down((share * self.budget.epsilon * part / whole) ** 2 * per_epsilon) for part in parts]
 
     def _with_hand(self, cliques: Sequence[Clique], parts: Sequence[float]) -> list[float]:
         """``parts`` scaled to sum to one, those given by hand as given (together at most `MOST_BY_HAND`)."""

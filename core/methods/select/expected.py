@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.graph.separations import Clique
-from core.models.graphical import GraphicalModel, estimate, smoothing_for
+from core.models.graphical import GraphicalModel, Zeros, estimate, smoothing_for
 from core.privacy.curator import Curator
 from core.privacy.draws import Measurement
 
@@ -42,7 +42,8 @@ def by_model(curator: Curator, measurements: Sequence[Measurement]) -> Expected:
     @cache
     def model() -> GraphicalModel:
         total = None if curator.rows is None else float(curator.rows)
-        return estimate(curator.sizes, measurements, total, smoothing=smoothing_for(measurements, total))
+        zeros = [Zeros(q, mask) for q, mask in curator.impossible.items()]
+        return estimate(curator.sizes, measurements, total, zeros=zeros, smoothing=smoothing_for(measurements, total))
 
     return lambda clique: model().marginal(clique)
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from core.graph.junction_tree import cells, junction_tree
 from core.graph.separations import Clique, Separation
 from core.methods.select.spanning import Growth
-from core.models.graphical.junction_tree import cells, junction_tree
 from core.privacy.draws import ScoreMeasurement
 
 FITTED = 0.6

@@ -99,6 +99,8 @@ class Growth:
             cells = np.array([sizes[name] for name in names], dtype=np.float64)
             order = np.argsort(-(cells[u] * cells[v]), kind="stable")
             u, v = u[order], v[order]
+        for edge in dict.fromkeys(e for s in separations for e in s.links):
+            self.link(edge)
         self._u, self._v = u, v
         self._pairs: list[Clique] = [(names[a], names[b]) for a, b in zip(u.tolist(), v.tolist(), strict=True)]
         self._allowed = np.ones(len(u), dtype=bool)

@@ -1,10 +1,10 @@
 """Inference: from noisy marginals to a graphical model, and from the model to marginals and rows. NumPy only."""
 
+from core.graph.junction_tree import MAX_CELLS, Zeros
 from core.models.graphical.estimation import SMOOTHING, estimate, smoothing_for
 from core.models.graphical.model import FitSummary, GraphicalModel
-from core.models.graphical.problem import Zeros
 from core.models.graphical.refine import refine
-from core.models.graphical.size import MAX_CELLS, Size, check_size, predict_size
+from core.models.graphical.size import Size, check_size, predict_size
 
 __all__ = [
     "MAX_CELLS",

@@ -1,12 +1,12 @@
 """Rows drawn evenly batch by batch: the quotas are those of the whole output, the memory that of one batch.
 
 :mod:`core.models.graphical.sampling` gives category v ⌊n_s p(v|s)⌋ rows of a group s of n_s rows, or one more, and
-shuffles them within the group. All of this but the shuffle can be settled without rows: how many rows of the whole output have
-each combination of a node's columns is a table, its own quotas, and every node's groups are a margin of its parent's
-table. Then batch after batch takes rows out of these tables *without putting them back*: how many of a batch's rows in
-group s get category v is hypergeometric, drawn category by category, and which of them is a fresh permutation. Cutting
-a random permutation of the whole group into batches has just this distribution, so the whole output is distributed
-as if it had been drawn at once.
+shuffles them within the group. All of this but the shuffle can be settled without rows: how many rows of the whole
+output have each combination of a node's columns is a table, its own quotas, and every node's groups are a margin of
+its parent's table. Then batch after batch takes rows out of these tables *without putting them back*: how many of a
+batch's rows in group s get category v is hypergeometric, drawn category by category, and which of them is a fresh
+permutation. Cutting a random permutation of the whole group into batches has just this distribution, so the whole
+output is distributed as if it had been drawn at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical.junction_tree import FloatArray, JunctionTree
+from core.graph.junction_tree import FloatArray, JunctionTree
 from core.models.graphical.sampling import Codes, _code_type, _groups, draw_rows
 
 BATCH_ROWS = 1 << 18
@@ -28,7 +28,7 @@ def draw_batches(
 ) -> Iterator[dict[str, Codes]]:
     """``n`` rows, spread evenly over the whole output, in batches of at most ``step``; codes by column."""
     if n <= step:
-        yield draw_rows(tree, conditionals, n, rng, rounded=True)
+        yield draw_rows(tree, conditionals, n, rng, even=True)
         return
     left = quotas(tree, conditionals, n, rng)
     for start in range(0, n, step):

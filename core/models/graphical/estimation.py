@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from core.graph.junction_tree import FloatArray, Zeros
 from core.graph.separations import Clique
-from core.models.graphical.junction_tree import FloatArray
 from core.models.graphical.metric import closed_form, links
 from core.models.graphical.model import FitSummary, GraphicalModel
-from core.models.graphical.problem import Problem, Zeros, pose
+from core.models.graphical.problem import Problem, pose
 from core.models.graphical.solver import Solver
 from core.privacy.draws import Measurement
 from core.progress import Report

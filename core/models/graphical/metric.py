@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.models.graphical.junction_tree import FloatArray
+from core.graph.junction_tree import FloatArray
 from core.models.graphical.regions import Regions
 
 

@@ -17,11 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from core.errors import EspalierError
-from core.graph.separations import Clique, Separation, clique_edges
-from core.models.base import Answer
-from core.models.graphical.batches import BATCH_ROWS, draw_batches
-from core.models.graphical.junction_tree import (
+from core.graph.junction_tree import (
     IMPOSSIBLE,
+    MAX_CELLS,
     FloatArray,
     JunctionTree,
     collect,
@@ -31,9 +29,11 @@ from core.models.graphical.junction_tree import (
     max_plus,
     sum_product,
 )
+from core.graph.separations import Clique, Separation, clique_edges
+from core.models.base import Answer
+from core.models.graphical.batches import BATCH_ROWS, draw_batches
 from core.models.graphical.queries import joint
 from core.models.graphical.sampling import Codes, draw_rows
-from core.models.graphical.size import MAX_CELLS
 from core.progress import Report
 
 FORMAT = "espalier-model/1"

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from math import isfinite
 
 import numpy as np
-from numpy.typing import NDArray
 
 from core.errors import EspalierError
-from core.graph.separations import Clique
-from core.models.graphical.junction_tree import (
+from core.graph.junction_tree import (
     IMPOSSIBLE,
     FloatArray,
+    Zeros,
     collect,
     derivative,
     distribute,
@@ -21,22 +20,12 @@ from core.models.graphical.junction_tree import (
     max_only,
     sum_product,
 )
+from core.graph.separations import Clique
 from core.models.graphical.regions import Regions
 from core.privacy.draws import Measurement
 
 SMALLEST_TOTAL = 1.0
 """A total below one row is taken as one row: noise can push it below zero, a distribution cannot follow."""
-
-
-@dataclass(frozen=True)
-class Zeros:
-    """A public structural impossibility: no row may fall into the cells of ``clique`` where ``mask`` is true.
-
-    ``mask`` has one axis per column of ``clique``.
-    """
-
-    clique: Clique
-    mask: NDArray[np.bool_]
 
 
 def inner(a: FloatArray, b: FloatArray) -> float:

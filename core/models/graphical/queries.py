@@ -15,7 +15,7 @@ from string import ascii_letters
 
 import numpy as np
 
-from core.models.graphical.junction_tree import FloatArray, JunctionTree
+from core.graph.junction_tree import FloatArray, JunctionTree
 from core.models.graphical.size import too_large
 
 

@@ -23,8 +23,8 @@ from math import prod
 
 import numpy as np
 
+from core.graph.junction_tree import FloatArray, JunctionTree, Place
 from core.graph.separations import Clique
-from core.models.graphical.junction_tree import FloatArray, JunctionTree, Place
 from core.privacy.draws import Measurement
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical.junction_tree import FloatArray, JunctionTree, Node
+from core.graph.junction_tree import FloatArray, JunctionTree, Node
 from core.progress import Report
 
 Codes = NDArray[np.unsignedinteger]

@@ -7,11 +7,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from core.errors import SizeError
+from core.graph.junction_tree import MAX_CELLS, JunctionTree, cells, junction_tree
 from core.graph.separations import Clique
-from core.models.graphical.junction_tree import JunctionTree, cells, junction_tree
-
-MAX_CELLS = 10_000_000
-"""The default limit on the cells of one clique of the junction tree, and of one answer."""
 
 SECONDS_PER_NOISY_CELL = 24e-6
 """What one draw of discrete Gaussian noise costs (measured)."""

@@ -15,7 +15,7 @@ pooled loss, `core.models.graphical.regions`):
     N log Z(θ) − ⟨θ, û⟩ + λ/2 ⟨θ − θ_k, K(θ − θ_k)⟩,     gradient  μ(θ) − û + λ K(θ − θ_k).
 
 Its Hessian is N Cov(p) + λK. Newton's direction is found by conjugate gradients: a product with Cov(p) is one
-more pass over the junction tree (`core.models.graphical.junction_tree.derivative`), and the explicit inverse of the
+more pass over the junction tree (`core.graph.junction_tree.derivative`), and the explicit inverse of the
 Hessian
 on a tree (`core.models.graphical.metric`) preconditions them, whatever the scales of the noise: a few products do. They
 stop at half the residual or after PRODUCTS, far from exact; what they leave, the next step takes.
@@ -34,7 +34,7 @@ from math import log
 
 import numpy as np
 
-from core.models.graphical.junction_tree import FloatArray
+from core.graph.junction_tree import FloatArray
 from core.models.graphical.metric import TreeMetric, levels, links
 from core.models.graphical.problem import Problem, Sweep, inner
 from core.progress import Report

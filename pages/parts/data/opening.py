@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -13,43 +12,11 @@ from core.project.file import Project
 from core.project.schema import Schema
 from core.tables.guessing import guess_column, guess_schema
 from core.tables.reading import TextTable, misread, read_table
+from pages.parts.data.samples import FOLDER, SAMPLES
 from pages.parts.data.schema_rows import SchemaDraft
 from pages.parts.session.session import Session, blank
 from pages.parts.shell import filename
 from pages.parts.text import name, plain
-
-FOLDER = Path(__file__).resolve().parents[3] / "sample_data"
-SAMPLES = {
-    "readmission": (
-        "Readmission",
-        "local_hospital",
-        8000,
-        "8,000 patients, 14 columns. Four hospital codes look like causes of coming back and are not: in another "
-        "hospital they say nothing. *Shows why the causal regime matters.*",
-    ),
-    "hiring": (
-        "Hiring",
-        "work",
-        6000,
-        "6,000 applicants, 10 columns. Gender reaches the decision through qualification, and also through postcode "
-        "and club. *Shows what the fence does.*",
-    ),
-    "visits": (
-        "Visits",
-        "event_repeat",
-        8722,
-        "8,722 appointments of 3,000 patients, 8 columns. Some patients came once, some forty times. "
-        "*Shows how a person with all their rows is protected, and figures that may leave the building.*",
-    ),
-    "services": (
-        "Social services",
-        "diversity_3",
-        6000,
-        "6,000 people, 40 columns: rare categories, empty cells, skewed amounts. "
-        "*Shows what makes a table hard, and what coarsening helps.*",
-    ),
-}
-OTHER = "readmission_other_hospital.csv"
 
 
 def samples(state: Session) -> None:

@@ -11,7 +11,7 @@ from core.errors import EspalierError
 from core.tables.reading import read_table
 from core.tables.table import Table
 from pages.parts import charts
-from pages.parts.data.opening import FOLDER, OTHER
+from pages.parts.data.samples import FOLDER, OTHER
 from pages.parts.release import payment
 from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import plain

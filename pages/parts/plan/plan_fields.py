@@ -143,6 +143,15 @@ def _more(state: Session) -> None:
                 placeholder="as many as the table",
                 **_bound(state, "rows"),
             )
+        st.number_input(
+            "Copies for intervals",
+            0,
+            100,
+            plan.copies,
+            help="What the release might have been, had the people and the noise come out otherwise: with 20, an "
+            "interval can be worked out anywhere. They cost no budget, and can be made later too.",
+            **_bound(state, "copies"),
+        )
 
 
 def _further_targets(state: Session) -> None:
@@ -283,6 +292,7 @@ _NEXT = {
     "person": "Next: type the **Declared total of rows** below. How many rows are left when each person keeps only a "
     "few is private, so the table is filled up or cut to a number that you declare. Or choose add-remove under "
     "**Neighbouring tables**, which needs no such number.",
+    "questions": "Next: add questions or counts below. This method answers nothing else.",
     "target": "Next: choose the **Target** above. The method protects what predicts one column: say which.",
 }
 """What is only not filled in yet, by the field beside which it is said."""

@@ -6,7 +6,7 @@ import json
 
 import streamlit as st
 
-from core.evaluation.private.held_out import PrivateEvaluation, PrivateFigure
+from core.evaluation.private.figures import PrivateEvaluation, PrivateFigure
 from core.privacy.accounting import round_up
 from core.release.planning import Preview
 from pages.parts.plan import measured

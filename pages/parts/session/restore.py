@@ -46,7 +46,7 @@ def kept(state: Session) -> str | None:
     project = state.project
     if project is None:
         return None
-    whole = not project.schema.unconfirmed
+    whole = not project.unconfirmed
     drawing = {"dag": project.dag.to_json(), "roles": project.roles.to_json()}
     return json.dumps(
         {
@@ -135,7 +135,7 @@ def fits(state: Session, found: Kept) -> bool:
 def bring_back(state: Session) -> None:
     """Open the draft; the table of a bundled sample comes with it, another one has to be opened again."""
     from core.tables.reading import read_table
-    from pages.parts.data.opening import FOLDER, SAMPLES
+    from pages.parts.data.samples import FOLDER, SAMPLES
 
     found, state.found = state.found, None
     if found is None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.main import FORMAT_NAMES, main
+from core.cli.graph import FORMAT_NAMES
+from core.cli.main import main
 from core.graph.formats import read_graph
 
 DAGITTY = """dag {

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.cli.main import FORMAT_NAMES
+from core.cli.graph import FORMAT_NAMES
 from core.errors import GraphError
 from core.graph.dag import Dag
 from core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from core.errors import SizeError
+from core.graph.elimination import eliminate
+from core.graph.junction_tree import junction_tree
 from core.models.graphical import check_size, predict_size
-from core.models.graphical.elimination import eliminate
-from core.models.graphical.junction_tree import junction_tree
 
 
 def test_a_star_costs_its_pairs():

@@ -28,14 +28,28 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from core.graph.elimination import eliminate
 from core.graph.separations import Clique
-from core.models.graphical.elimination import eliminate
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]
 
+MAX_CELLS = 10_000_000
+"""The default limit on the cells of one clique of the junction tree, and of one answer."""
+
 IMPOSSIBLE = -1e300
 """Stands for −∞ in log space: its exponential is exactly zero, and sums of it stay finite."""
+
+
+@dataclass(frozen=True)
+class Zeros:
+    """A public structural impossibility: no row may fall into the cells of ``clique`` where ``mask`` is true.
+
+    ``mask`` has one axis per column of ``clique``.
+    """
+
+    clique: Clique
+    mask: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

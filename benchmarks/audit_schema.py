@@ -1,0 +1,243 @@
+"""The privacy audit of what buys a schema: quantiles, ranges, categories; and of their broken copies.
+
+    python -m benchmarks.audit_schema                every case and every broken copy
+    python -m benchmarks.audit_schema --only range   the cases whose names hold this
+    python -m benchmarks.audit_schema --runs 500     fewer runs on each table: faster, weaker
+
+As in `benchmarks.audit`: an attacker who knows both tables sees every answer and computes the log-likelihood ratio. A
+case that is δ₀-approximate zCDP is held against the curve of its ρ with δ₀ added to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+from scipy.stats import norm
+
+from benchmarks.audit import CONFIDENCE, DELTA, EPSILON, RELATIONS, Case, breaking, telling_seed
+from benchmarks.distinguish import Verdict, audit
+from core.privacy import mechanisms, partitions, quantiles
+from core.privacy.accounting import epsilon_of, rho_of
+from core.privacy.quantiles import Choose
+from core.privacy.unit import Unit
+
+SLIP = 0.05
+"""δ₀ of the audited thresholds: large enough that what exceeds it shows in some thousand runs."""
+TEXTS = {"a text of many": 60, "a new text": 0}
+"""What is audited of categories, and how many others write the text."""
+CERTAIN = 60.0
+"""The evidence of an answer that only one table can give."""
+
+Values = NDArray[np.float64]
+Buy = Callable[[Values, Choose], object]
+
+
+@dataclass(frozen=True)
+class SlippingCase(Case):
+    """A case of δ₀-approximate zCDP."""
+
+    slip: float = 0.0
+    """δ₀."""
+
+
+def quantile_cases(broken: bool) -> Iterator[Case]:
+    """Edges of two and of eight bins, and a range."""
+    rho = rho_of(EPSILON, DELTA) * (1 - 1e-9)
+    for relation, k in itertools.product(RELATIONS, (1,) if broken else (1, 3)):
+        unit = Unit(relation, k)
+        for bins in (2, 8):
+            one = rho / quantiles.calls_of_edges(bins, unit)
+            # one crowd in the middle: no point divides it, so which side of it is chosen is the person's doing
+            grid = np.arange(0.0, max(2 * bins, 10) + 1)
+            crowd = np.full(48 * k, grid[len(grid) // 2] - 0.5)
+            pair = _pair(unit, crowd, grid[0], grid[-1])
+            buy = _buy_edges(grid, bins, unit)
+            ways = ["half the noise", "seeded"] if bins == 2 else []
+            # a half moves by one row alone under add-remove: 1 is its sensitivity
+            ways += ["no sensitivity"] * (bins == 2 and relation == "replace-one")
+            for way in ways if broken else [""]:
+                yield _case(f"edges of {bins} bins", unit, rho, _choices(pair, buy, one), way)
+        # either end hangs between two points: 1 and 2, 5 and 10
+        crowd = np.repeat([1.5, 3.0, 7.0], [4 * k, 41 * k, 4 * k])
+        pair = _pair(unit, crowd, 0.7, 15.0)
+        if not broken:  # a range prefers near ends by a public price, which leaves a broken copy little to show
+            yield _case("a range", unit, rho, _choices(pair, _buy_range(unit, rho / 2), rho / 2), "")
+
+
+def category_cases(broken: bool) -> Iterator[Case]:
+    """A text that others write too, and one that nobody else writes."""
+    for relation, k, (what, others) in itertools.product(RELATIONS, (1,) if broken else (1, 3), TEXTS.items()):
+        # δ₀ shows where ρ allows little, and the count of just the threshold where noise is small
+        unit, rho = Unit(relation, k), rho_of(EPSILON, DELTA) * (1 - 1e-9) if others else 0.125
+        one = {"crowd": 60, "b": others} | ({"a": others + k} if relation == "replace-one" else {"a": others})
+        other = {"crowd": 60, "a": others, "b": others + k}
+        run = _texts((one, other), unit, rho)
+        if not broken:
+            ways = [""]
+        elif others:
+            ways = ["half the noise"]
+        else:
+            ways = ["no threshold", *["the threshold counted out"] * (relation == "add-remove")]
+        for way in ways:
+            made = _case(what, unit, rho, run, way)
+            slip = partitions.threshold_for(unit, rho, SLIP).delta
+            yield SlippingCase(**{**vars(made), "times": 4 if others else 50}, slip=slip)
+
+
+def schema(broken: bool) -> Iterator[Case]:
+    """All cases of this file, for `benchmarks.audit` to list."""
+    yield from quantile_cases(broken)
+    yield from category_cases(broken)
+
+
+def _case(name: str, unit: Unit, rho: float, run: Callable[[int], float], way: str) -> Case:
+    named = name if unit.rows_per_person == 1 else f"{name}, {unit.rows_per_person} rows a person"
+    return Case(named, unit.neighbors, rho, run, way, 8 if way == "half the noise" else 3)
+
+
+def _pair(unit: Unit, crowd: Values, before: float, after: float) -> tuple[Values, Values]:
+    """Two neighbouring columns: the person's rows are ``before`` (are not there: add-remove) or ``after``."""
+    k = unit.rows_per_person
+    one = np.concatenate([crowd, np.full(k, before)]) if unit.neighbors == "replace-one" else crowd
+    return one, np.concatenate([crowd, np.full(k, after)])
+
+
+def _buy_edges(grid: Values, bins: int, unit: Unit) -> Buy:
+    return lambda values, choose: quantiles.choose_edges(values, grid, bins, unit, choose, math.inf)
+
+
+def _buy_range(unit: Unit, rho: float) -> Buy:
+    return lambda values, choose: quantiles.choose_range(values, unit, choose, rho)
+
+
+def _choices(pair: tuple[Values, Values], buy: Buy, rho: float) -> Callable[[int], float]:
+    """Buy from one of two columns; the evidence is that of every choice, with the scale that the price asks for."""
+
+    def run(side: int) -> float:
+        chosen: list[int] = []
+
+        def choose(scores: Sequence[int], sensitivity: int) -> int:
+            chosen.append(mechanisms.noisy_max(scores, mechanisms.gumbel_scale(sensitivity, rho)))
+            return chosen[-1]
+
+        buy(pair[side], choose)
+        one, other = (_likelihood(values, buy, chosen, rho) for values in pair)
+        return one - other
+
+    return run
+
+
+def _likelihood(values: Values, buy: Buy, chosen: Sequence[int], rho: float) -> float:
+    """log P(the choices | values), by asking again and answering the same."""
+    answers, found = iter(chosen), 0.0
+
+    def choose(scores: Sequence[int], sensitivity: int) -> int:
+        nonlocal found
+        answer = next(answers)
+        scale = sensitivity / math.sqrt(2 * rho)
+        found += float(log_softmax(np.array(scores) / scale)[answer])
+        return answer
+
+    buy(values, choose)
+    return found
+
+
+def _texts(pair: tuple[Mapping[str, int], Mapping[str, int]], unit: Unit, rho: float) -> Callable[[int], float]:
+    """Buy categories from one of two histograms; the evidence is that of every text that comes through, or does not."""
+
+    def run(side: int) -> float:
+        recipe = partitions.threshold_for(unit, rho, SLIP)
+        shown = partitions.find_categories(pair[side], recipe, 10).counts
+        found = 0.0
+        for text in set(pair[0]) | set(pair[1]):
+            one, other = (counts.get(text, 0) for counts in pair)
+            if one == other:
+                continue
+            if text in shown:
+                if not one or not other:
+                    found += CERTAIN if one else -CERTAIN
+                else:
+                    found += ((shown[text] - other) ** 2 - (shown[text] - one) ** 2) / (2 * recipe.sigma**2)
+            else:
+                gone = [norm.logcdf((recipe.threshold - n) / recipe.sigma) if n else 0.0 for n in (one, other)]
+                found += float(gone[0] - gone[1])
+        return found
+
+    return run
+
+
+@contextmanager
+def breaking_schema(way: str, seed: int = 0) -> Iterator[None]:
+    """The code with one thing broken on purpose: the ways of `benchmarks.audit`, and those of this file."""
+    threshold_for = partitions.threshold_for
+
+    def halved(unit: Unit, rho: float, delta: float) -> partitions.Threshold:
+        recipe = threshold_for(unit, rho, delta)
+        return replace(recipe, sigma=recipe.sigma / 2)
+
+    def open_door(unit: Unit, rho: float, delta: float) -> partitions.Threshold:
+        return replace(threshold_for(unit, rho, delta), threshold=1)
+
+    def counted_out(unit: Unit, rho: float, delta: float) -> partitions.Threshold:
+        """The threshold that OpenDP's own map asks for, which leaves the count of just the threshold out."""
+        recipe = threshold_for(unit, rho, delta)
+        return replace(recipe, threshold=recipe.threshold - 1)
+
+    with ExitStack() as stack:
+        if way == "half the noise":
+            stack.enter_context(mock.patch.object(partitions, "threshold_for", halved))
+        if way == "no sensitivity":
+            stack.enter_context(mock.patch.object(quantiles, "score_sensitivity", return_value=1))
+        elif way == "no threshold":
+            stack.enter_context(mock.patch.object(partitions, "threshold_for", open_door))
+        elif way == "the threshold counted out":
+            stack.enter_context(mock.patch.object(partitions, "threshold_for", counted_out))
+        else:
+            stack.enter_context(breaking(way, seed))
+        yield
+
+
+def judge(case: Case, runs: int, alpha: float) -> Verdict:
+    """Run one case ``runs`` times on each table and test its claim; δ₀ is added to what the claim allows."""
+    with breaking_schema(case.broken, telling_seed(case) if case.broken == "seeded" else 0):
+        sides = [[case.run(side) for _ in range(runs * case.times)] for side in (0, 1)]
+    verdict = audit(sides[0], sides[1], case.rho, alpha)
+    slip = case.slip if isinstance(case, SlippingCase) else 0.0
+    return replace(verdict, bounds=tuple(replace(b, claimed=min(1.0, b.claimed + slip)) for b in verdict.bounds))
+
+
+def main() -> int:
+    """Run the audit and print a line for each case; returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--only", default="", metavar="NAME", help="the cases whose names hold this")
+    parser.add_argument("--runs", type=int, default=600, help="runs on each table (each case takes a multiple)")
+    opt = parser.parse_args()
+    cases = [c for broken in (False, True) for c in schema(broken)]
+    wrong = 0
+    print(f"{'what':<52} {'relation':<12} {'runs':>6} {'ε claimed':>9}  worst: δ(ε′) ≥ low, claimed")
+    for case in [c for c in cases if opt.only in c.what]:
+        verdict = judge(case, opt.runs, CONFIDENCE / len(cases))
+        fine = verdict.refuted == bool(case.broken)
+        wrong += not fine
+        w, word = verdict.worst, "caught" if verdict.refuted else "holds"
+        print(
+            f"{case.what:<52} {case.relation:<12} {opt.runs * case.times:>6} {epsilon_of(case.rho, DELTA):>9.3f}  "
+            f"δ({w.epsilon:.2f}) ≥ {w.low:.3f}, {w.claimed:.3f}: {word}{'' if fine else '  <-- WRONG'}",
+            flush=True,
+        )
+    print(f"\n{'as it should be' if not wrong else f'{wrong} wrong'}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

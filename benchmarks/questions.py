@@ -1,0 +1,509 @@
+"""Questions and counts measured: ``python -m benchmarks.questions exact|widths|counts|hybrid|general|sparse|rule``.
+
+Noise here is NumPy's Gaussian and simulated: nothing is released. Figures are for one thread
+(``OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.methods.base import measure_tree, silent
+from core.methods.frame import Frame
+from core.models.graphical import GraphicalModel
+from core.models.graphical.estimation import SMOOTHING, estimate
+from core.models.questions import (
+    Block,
+    Count,
+    Fit,
+    Lowered,
+    Network,
+    Question,
+    Rule,
+    fit,
+    fit_together,
+    lower,
+    lower_bound,
+    multiplicative_weights,
+    project,
+    public_rule,
+    sensitivity,
+)
+from core.models.questions.weights import Choose, Margin
+from core.privacy.accounting import Budget, rho_of
+from core.privacy.curator import PrivateCurator
+from core.privacy.draws import Measurement
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.tables.reading import read_table
+from core.tables.table import Table
+
+Rows = dict[str, NDArray[np.integer]]
+
+
+def two_tree(columns: int, rng: np.random.Generator) -> list[tuple[int, int]]:
+    """The edges of a random 2-tree: every column after the second is joined to both ends of an earlier edge."""
+    edges = [(0, 1)]
+    for v in range(2, columns):
+        a, b = edges[int(rng.integers(len(edges)))]
+        edges += [(a, v), (b, v)]
+    return edges
+
+
+def triangles(edges: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """The triangles of a 2-tree as `two_tree` makes it."""
+    return [(edges[i][0], edges[i + 1][0], edges[i][1]) for i in range(1, len(edges), 2)]
+
+
+def rows_along(
+    edges: Sequence[tuple[int, int]], categories: int, n: int, rng: np.random.Generator, spread: float = 0.7
+) -> Rows:
+    """Rows in which each column depends on those it was joined to, the less so the higher ``spread``."""
+    parents: dict[int, list[int]] = {0: []}
+    for a, v in edges:
+        parents.setdefault(v, []).append(a)
+    codes: dict[int, NDArray[np.integer]] = {}
+    for v in sorted(parents):
+        group = np.zeros(n, dtype=np.intp)
+        for a in parents[v]:
+            group = group * categories + codes[a]
+        table = rng.dirichlet(np.full(categories, spread), categories ** len(parents[v])).cumsum(axis=1)
+        codes[v] = np.minimum((rng.random(n)[:, None] > table[group]).sum(axis=1), categories - 1)
+    return {f"c{v}": codes[v] for v in sorted(codes)}
+
+
+def predicates(scopes: Sequence[tuple[int, ...]], categories: int, k: int, rng: np.random.Generator) -> list[Question]:
+    """k random conjunctions of category sets over the scopes in turn; each holds about half of each column's codes."""
+    asked = []
+    for j in range(k):
+        condition = {}
+        for v in sorted(scopes[j % len(scopes)]):
+            size = int(rng.integers(1, categories))
+            condition[f"c{v}"] = tuple(sorted(rng.permutation(categories)[:size].tolist()))
+        asked.append(Question(f"q{j}", (condition,)))
+    return asked
+
+
+def truth_of(questions: Sequence[Question], rows: Rows) -> NDArray[np.float64]:
+    """The true counts."""
+    return np.array([q.holds(rows).sum() for q in questions], dtype=float)
+
+
+def fit_and_project(lowered: Lowered, true: NDArray[np.float64], n: int, rng: np.random.Generator) -> str:
+    """One line: noise at ε = 1, fit, linear program, certificate."""
+    delta = sensitivity(lowered, replace=True, pair_cells=2_000_000)
+    sigma = delta.value / np.sqrt(2 * rho_of(1.0, 1 / n**2))
+    noisy = true[lowered.order] + rng.normal(0, sigma, len(true))
+    scale = np.full(len(true), sigma)
+    start = time.perf_counter()
+    network = Network(lowered.sizes, lowered.blocks, lowered.zeros)
+    found = fit(network, noisy, scale, float(n))
+    fitted = time.perf_counter() - start
+    start = time.perf_counter()
+    drawn = network.draw(found.weights, 1_500, rng)
+    best = project(network, noisy, scale, float(n), drawn, rng)
+    solved = time.perf_counter() - start
+    bound = lower_bound(network, noisy, scale, float(n), best.certificate.weights)
+    apart = [np.abs(values - true[lowered.order]) / sigma for values in (noisy, best.answers, found.fitted)]
+    errors = " | ".join(f"{a.max():.2f}/{np.sqrt((a * a).mean()):.2f}" for a in apart)
+    return (
+        f"fit {fitted:.2f} s ({found.iterations} steps, converged {found.converged}) + LP {solved:.2f} s, "
+        f"{best.rounds} rounds, gap {best.certificate.alpha - bound:.1e} σ, α* {bound:.3f} σ, "
+        f"support {len(best.shares)}; max/rms error in σ, plain | LP | fit: {errors}"
+    )
+
+
+def widths() -> None:
+    """Must-show 2: speed and certificates; time against the number of columns."""
+    for n in (2_000, 20_000):
+        rng = np.random.default_rng(1)
+        edges = two_tree(50, rng)
+        asked = [
+            Question(f"{a},{b}={u},{v}", ({f"c{a}": (u,), f"c{b}": (v,)},))
+            for a, b in edges
+            for u in (0, 1)
+            for v in (0, 1)
+        ]
+        rows = rows_along(edges, 2, n, rng)
+        lowered = lower(dict.fromkeys(rows, 2), asked)
+        print(
+            f"d=50 binary 2-tree, k={len(asked)}, n={n:,}:",
+            fit_and_project(lowered, truth_of(asked, rows), n, rng),
+            flush=True,
+        )
+    for k, n in ((500, 50_000), (1_000, 50_000)):
+        rng = np.random.default_rng(2)
+        edges = two_tree(30, rng)
+        rows = rows_along(edges, 6, n, rng)
+        asked = predicates(triangles(edges), 6, k, rng)
+        lowered = lower(dict.fromkeys(rows, 6), asked)
+        print(
+            f"d=30, 6 categories, k={k}, n={n:,}:", fit_and_project(lowered, truth_of(asked, rows), n, rng), flush=True
+        )
+    linear()
+
+
+def linear() -> None:
+    """Seconds of one sweep of each kind, and of a fit, against the number of columns at width 2."""
+    sizes = (25, 50, 100, 200, 400)
+    times: dict[str, list[float]] = {"max-plus": [], "sum-product": [], "fit, per step": []}
+    for d in sizes:
+        rng = np.random.default_rng(3)
+        edges = two_tree(d, rng)
+        asked = [Question(f"{a},{b}", ({f"c{a}": (1,), f"c{b}": (1,)},)) for a, b in edges]
+        rows = rows_along(edges, 2, 20_000, rng)
+        network = Network(*_parts(lower(dict.fromkeys(rows, 2), asked)))
+        weights = rng.normal(0, 1, network.length)
+        noisy = truth_of(asked, rows) + rng.normal(0, 100, network.length)
+        times["max-plus"].append(_best_of(lambda w=weights, net=network: net.best(w)))
+        times["sum-product"].append(_best_of(lambda w=weights, net=network: net.evaluate(w)))
+        scale = np.full(network.length, 100.0)
+        steps = fit(network, noisy, scale, 20_000.0).iterations
+        once = _best_of(lambda y=noisy, s=scale, net=network: fit(net, y, s, 20_000.0), 2)
+        times["fit, per step"].append(once / steps)
+    for what, seconds in times.items():
+        slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+        shown = ", ".join(f"{d}: {1e3 * s:.1f}" for d, s in zip(sizes, seconds, strict=True))
+        print(f"{what} in ms by columns {shown}; exponent {slope:.2f}", flush=True)
+
+
+def _parts(lowered: Lowered) -> tuple:
+    return lowered.sizes, lowered.blocks, lowered.zeros
+
+
+def _best_of(run, times: int = 7) -> float:
+    found = []
+    for _ in range(times):
+        start = time.process_time()
+        run()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def exact() -> None:
+    """Must-show 1: the linear program on 3⁶ cells written down in full."""
+    from scipy.optimize import linprog
+
+    worst = 0.0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        sizes = {f"c{i}": 3 for i in range(6)}
+        count = Count("n", dict.fromkeys(sizes, (1, 2)), 4)
+        asked = predicates([tuple(sorted(rng.permutation(6)[:3].tolist())) for _ in range(30)], 3, 30, rng)
+        asked.append(Question("many", ({"n": (3, 4), "c0": (0,)},)))
+        lowered = lower(sizes, asked, [count])
+        network = Network(*_parts(lowered))
+        grid = dict(zip(sizes, np.indices([3] * 6).reshape(6, -1), strict=True))
+        held = np.array([q.holds({**grid, "n": count.values(grid)}) for q in asked], dtype=float)
+        noisy = (held @ rng.dirichlet(np.ones(729)) * 1000 + rng.normal(0, 40, len(asked)))[lowered.order]
+        scale = np.full(len(asked), 40.0)
+        best = project(network, noisy, scale, 1000.0, {}, rng, tolerance=1e-11)
+        full = np.concatenate([held[lowered.order], -held[lowered.order]])
+        full = np.concatenate([full, np.full((len(full), 1), -0.04)], axis=1)
+        cost, whole = np.zeros(730), np.ones((1, 730))
+        cost[-1], whole[0, -1] = 1.0, 0.0
+        direct = linprog(
+            cost, full, np.concatenate([noisy, -noisy]) / 1000, whole, [1.0], (0, None), method="highs"
+        ).fun
+        again = lower_bound(network, noisy, scale, 1000.0, best.certificate.weights)
+        worst = max(worst, abs(best.certificate.alpha - direct), abs(again - direct))
+    print(
+        f"LP = the full LP on 3^6 cells, bound from λ alone, ten workloads with a count: largest difference {worst:.1e}"
+    )
+
+
+def conditions(n: int, rng: np.random.Generator) -> tuple[Rows, list[tuple[str, str]]]:
+    """40 conditions that share a hidden frailty, and a random tree over them."""
+    frailty = rng.normal(0, 1, n)
+    base = rng.uniform(-4.2, -1.0, 40)
+    load = rng.uniform(0.5, 1.8, 40)
+    rows: Rows = {
+        f"c{i}": (rng.random(n) < 1 / (1 + np.exp(-base[i] - load[i] * frailty))).astype(np.intp) for i in range(40)
+    }
+    return rows, [(f"c{int(rng.integers(i))}", f"c{i}") for i in range(1, 40)]
+
+
+def counts(peer: bool) -> None:
+    """Must-show 3: the count of 40 conditions beside a tree of pairs."""
+    for seed in (1, 2):
+        rng = np.random.default_rng(seed)
+        n = 20_000
+        rows, tree = conditions(n, rng)
+        sizes = dict.fromkeys(rows, 2)
+        count = Count("conditions", dict.fromkeys(rows, (1,)), 12)
+        lowered = lower(sizes, [], [count], tree)
+        rho, unit = rho_of(1.0, 1 / n**2), np.sqrt(2)
+        made = []
+        for a, b in tree:
+            s = unit / np.sqrt(2 * 0.9 * rho / len(tree))
+            exact = np.bincount(2 * rows[a] + rows[b], minlength=4).reshape(2, 2)
+            made.append(Measurement((a, b), exact + rng.normal(0, s, (2, 2)), s))
+        s = unit / np.sqrt(2 * 0.1 * rho)
+        true = np.bincount(count.values(rows), minlength=13).astype(float)
+        made.append(Measurement(("conditions",), true + rng.normal(0, s, 13), s))
+        alone = estimate(lowered.sizes, made[:-1], float(n), zeros=lowered.zeros)
+        start, cpu = time.perf_counter(), time.process_time()
+        model = estimate(lowered.sizes, made, float(n), zeros=lowered.zeros)
+        start, cpu = time.perf_counter() - start, time.process_time() - cpu
+        at_least = [
+            np.cumsum(t[::-1])[::-1] for t in (true, alone.marginal(("conditions",)), model.marginal(("conditions",)))
+        ]
+        off = np.abs(at_least[2] - at_least[0])[1:] / (s * np.sqrt(np.minimum(np.arange(1, 13), np.arange(12, 0, -1))))
+        size = Network(lowered.sizes, [Block(("conditions",), None)], lowered.zeros, tree).cells
+        print(
+            f"seed {seed}: {start:.2f} s, {cpu:.2f} s CPU, f {model.fit.objective:.3f}, gap {model.fit.gap:.1e}, "
+            f"{size:,} cells, worst 'at least t' {off.max():.2f} σ of its own answer"
+        )
+        for name, values in zip(("truth", "tree alone", "tree + count"), at_least, strict=True):
+            print(f"  {name:12}", " ".join(f"≥{t}: {values[t]:,.0f}" for t in (1, 5, 8, 10, 12)), flush=True)
+        if peer:
+            _peer_count(lowered, made, n)
+
+
+def general(peer: bool) -> None:
+    """Must-show 5: 500 questions, each with its own columns, by the dual."""
+    rng = np.random.default_rng(4)
+    n = 20_000
+    edges = two_tree(30, rng)
+    rows = rows_along(edges, 4, n, rng)
+    asked = predicates(triangles(edges), 4, 500, rng)
+    start = time.perf_counter()
+    lowered = lower(dict.fromkeys(rows, 4), asked)
+    delta = sensitivity(lowered, replace=True, pair_cells=2_000_000)
+    network = Network(*_parts(lowered))
+    laid = time.perf_counter() - start
+    sigma = delta.value / np.sqrt(2 * rho_of(1.0, 1 / n**2))
+    noisy = truth_of(asked, rows)[lowered.order] + rng.normal(0, sigma, len(asked))
+    start, cpu = time.perf_counter(), time.process_time()
+    found: Fit = fit(network, noisy, np.full(len(asked), sigma), float(n))
+    wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+    print(
+        f"lowered and laid out in {laid:.2f} s; dual: {wall:.2f} s ({cpu:.2f} s CPU), f {found.objective:.3f}, "
+        f"gap {found.gap:.1e}, {found.iterations} steps",
+        flush=True,
+    )
+    if peer:
+        _peer_questions(lowered, noisy, sigma, n)
+
+
+def _peer_questions(lowered: Lowered, noisy: NDArray[np.float64], sigma: float, n: int) -> None:
+    """The same by mbi: one `LinearMeasurement` per clique whose query is its matrix."""
+    import mbi
+
+    domain = mbi.Domain(list(lowered.visible), [lowered.sizes[c] for c in lowered.visible])
+    made, at = [], 0
+    for block in lowered.blocks:
+        matrix = block.matrix.reshape(len(block.matrix), -1)
+        part = noisy[at : at + len(matrix)]
+        at += len(matrix)
+        made.append(
+            mbi.LinearMeasurement(part, block.clique, stddev=sigma, query=lambda f, m=matrix: m @ f.datavector())
+        )
+    cpu = time.process_time()
+    loss = mbi.marginal_loss.from_linear_measurements(made, domain)
+    model = mbi.estimation.MirrorDescent().estimate(domain, loss, float(n))
+    cpu = time.process_time() - cpu
+    total, at = 0.0, 0
+    for block, one in zip(lowered.blocks, made, strict=True):
+        apart = (
+            block.matrix.reshape(len(block.matrix), -1) @ np.asarray(model.project(block.clique).datavector())
+            - one.noisy_measurement
+        )
+        total += 0.5 * float(apart @ apart) / sigma**2
+    print(f"mbi, 1,000 iterations: {cpu:.1f} s CPU, f {total:.3f}", flush=True)
+
+
+def _peer_count(lowered: Lowered, made: list[Measurement], n: int) -> None:
+    """The same by mbi: the hidden sums as columns, the gates as `Constraint`."""
+    import mbi
+
+    domain = mbi.Domain(list(lowered.sizes), list(lowered.sizes.values()))
+    rules = [
+        mbi.Constraint(mbi.Domain(rule.clique, rule.mask.shape), invalid=np.argwhere(rule.mask))
+        for rule in lowered.zeros
+    ]
+    taken = [mbi.LinearMeasurement(m.values.ravel(), m.clique, stddev=m.sigma) for m in made]
+    wall, cpu = time.perf_counter(), time.process_time()
+    loss = mbi.marginal_loss.from_linear_measurements(taken, domain)
+    model = mbi.estimation.MirrorDescent().estimate(domain, loss, float(n), constraints=rules)
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    apart = [np.asarray(model.project(m.clique).datavector()) - m.values.ravel() for m in made]
+    f = sum(0.5 * float(a @ a) / m.sigma**2 for a, m in zip(apart, made, strict=True))
+    print(f"  mbi with constraints, cold: {wall:.1f} s, {cpu:.1f} s CPU, f {f:.3f}", flush=True)
+
+
+MEDICAL = ("age", "sex", "smoking", "diabetes", "heart_failure", "kidney_disease", "lives_alone", "readmitted")
+
+
+def hybrid(epsilons: Sequence[float], shares: Sequence[float], seeds: int) -> None:
+    """Must-show 4: mst on readmission with a share of the budget for 64 questions."""
+    project_ = Project.load("sample_data/readmission.json")
+    table = Table.encode(read_table("sample_data/readmission.csv"), project_.schema)
+    sizes, n, codes = project_.schema.sizes, table.rows, dict(table.codes)
+    rng = np.random.default_rng(64)
+    asked = []
+    for j in range(64):
+        condition = {}
+        for name in sorted(rng.permutation(MEDICAL)[: rng.integers(2, 4)].tolist()):
+            low = int(rng.integers(0, sizes[name]))
+            high = int(rng.integers(low + 1, sizes[name] + 1))
+            if high - low == sizes[name]:
+                high -= 1
+            condition[name] = tuple(range(low, high)) if name == "age" else (low,)
+        asked.append(Question(f"q{j}", (condition,)))
+    true = truth_of(asked, codes)
+    names = list(sizes)
+    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    exact_pairs = {
+        (a, b): np.bincount(codes[a].astype(int) * sizes[b] + codes[b], minlength=sizes[a] * sizes[b]) / n
+        for a, b in pairs
+    }
+    plan = replace(project_.plan, method="mst")
+    for epsilon in epsilons:
+        budget = Budget.of(replace(plan, epsilon=epsilon), n)
+        for share in (0.0, *shares):
+            told = []
+            for seed in range(seeds):
+                rng = np.random.default_rng(seed)
+                part = replace(budget, rho=budget.rho * (1 - share))
+                curator = PrivateCurator(table, sizes, Unit(), part, plan.max_cells)
+                made = measure_tree(curator, replace(plan, epsilon=epsilon), Frame(), silent).measurements
+                start = time.perf_counter()
+                if share:
+                    lowered = lower(sizes, asked, (), [m.clique for m in made])
+                    delta = sensitivity(lowered, replace=True)
+                    sigma = delta.value / np.sqrt(2 * budget.rho * share)
+                    model, found = fit_together(
+                        lowered, made, true + rng.normal(0, sigma, len(true)), sigma, float(n), smoothing=SMOOTHING
+                    )
+                    fitted = lowered.back(found.fitted[: len(true)])
+                    note = f"Δ² {delta.squared} (exact {delta.exact}), σ {sigma:.0f}, {found.iterations} steps"
+                else:
+                    model = estimate(sizes, made, float(n), smoothing=SMOOTHING)
+                    fitted = np.array([_asked(model, q) for q in asked])
+                    note = ""
+                seconds = time.perf_counter() - start
+                tv = np.mean([0.5 * np.abs(model.marginal(p).ravel() / n - exact_pairs[p]).sum() for p in pairs])
+                apart = np.abs(fitted - true)
+                told.append((apart.max(), np.sqrt((apart**2).mean()), tv, seconds))
+            mean = np.mean(told, axis=0)
+            print(
+                f"ε={epsilon:g}, share {share:g}: asked max {mean[0]:.0f}, rms {mean[1]:.0f}, "
+                f"pair TV {mean[2]:.4f}, fit {mean[3]:.2f} s {note}",
+                flush=True,
+            )
+
+
+def _asked(model: GraphicalModel, question: Question) -> float:
+    """The expected answer of a conjunction."""
+    (condition,) = question.alternatives
+    marginal = model.marginal(tuple(condition))
+    return float(marginal[np.ix_(*condition.values())].sum())
+
+
+def sparse(seeds: Sequence[int], rules: bool, spread: float) -> None:
+    """Must-show 6: 10,000 questions on 20 columns. ``rules``: the grid over the rule's constants."""
+    for n in (500, 1_000, 3_000, 10_000, 30_000):
+        told: dict[str, list[float]] = {}
+        for seed in seeds:
+            rng = np.random.default_rng(seed)
+            edges = two_tree(20, rng)
+            rows = rows_along(edges, 6, n, rng, spread)
+            asked = predicates(triangles(edges), 6, 10_000, rng)
+            lowered = lower(dict.fromkeys(rows, 6), asked)
+            network = Network(*_parts(lowered))
+            true = truth_of(asked, rows)[lowered.order]
+            rho = rho_of(1.0, 1 / n**2)
+            delta = sensitivity(lowered, replace=True)
+            sigma = delta.value / np.sqrt(2 * rho)
+            told.setdefault("plain", []).append(np.abs(rng.normal(0, sigma, len(true))).max() / n)
+            told.setdefault("uniform", []).append(
+                np.abs(network.evaluate(np.zeros(network.length))[1] - true / n).max()
+            )
+            cliques = tuple(dict.fromkeys(block.clique for block in lowered.blocks))
+            s = np.sqrt(2 * len(cliques)) / np.sqrt(2 * rho)
+            made = []
+            for clique in cliques:
+                flat = np.ravel_multi_index([rows[c] for c in clique], [6] * 3)
+                made.append(
+                    Measurement(clique, (np.bincount(flat, minlength=216) + rng.normal(0, s, 216)).reshape(6, 6, 6), s)
+                )
+            model = estimate(lowered.sizes, made, float(n), smoothing=SMOOTHING)
+            got = np.concatenate(
+                [b.matrix.reshape(len(b.matrix), -1) @ model.marginal(b.clique).ravel() for b in lowered.blocks]
+            )
+            told.setdefault("marginals", []).append(np.abs(got - true).max() / n)
+            if not rules:
+                noisy = true + rng.normal(0, sigma, len(true))
+                found = fit(network, noisy, np.full(len(true), sigma), float(n), tolerance=1e-2)
+                told.setdefault("fitted", []).append(np.abs(found.fitted - true).max() / n)
+            rule = public_rule(lowered.sizes, float(n), len(true), rho)
+            grid = {"mw": rule}
+            if rules:
+                for rounds in (5, 10, 20, 40, 80):
+                    for step in (None, 0.4, 0.8):
+                        grid[f"{rounds} {step or 'measured'}"] = Rule(rounds, rule.threshold, step)
+            for name, one in grid.items():
+                course = multiplicative_weights(network, float(n), one, *_draws(true, one.rounds, rho, rng))
+                told.setdefault(name, []).append(np.abs(course.fitted - true).max() / n)
+            course_of_mwem = _mwem(network, float(n), rule.rounds, *_draws(true, rule.rounds, rho, rng))
+            told.setdefault("MWEM", []).append(np.abs(course_of_mwem - true).max() / n)
+        shown = ", ".join(f"{name} {np.mean(values):.3f}" for name, values in told.items())
+        print(f"n={n:,} (rule: {rule.rounds} rounds): {shown}", flush=True)
+
+
+def _mwem(network: Network, total: float, rounds: int, choose: Choose, margin: Margin) -> NDArray[np.float64]:
+    """MWEM (Hardt, Ligett & McSherry 2012): half of the measured error as the step, and the average of all tables."""
+    weights, tables = np.zeros(network.length), []
+    for _ in range(rounds):
+        tables.append(total * network.evaluate(weights)[1])
+        chosen, sign = choose(tables[-1])
+        weights[chosen] += sign * margin(chosen, sign, float(tables[-1][chosen])) / (2 * total)
+    return np.mean([*tables[1:], total * network.evaluate(weights)[1]], axis=0)
+
+
+def _draws(true: NDArray[np.float64], rounds: int, rho: float, rng: np.random.Generator):
+    """Simulated private draws: half of ρ/T for the choice (Gumbel), half for the margin (Gaussian); Δ = 1 row."""
+    each = rho / rounds / 2
+
+    def choose(expected: NDArray[np.float64]) -> tuple[int, int]:
+        apart = true - expected
+        noisy = np.concatenate([apart, -apart]) + rng.gumbel(0, 1 / np.sqrt(2 * each), 2 * len(true))
+        best = int(np.argmax(noisy))
+        return best % len(true), 1 if best < len(true) else -1
+
+    def margin(chosen: int, sign: int, expected: float) -> float:
+        return sign * (true[chosen] - expected) + rng.normal(0, 1 / np.sqrt(2 * each))
+
+    return choose, margin
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.questions", description=__doc__)
+    parser.add_argument("what", choices=["exact", "widths", "linear", "counts", "general", "hybrid", "sparse", "rule"])
+    parser.add_argument("--peer", action="store_true", help="run mbi 2.0 on the same measurements too")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 0.3])
+    parser.add_argument("--share", type=float, nargs="+", default=[0.3, 0.6])
+    parser.add_argument("--spread", type=float, default=2.0, help="sparse: how alike the categories are")
+    opt = parser.parse_args()
+    if opt.what in ("counts", "general"):
+        {"counts": counts, "general": general}[opt.what](opt.peer)
+    elif opt.what == "hybrid":
+        hybrid(opt.epsilon, opt.share, opt.seeds)
+    elif opt.what in ("sparse", "rule"):
+        first = 0 if opt.what == "sparse" else 1_000
+        sparse(range(first, first + opt.seeds), opt.what == "rule", opt.spread)
+    else:
+        {"exact": exact, "widths": widths, "linear": linear}[opt.what]()
+
+
+if __name__ == "__main__":
+    main()

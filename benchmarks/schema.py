@@ -1,0 +1,294 @@
+"""A schema that is paid for, constraints inside the model, and a column of 5,000 categories: what they cost.
+
+    python -m benchmarks.schema bought       bins and categories bought with 3 % of ρ beside declared ones, ε = 1
+    python -m benchmarks.schema zeros        ten constraints on Adult: violations, error on other pairs, time of the fit
+    python -m benchmarks.schema wide         5,000 categories in a hierarchy: seconds and memory from plan to rows
+
+Both releases of *bought* are judged on one public binning, which is neither that of the one nor of the other. The
+tables are `../shared/data/adult.csv.gz` and `diabetes_readmission_20k.csv.gz`. Of the bought schema only names, kinds
+and the ranges of numbers are declared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import resource
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.adult import DATA, EDGES, adult_project
+from core.evaluation import evaluate
+from core.methods import METHODS
+from core.methods.frame import Frame
+from core.models.graphical import SMOOTHING, estimate, refine
+from core.models.graphical.problem import Zeros
+from core.privacy.accounting import Budget, epsilon_of
+from core.privacy.curator import PrivateCurator
+from core.privacy.mechanisms import gumbel_scale, noisy_max
+from core.privacy.partitions import find_categories, rho_beside, threshold_for
+from core.privacy.quantiles import calls_of_edges, choose_edges, grid_of
+from core.privacy.unit import Unit
+from core.project.constraints import Constraints
+from core.project.file import Project
+from core.project.hierarchy import Hierarchy, descend, expected
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.release.spend import release
+from core.tables.consistency import settle, violations
+from core.tables.reading import TextColumn, TextTable, read_table
+from core.tables.table import Table
+
+SHARE, SLIPS, AT_MOST = 0.03, 0.1, 50
+"""Of ρ for the schema, of δ for the thresholds; and categories of a column at most."""
+
+JUDGED = {
+    "age": (17, 20, 24, 28, 33, 38, 43, 48, 53, 58, 68, 91),
+    "capital-gain": (0, 1, 2000, 4000, 8000, 16000, 100000),
+    "capital-loss": (0, 1, 1400, 1800, 2200, 5000),
+    "hours-per-week": (1, 15, 25, 35, 40, 41, 48, 55, 100),
+    "time_in_hospital": (1, 2, 3, 4, 6, 8, 10, 14),
+    "num_lab_procedures": (0, 15, 25, 35, 42, 48, 55, 65, 75, 140),
+    "num_medications": (0, 6, 9, 12, 15, 18, 22, 28, 85),
+    "number_inpatient": (0, 1, 2, 4, 25),
+    "number_diagnoses": (0, 4, 6, 8, 9, 17),
+}
+"""Public bins that both releases are judged on."""
+
+DIABETES = {
+    "time_in_hospital": (1, 2, 3, 4, 5, 7, 9, 14),
+    "num_lab_procedures": (0, 10, 20, 30, 40, 50, 60, 70, 140),
+    "num_medications": (0, 5, 10, 15, 20, 25, 30, 85),
+    "number_inpatient": (0, 1, 2, 3, 5, 25),
+    "number_diagnoses": (0, 3, 5, 7, 9, 10, 17),
+}
+DIABETES_TEXTS = {
+    "race": "Caucasian,AfricanAmerican,Hispanic,Asian,Other,?",
+    "gender": "Female,Male,Unknown/Invalid",
+    "age": ",".join(f"[{i}-{i + 10})" for i in range(0, 100, 10)),
+    "max_glu_serum": "None,Norm,>200,>300",
+    "A1Cresult": "None,Norm,>7,>8",
+    "insulin": "No,Steady,Up,Down",
+    "change": "Ch,No",
+}
+
+ZEROS = {
+    "impossible": [
+        {"relationship": ["Wife"], "sex": ["Male"]},
+        {"relationship": ["Husband"], "sex": ["Female"]},
+        *({"relationship": ["Husband", "Wife"], "marital-status": [status]}
+          for status in ("Never-married", "Divorced", "Separated", "Widowed")),
+        {"relationship": ["Unmarried"], "marital-status": ["Married-civ-spouse"]},
+        {"age": {"below": 22}, "education": ["Masters", "Prof-school", "Doctorate"]},
+        *({"workclass": [kind], "occupation": ["Sales", "Craft-repair", "Other-service", "Exec-managerial",
+           "Prof-specialty", "Tech-support", "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical",
+           "Farming-fishing", "Transport-moving", "Priv-house-serv", "Protective-serv", "Armed-Forces"]}
+          for kind in ("Never-worked", "?")),
+    ],
+}  # fmt: skip
+"""Ten constraints that are known beforehand; some rows of Adult break them."""
+
+
+def diabetes_project(method: str, **plan: object) -> Project:
+    """The diabetes project with declared bins; a patient is readmitted or not."""
+    columns = [
+        *(Column(n, "categorical", tuple(t.split(","))) for n, t in DIABETES_TEXTS.items()),
+        *(Column(n, "numeric", edges=tuple(map(float, e)), integer=True) for n, e in DIABETES.items()),
+        Column("readmitted", "categorical", ("NO", "YES"), groups=(("YES", (">30", "<30")),)),
+    ]
+    given = Plan(**{"method": method, "epsilon": 1.0, "target": "readmitted", **plan})  # type: ignore[arg-type]
+    return Project("diabetes", Schema(tuple(columns)), given)
+
+
+def buy(project: Project, text: TextTable, rows: np.ndarray, rho: float, slips: float) -> Schema:
+    """A schema bought with ``rho`` and ``slips`` (Σδ₀) from these rows; target and ranges are declared."""
+    unit = Unit(project.plan.neighbors, project.plan.rows_per_person)
+    wanted = [c for c in project.schema.columns if c.name != project.plan.target]
+    texts = [c for c in wanted if c.kind != "numeric"]
+    each, bought = rho / len(wanted), []
+    for column in project.schema.columns:
+        read = text.columns[column.name]
+        codes = read.codes[rows]
+        if column not in wanted:
+            bought.append(column)
+        elif column.kind == "numeric":
+            values = np.array([float(v) if v else np.nan for v in read.values])[codes]
+            price = each / calls_of_edges(column.values, unit)
+
+            def choose(scores: Sequence[int], sensitivity: int, price: float = price) -> int:
+                return noisy_max(scores, gumbel_scale(sensitivity, price))
+
+            grid = grid_of(column.edges[0], column.edges[-1], integer=True)
+            edges = choose_edges(values, grid, column.values, unit, choose, price)
+            bought.append(Column(column.name, "numeric", edges=edges, integer=True))
+        else:
+            counts = dict(zip(read.values, np.bincount(codes, minlength=len(read.values)).tolist(), strict=True))
+            found = find_categories(counts, threshold_for(unit, each, slips / len(texts)), AT_MOST)
+            kept = tuple(sorted(found.counts)) or ("(none)",)
+            bought.append(Column(column.name, "categorical", kept, missing=True, unknown="missing"))
+    return Schema(tuple(bought))
+
+
+def judge_schema(schema: Schema) -> Schema:
+    """The public description that both releases are judged on."""
+    return Schema(
+        tuple(
+            replace(c, edges=tuple(map(float, JUDGED[c.name])))
+            if c.kind == "numeric"
+            else replace(c, missing=True, unknown="missing")
+            for c in schema.columns
+        )
+    )
+
+
+def bought(repeats: int) -> None:
+    """AUC and TV of releases with declared and with bought bins."""
+    both = (
+        ("Adult", adult_project, DATA),
+        ("diabetes", diabetes_project, DATA.with_name("diabetes_readmission_20k.csv.gz")),
+    )
+    print(f"{'':<10} {'method':<8} {'bins':<9} {'AUC':>16} {'one-way TV':>11} {'two-way TV':>11}   bins of the numbers")
+    for (name, make, path), method in itertools.product(both, ("prism", "mst")):
+        text = read_table(path)
+        declared = make(method)
+        judged = replace(declared, schema=judge_schema(declared.schema))
+        whole = Table.encode(text, judged.schema)
+        lines: dict[str, list[list[float]]] = {"declared": [], "bought": []}
+        bins: list[int] = []
+        for seed in range(repeats):
+            place = np.random.default_rng(seed).permutation(whole.rows)
+            train = np.sort(place[whole.rows // 5 :])
+            delta = 1.0 / len(train) ** 2
+            slips = SLIPS * delta
+            rho = rho_beside(1.0, delta, [slips])
+            schema = buy(declared, text, train, SHARE * rho, slips)
+            bins = [c.values for c in schema.columns if c.kind == "numeric"]
+            left = epsilon_of((1 - SHARE) * rho, delta)
+            for what, project in (
+                ("declared", make(method, delta=delta)),
+                ("bought", replace(make(method, delta=delta, epsilon=left), schema=schema)),
+            ):
+                made = release(project, Table.encode(text, project.schema).take(train))
+                shown = TextTable({n: _column(t) for n, t in made.table.items()}, made.rows, "synthetic")
+                synthetic = Table.encode(shown, judged.schema)
+                rest = whole.take(np.sort(place[: whole.rows // 5]))
+                found = evaluate(judged, whole.take(train), synthetic, holdout=rest).to_json()
+                fidelity = found["fidelity"]
+                lines[what].append([found["tstr"]["auc_synthetic"], fidelity["one_way_tv"], fidelity["two_way_tv"]])
+        for what, measured in lines.items():
+            m, sd = np.mean(measured, axis=0), np.std(measured, axis=0)
+            counts = bins if what == "bought" else [c.values for c in declared.schema.columns if c.kind == "numeric"]
+            print(
+                f"{name:<10} {method:<8} {what:<9} {m[0]:.4f} ± {sd[0]:.4f} {m[1]:>11.4f} {m[2]:>11.4f}   {counts}",
+                flush=True,
+            )
+
+
+def _column(texts: Sequence[str]) -> TextColumn:
+    values, codes = np.unique(np.array(texts, dtype=object), return_inverse=True)
+    return TextColumn(tuple(values.tolist()), codes)
+
+
+def zeros(repeats: int) -> None:
+    """Fit the same noisy answers with and without ten constraints."""
+    project = adult_project("mst")
+    table = Table.encode(read_table(DATA), project.schema)
+    given = Constraints.from_json(ZEROS)
+    given.check(project.schema)
+    joined = set(map(frozenset, given.edges))
+    others = [p for p in itertools.combinations(project.schema.names, 2) if frozenset(p) not in joined]
+    real = {p: table.count(p) / table.rows for p in others}
+    forbidden = [Zeros(clique, mask) for clique, mask in given.masks(project.schema).items()]
+    dirty = {c.name: list(np.array([*c.labels], dtype=object)[table.codes[c.name]]) for c in project.schema.columns}
+    dirty |= {n: [str(EDGES[n][i]) for i in table.codes[n].tolist()] for n in EDGES}
+    print(f"rows of the table that break a constraint: {sum(n for _, n in violations(given, project.schema, dirty))}")
+    print(f"{'':<10} {'violations':>10} {'TV, other pairs':>16} {'fit s':>7} {'steps':>6} certified")
+    lines: dict[str, list[list[float]]] = {"without": [], "with": []}
+    for seed in range(repeats):
+        budget = Budget.of(project.plan, table.rows)
+        curator = PrivateCurator(table, project.schema.sizes, Unit(), budget, 10**7)
+        measured = METHODS["mst"](curator, project, Frame())
+        for what, rules in (("without", []), ("with", forbidden)):
+            start = time.process_time()
+            model = estimate(curator.sizes, measured.measurements, float(table.rows), zeros=rules, smoothing=SMOOTHING)
+            seconds = time.process_time() - start
+            rng = np.random.default_rng(seed)
+            codes = model.sample(table.rows, rng)
+            texts = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
+            rows = settle(given, project.schema, codes, texts) if rules else texts
+            broken = sum(n for _, n in violations(given, project.schema, rows))
+            tv = np.mean([0.5 * np.abs(model.marginal(p) / model.total - real[p]).sum() for p in others])
+            lines[what].append([broken, float(tv), seconds, model.fit.iterations, model.fit.converged])
+    for what, found in lines.items():
+        m = np.mean(found, axis=0)
+        print(f"{what:<10} {m[0]:>10.0f} {m[1]:>16.5f} {m[2]:>7.2f} {m[3]:>6.0f} {'yes' if m[4] == 1 else 'NO'}")
+
+
+def wide() -> None:
+    """A code of 5,000 values in 500 blocks and 50 chapters beside three columns, 100,000 rows: plan to rows."""
+    rng = np.random.default_rng(0)
+    labels = tuple(f"{i:04d}" for i in range(5000))
+    given = {text: f"block {text[:3]}" for text in labels} | {
+        f"block {b:03d}": f"chapter {b // 10}" for b in range(500)
+    }
+    columns = (
+        Column("code", "categorical", labels),
+        *(Column(n, "categorical", tuple("abcdefgh"[:k])) for n, k in (("ward", 8), ("sex", 2), ("died", 2))),
+    )
+    schema, rows = Schema(columns), 100_000
+    code = rng.choice(5000, rows, p=rng.dirichlet(np.full(5000, 0.05)))
+    ward = (code // 700 + rng.integers(0, 2, rows)) % 8
+    codes = {"code": code, "ward": ward, "sex": rng.integers(0, 2, rows), "died": (ward + rng.integers(0, 3, rows)) % 2}
+    table = Table(schema, codes, rows)
+    project = Project("wide", schema, Plan("mst", 1.0))
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
+    budget = Budget.of(project.plan, rows)
+    tree = Hierarchy.of(schema["code"], given)
+    share = 0.3 * budget.rho / tree.depth
+    sigma = Unit().count_sensitivity / np.sqrt(2 * share)
+    shown = expected(tree, rows, sigma)
+    print(f"plan: {len(shown.cut)} of 5,000 told apart if rows are spread evenly; {time.perf_counter() - start:.2f} s")
+    node = tree.labels.index("block 000")
+    print(f"      a block is divided where it holds {tree.rows_needed(node, sigma):.0f} rows or more")
+    curator = PrivateCurator(table, schema.sizes, Unit(), budget, 10**7)
+
+    def ask(cut):  # type: ignore[no-untyped-def]
+        curator.merge({"code": cut.groups})
+        (m,) = curator.measure({("code",): share}, "hierarchy")
+        return m.values, m.sigma
+
+    reached = descend(tree, ask)
+    curator.merge({"code": reached.cut.groups})
+    curator.budget = replace(budget, rho=(budget.rho - curator.spending.rho) * (1 - 1e-9))
+    measured = METHODS["mst"](curator, project, Frame())
+    model = estimate(curator.sizes, measured.measurements, float(rows), smoothing=SMOOTHING)
+    model = refine(model, schema.sizes, {"code": reached.cut.groups})
+    drawn = model.sample(rows, rng)
+    texts = {c.name: c.decode(drawn[c.name], rng) for c in schema.columns}
+    seconds = time.perf_counter() - start
+    real, made = (np.bincount(x, minlength=5000) / rows for x in (code, drawn["code"]))
+    by_group = [np.bincount(reached.cut.groups, x) for x in (real, made)]
+    print(f"release: {len(reached.cut)} told apart, levels of {reached.sizes}; {len(texts['code']):,} rows")
+    print(f"one-way TV of the code: {0.5 * np.abs(real - made).sum():.4f}; over what is told apart: "
+          f"{0.5 * np.abs(by_group[0] - by_group[1]).sum():.4f}")  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"{seconds:.2f} s, {after / 1024:.0f} MB at most in the process, {before / 1024:.0f} MB before")
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.schema", description=__doc__)
+    parser.add_argument("what", nargs="?", default="zeros", choices=("bought", "zeros", "wide"))
+    parser.add_argument("--repeats", type=int, default=3)
+    opt = parser.parse_args()
+    if opt.what == "wide":
+        wide()
+    else:
+        (bought if opt.what == "bought" else zeros)(opt.repeats)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""What is counted in the part of the people that was held out: public, from the project alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from core.evaluation.utility import target_of
+from core.graph.separations import Clique, Separation
+from core.project.file import Project
+from core.project.schema import Column, Schema
+
+BINS = 10
+"""Bins of a score, as many cells for either truth."""
+MOST_VALUES = 8
+"""A target with more values gets no AUC: each value needs counts of its own."""
+
+
+@dataclass(frozen=True)
+class HeldOutCounts:
+    """What will be counted in the held-out part: public, from the project alone.
+
+    ``schema`` has the project's columns and, behind them, those that a classifier's guesses make: ``right`` (was the
+    guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score).
+    ``reasons`` says which figures cannot be had, whatever the rows say.
+    """
+
+    schema: Schema
+    columns: tuple[str, ...]
+    target: str | None = None
+    right: str = ""
+    tells: tuple[tuple[int, str, str], ...] = ()
+    separation: Separation | None = None
+    reasons: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, project: Project) -> HeldOutCounts:
+        """The questions that a project raises."""
+        schema, roles = project.schema, project.roles
+        columns = tuple(c.name for c in schema.columns if c.size > 1)
+        target, reasons = target_of(project), {}
+        if target is None or len(schema.columns) == 1:
+            why = "there is no target, or no column beside it to predict it from"
+            return cls(schema, columns, reasons=dict.fromkeys(("accuracy", "auc", "cmi"), why))
+        made: list[Column] = []
+
+        def add(name: str, values: Sequence[str]) -> str:
+            while name in schema or any(name == c.name for c in made):
+                name += "′"
+            made.append(Column(name, "ordinal", tuple(values)))
+            return name
+
+        right = add(f"{target} guessed right", ("no", "yes"))
+        labels, tells = schema[target].labels, []
+        if len(labels) > MOST_VALUES:
+            reasons["auc"] = f"{target} has {len(labels)} values, more than the {MOST_VALUES} that are told apart"
+        else:
+            bins = [str(b + 1) for b in range(BINS)]
+            for code in [1] if len(labels) == 2 else range(len(labels)):
+                is_it = add(f"{target} is {labels[code] or 'empty'}", ("no", "yes"))
+                tells.append((code, is_it, add(f"score of {target} is {labels[code] or 'empty'}", bins)))
+        sides = schema.clique(roles.outcome), schema.clique(roles.protected), schema.clique(roles.admissible)
+        separation = Separation(*sides) if sides[0] and sides[1] else None
+        if separation is None:
+            reasons["cmi"] = "the project marks no outcome or no protected column"
+        return cls(Schema((*schema.columns, *made)), columns, target, right, tuple(tells), separation, reasons)
+
+    @property
+    def conditional(self) -> Clique:
+        """The clique of the separation."""
+        s = self.separation
+        return () if s is None else self.schema.clique((*s.left, *s.right, *s.given))
+
+    def cliques(self, figure: str) -> list[Clique]:
+        """What is counted for a figure."""
+        if figure == "auc":
+            return [(is_it, score) for _, is_it, score in self.tells]
+        if figure == "cmi":
+            return [self.conditional]
+        return [(name,) for name in self.columns]

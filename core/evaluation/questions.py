@@ -1,0 +1,72 @@
+"""Do the synthetic rows answer the project's questions as the real ones do? A count is compared as if it were a column.
+
+Looks at every real row: never private.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from core.privacy.questions.recipes import answers
+from core.project.file import Project
+from core.tables.table import Table
+
+
+@dataclass(frozen=True)
+class Answered:
+    """How many rows meet a question: in the real table, and in the synthetic one scaled to as many rows."""
+
+    name: str
+    real: float
+    synthetic: float
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How many rows have each value of a count, likewise, and the total variation distance of the two (0 is equal)."""
+
+    name: str
+    real: tuple[float, ...]
+    synthetic: tuple[float, ...]
+    tv: float
+
+
+@dataclass(frozen=True)
+class Asked:
+    """All questions and counts of a project."""
+
+    questions: tuple[Answered, ...]
+    counts: tuple[Counted, ...]
+
+    @property
+    def worst(self) -> Answered | None:
+        """The question on which the two tables differ most."""
+        return max(self.questions, key=lambda q: abs(q.real - q.synthetic), default=None)
+
+    def to_json(self) -> Mapping[str, Any]:
+        """As the command line prints it."""
+        return asdict(self)
+
+
+def asked_of(project: Project, real: Table, synthetic: Table) -> Asked | None:
+    """The comparison; None where the project asks nothing."""
+    if not project.question_list:
+        return None
+    questions, counts = project.question_list.resolve(project.schema)
+    sizes, scale = project.schema.sizes, real.rows / max(synthetic.rows, 1)
+    found = [answers(table, questions, counts, sizes) for table in (real, synthetic)]
+    told = tuple(
+        Answered(q.name, float(a), scale * float(b))
+        for q, a, b in zip(questions, *(x.tolist() for x in found), strict=True)
+    )
+    held = []
+    for count in counts:
+        one, other = (np.bincount(count.values(t.codes), minlength=count.size).astype(float) for t in (real, synthetic))
+        other = other * scale
+        tv = 0.5 * float(np.abs(one - other).sum()) / max(real.rows, 1)
+        held.append(Counted(count.name, tuple(one.tolist()), tuple(other.tolist()), tv))
+    return Asked(told, tuple(held))

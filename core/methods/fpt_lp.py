@@ -1,0 +1,45 @@
+"""FPT's first algorithm: answer all questions, then take the smallest L∞ correction that some table could have given.
+
+Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), by linear programming with a max-plus pricing oracle. Good for:
+the paper's figures, and the proof that no table agrees better with the answers. Not good for: the answers themselves,
+which the projection makes worse in most cases (its maximum error is 1.2 to 1.7 times that of the plain answers), nor
+for rows: those of a vertex of the program are a few hundred rows repeated. So the released rows are drawn from the
+maximum-entropy fit of the same answers, and the projection stands beside each answer, for comparison.
+"""
+
+from __future__ import annotations
+
+from core.methods.base import Method
+from core.methods.frame import Frame
+from core.methods.marginals import Marginals, one_ways
+from core.methods.question_links import scopes_of
+from core.methods.questions import Asked, ask
+from core.methods.select.allocation import BudgetSplit
+from core.privacy.curator import Curator
+from core.progress import Report, silent
+from core.project.file import Project
+
+ONE_WAY = 0.1
+"""Of the budget, what goes to one-way counts: columns that no question names would be arbitrary without them."""
+
+
+def fpt_lp(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Asked:  # noqa: ARG001
+    """One-way counts with a tenth of the budget, all questions (and counts) directly with the rest."""
+    whole = curator.budget
+    report(0.0, "Answering the questions")
+    answers = ask(curator, project, whole.part(1 - ONE_WAY), direct=True)
+    budget = BudgetSplit.of(project.plan, whole, curator.sizes)
+    ones = curator.measure(budget.split(ONE_WAY, one_ways(curator)), "one-way")
+    return Asked(Marginals.of(curator, ones), answers, tuple(scopes_of(project).values()), projected=True)
+
+
+FPT_LP = Method(
+    name="fpt-lp",
+    title="FPT, projection",
+    summary="noisy answers to your questions and the closest table's, with a proof that none is closer",
+    when="Choose it to compare with the paper. For reports, another method with a share for questions errs less and "
+    "has better rows.",
+    fit=fpt_lp,
+    questions="alone",
+    holds_constraints=False,
+)

@@ -1,0 +1,200 @@
+"""Private quantiles: bin edges and a range for numbers, bought by the exponential mechanism over a public grid.
+
+A quantile q = a/b is a choice among the points z of a finite public grid. Its score is the whole number
+
+    −|(b − a)·below(z) − a·above(z)|,    below(z) = #{x < z},  above(z) = #{x ≥ z},
+
+0 where a share q of the values lies below z (Smith 2011, with the score in whole numbers). Bins are half-open, so an
+edge z keeps the values equal to z on its right, as here. Several quantiles are found by halving: the middle one first,
+then those of each half among the values of that half (Kaplan, Schnapp & Stemmer 2022). Which choices are made depends
+on the grid and on earlier choices alone, never on the values.
+
+Nothing here draws: ``choose(scores, sensitivity)`` is the exponential mechanism, given by whoever pays. Missing values
+(NaN) count nowhere. Infinite values are clipped into the grid like any other.
+
+Rows held out by lot, and rows bounded by lot: every sensitivity here is k times a constant, so that what is calibrated
+to k rows costs at most (j/k)² of its price against j of them. This is what the proof of
+:func:`core.privacy.contribution.split` asks of each answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import SchemaError
+from core.privacy.unit import Unit
+
+Choose = Callable[[Sequence[int], int], int]
+"""The exponential mechanism at the price of one call: scores and their sensitivity → the index chosen."""
+
+Values = NDArray[np.float64]
+
+MOST_BINS = 64
+MOST_POINTS = 4096
+"""Points of a grid at most: finer ones cost time and tell nothing that noise would leave."""
+
+TAIL = Fraction(1, 50)
+"""The share of the values that a found range may leave to each of its two outermost bins."""
+
+STEEP = 3.0
+"""How much a range prefers the nearer of two ends that no value tells apart: so many noise scales
+a step."""
+
+
+def quantile_scores(values: Values, points: Values, q: Fraction) -> NDArray[np.int64]:
+    """The score of each of ``points`` (increasing) as quantile ``q`` of ``values`` (increasing, none missing)."""
+    a, b = q.numerator, q.denominator
+    below = np.searchsorted(values, points, side="left").astype(np.int64)
+    return np.asarray(-np.abs((b - a) * below - a * (len(values) - below)), dtype=np.int64)
+
+
+def score_sensitivity(unit: Unit, q: Fraction) -> int:
+    """By how much one person can move the score of any point, for q = a/b and k rows per person.
+
+    Let s = (b − a)·below − a·above. A value below z adds b − a to s, one at or above z adds −a.
+
+    Add-remove: k values come or go, some below z and some not, so s moves by at most k·max(a, b − a). A value that is
+    missing moves nothing.
+
+    Replace-one: a row changes from one contribution to another. The contributions are b − a, −a and 0 (a missing
+    value, or one in another part of the recursion), so a row moves s by at most b, and k rows by at most k·b.
+
+    |s| moves by at most as much as s. Both bounds are reached.
+    """
+    a, b = q.numerator, q.denominator
+    return unit.rows_per_person * (b if unit.neighbors == "replace-one" else max(a, b - a))
+
+
+def calls_of_level(unit: Unit) -> int:
+    """What all choices of one level of the halving cost together, in units of the price ρ of one choice.
+
+    The parts of a level are disjoint and their borders are known. Let t_i be the number of the person's rows that part
+    i holds before or after. A row that is in part i once or twice moves the scores of part i by at most a 1/k of
+    `score_sensitivity`, so those of part i move by at most t_i/k of it and its choice costs at most (t_i/k)²·ρ.
+
+    Add-remove: Σ t_i ≤ k, so Σ (t_i/k)² ≤ 1: once.
+
+    Replace-one: a row leaves one part and enters another, so Σ t_i ≤ 2k, and t_i ≤ k, so Σ (t_i/k)² ≤ 2: twice.
+    """
+    return 2 if unit.neighbors == "replace-one" else 1
+
+
+def levels_of(bins: int) -> int:
+    """How many levels of halving ``bins`` bins take: ⌈log₂ bins⌉."""
+    return max(bins - 1, 0).bit_length()
+
+
+def calls_of_edges(bins: int, unit: Unit) -> int:
+    """What all choices of `choose_edges` cost together, in units of the price ρ of one choice.
+
+    The first level has one part, which costs one call whatever a person changes (t ≤ k above); each further level costs
+    `calls_of_level`. Levels add up.
+    """
+    levels = levels_of(bins)
+    return 1 + (levels - 1) * calls_of_level(unit) if levels else 0
+
+
+def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Values:
+    """The public grid from ``low`` to ``high``, both of them in it: all whole numbers where ``points`` are enough for
+    them, else evenly spaced ones, and 1, 2, 5, 10, … steps from either end and from 0.
+
+    The latter part the many equal values that often stand there (no capital gain) from those beside them. Raises
+    :class:`SchemaError` for a range that cannot be.
+    """
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise SchemaError(f"a range must go from a number up to a larger one, not from {low:g} to {high:g}")
+    if not 2 <= points <= MOST_POINTS:
+        raise SchemaError(f"a grid has 2 to {MOST_POINTS} points, not {points}")
+    if integer:
+        low, high = math.ceil(low), math.floor(high)
+        if low >= high:
+            raise SchemaError(f"a range from {low:g} to {high:g} holds fewer than two whole numbers")
+        if high - low < points:
+            return np.arange(low, high + 1, dtype=np.float64)
+    top = math.floor(math.log10(high - low))
+    steps = np.array([float(f"{m}e{power}") for power in range(0 if integer else top - 4, top + 1) for m in (1, 2, 5)])
+    even = np.linspace(low, high, points)
+    grid = np.concatenate([np.rint(even) if integer else even, low + steps, high - steps, [0.0], steps, -steps])
+    return np.unique(grid[(grid >= low) & (grid <= high)])
+
+
+def choose_edges(
+    values: Values, grid: Values, bins: int, unit: Unit, choose: Choose, rho: float
+) -> tuple[float, ...]:  # fmt: skip
+    """Edges of at most ``bins`` bins that hold about the same number of ``values`` each, by `levels_of` levels.
+
+    The outermost edges are those of ``grid``. Where many values are equal, or the grid is coarse, there are fewer bins.
+    ``rho`` is the price of one call: a cut costs a public number of rows for each doubling of its distance from the
+    lower end of its part, one noise scale. So of cuts that no value tells apart the one next to the equal values
+    below is chosen, and a bin for "none" does not reach far above 0. A public number added to a score leaves its
+    sensitivity as it is.
+
+    Guarantee: with ``choose`` at price ρ a call, `calls_of_edges` (bins, unit) × ρ in zCDP.
+    """
+    if not 1 <= bins <= MOST_BINS:
+        raise SchemaError(f"a column is cut into 1 to {MOST_BINS} bins, not {bins}")
+    ordered = _inside(values, grid)
+    cuts = [0, len(grid) - 1]
+    parts = [(0, len(grid) - 1, bins)]
+    while parts:
+        finer = []
+        for low, high, wanted in parts:
+            inner = grid[low + 1 : high]
+            if wanted < 2 or not len(inner):
+                continue
+            left = wanted // 2
+            q = Fraction(left, wanted)
+            held = ordered[slice(*np.searchsorted(ordered, (grid[low], grid[high]), side="left"))]
+            if high == len(grid) - 1:  # the last bin is closed
+                held = ordered[np.searchsorted(ordered, grid[low], side="left") :]
+            sensitivity = score_sensitivity(unit, q)
+            doublings = np.log2((inner - grid[low]) / (inner[0] - grid[low]))
+            price = np.ceil(sensitivity / math.sqrt(2 * rho) * doublings).astype(np.int64)
+            chosen = choose((quantile_scores(held, inner, q) - price).tolist(), sensitivity)
+            cut = low + 1 + chosen
+            cuts.append(cut)
+            finer += [(low, cut, left), (cut, high, wanted - left)]
+        parts = finer
+    return tuple(float(x) for x in grid[sorted(cuts)])
+
+
+def range_grid() -> Values:
+    """The public grid in which a range is looked for: 0 and ±1, 2, 5 times the powers of ten from 10⁻⁶ to 10¹²."""
+    sizes = [float(f"{m}e{power}") for power in range(-6, 13) for m in (1, 2, 5)]
+    return np.array([*(-x for x in reversed(sizes)), 0.0, *sizes])
+
+
+def choose_range(values: Values, unit: Unit, choose: Choose, rho: float) -> tuple[float, float]:
+    """A range that leaves about a share `TAIL` of ``values`` outside at either end, by two calls of ``choose``.
+
+    ``rho`` is the price of one call: a point further out costs a public number of rows, a few noise scales, so that of
+    two ends beyond all values the nearer one is chosen. A public number added to a score leaves its sensitivity as it
+    is. Each end is then moved out by one point of `range_grid` (0 stays), and values beyond it are clipped.
+
+    Guarantee: 2·``rho`` in zCDP.
+    """
+    grid = range_grid()
+    ordered = _inside(values, grid)
+    ends = []
+    for q, outward in ((TAIL, -1), (1 - TAIL, 1)):
+        sensitivity = score_sensitivity(unit, q)
+        price = math.ceil(STEEP * sensitivity / math.sqrt(2 * rho))
+        steps = np.arange(len(grid))[::outward]
+        found = choose((quantile_scores(ordered, grid, q) - price * steps).tolist(), sensitivity)
+        ends.append(found if grid[found] == 0 else min(max(found + outward, 0), len(grid) - 1))
+    low, high = min(ends), max(ends)
+    if low == high:  # both ends fell on 0
+        high += 1
+    return float(grid[low]), float(grid[high])
+
+
+def _inside(values: Values, grid: Values) -> Values:
+    """The values in order, those outside the grid moved to its ends, the missing ones left out: row by row, public."""
+    known = np.asarray(values, dtype=np.float64)
+    known = known[~np.isnan(known)]
+    return np.sort(np.clip(known, grid[0], grid[-1]))

@@ -1,0 +1,1 @@
+"""Questions and counts: their hidden columns, sensitivity and cost, and the recipes that a curator answers."""

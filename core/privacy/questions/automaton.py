@@ -1,0 +1,93 @@
+"""A question read column by column: the ordered decision diagram of a disjunction of conjunctions.
+
+After some columns, all that matters is which alternatives are still possible, and of those what they ask of the
+columns to come: the *residual* (the paper's word, Definition 14; an ordered binary decision diagram of Bryant 1986 has
+the same states). Alternatives that ask the same of the columns to come are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import SizeError
+from core.project.questions import Question, allowed
+
+MAX_STATES = 20_000
+"""More states than these after one column are refused: one table of the dynamic program would square them."""
+
+IntArray = NDArray[np.intp]
+
+DONE, FAILED = -1, -2
+"""Nothing more is asked of a row; nothing can save it."""
+
+
+@dataclass(frozen=True)
+class Automaton:
+    """``steps[i][state, code]`` is the state after column ``columns[i]``; before the first there is one state.
+
+    States are numbered as they are met. The last step ends in 0 (does not hold) or 1 (holds).
+    """
+
+    columns: tuple[str, ...]
+    steps: tuple[IntArray, ...]
+
+
+def automaton(question: Question, columns: Sequence[str], sizes: Sequence[int]) -> Automaton:
+    """The automaton that reads ``columns`` (all that the question names) of ``sizes`` in this order.
+
+    Raises `SizeError` if it needs more than `MAX_STATES` states.
+    """
+    asks = [
+        [
+            allowed(condition[c], n) if c in condition else np.ones(n, dtype=bool)
+            for c, n in zip(columns, sizes, strict=True)
+        ]
+        for condition in question.alternatives
+    ]
+    number: dict[tuple[bytes, int], int] = {}
+    follow: list[tuple[NDArray[np.bool_], int]] = []  # suffix → (mask of its first column, what comes after)
+    starts = set()
+    for masks in asks:
+        suffix = DONE
+        for mask in reversed(masks):
+            key = (mask.tobytes(), suffix)
+            if suffix < 0 and mask.all():
+                continue
+            if key not in number:
+                number[key] = len(follow)
+                follow.append((mask, suffix))
+            suffix = number[key]
+        starts.add(suffix)
+    states: list[frozenset[int]] = [frozenset({DONE} if DONE in starts else starts)]
+    steps: list[IntArray] = []
+    for i, size in enumerate(sizes):
+        last = i + 1 == len(sizes)
+        met: dict[frozenset[int], int] = {frozenset(): 0, frozenset({DONE}): 1} if last else {}
+        step = np.empty((len(states), size), dtype=np.intp)
+        for s, state in enumerate(states):
+            for code in range(size):
+                alive = {_after(suffix, follow, code) for suffix in state} - {FAILED}
+                step[s, code] = met.setdefault(frozenset({DONE} if DONE in alive else alive), len(met))
+            if len(met) > MAX_STATES:
+                raise SizeError(
+                    f"The question {question.name!r} needs more than {MAX_STATES:,} states where it reads "
+                    f"{columns[i]!r}. Ask of fewer columns, or with fewer alternatives.",
+                    question=question.name,
+                    cells=len(met),
+                    limit=MAX_STATES,
+                )
+        steps.append(step)
+        states = list(met)
+    return Automaton(tuple(columns), tuple(steps))
+
+
+def _after(suffix: int, follow: Sequence[tuple[NDArray[np.bool_], int]], code: int) -> int:
+    """What is still asked after one more column has this code."""
+    if suffix < 0:
+        return suffix
+    mask, after = follow[suffix]
+    return after if mask[code] else FAILED

@@ -1,0 +1,285 @@
+"""The kinds of constraints: impossible combinations, ordered pairs of columns, dependencies; and how each is written.
+
+A missing cell breaks nothing, unless a constraint names it as an empty text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import ProjectError, SchemaError, TableError
+from core.graph.separations import Clique
+from core.project.schema import MISSING, Column
+
+Mark = Literal["", "guessed", "confirmed"]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from ``low`` up to, but not including, ``high``."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __str__(self) -> str:
+        if self.high == math.inf:
+            return f"≥ {self.low:g}"
+        return f"< {self.high:g}" if self.low == -math.inf else f"from {self.low:g} to below {self.high:g}"
+
+
+Values = tuple[str, ...] | Range
+"""Categories (an empty text: the missing cell), or numbers of a numeric column."""
+
+
+@dataclass(frozen=True)
+class Impossible:
+    """No row has one of the ``values`` in every column that they name."""
+
+    values: Mapping[str, Values]
+    mark: Mark = ""
+
+    @property
+    def columns(self) -> Clique:
+        """The columns it joins."""
+        return tuple(self.values)
+
+    def __str__(self) -> str:
+        return " and ".join(
+            f"{name} {v}" if isinstance(v, Range) else f"{name} = {' or '.join(t or '(missing)' for t in v)}"
+            for name, v in self.values.items()
+        )
+
+    def mask(self, columns: Sequence[Column]) -> Mask:
+        """Where its cells are, one axis per column of `columns`. Raises :class:`SchemaError` for unknown values."""
+        out = np.ones((), dtype=np.bool_)
+        for column, values in zip(columns, self.values.values(), strict=True):
+            out = np.logical_and.outer(out, _codes(column, values))
+        return np.asarray(out)
+
+    def to_json(self) -> Any:
+        """As it stands in the project file."""
+        given = {n: _range_json(v) if isinstance(v, Range) else list(v) for n, v in self.values.items()}
+        return {"values": given, self.mark: True} if self.mark else given
+
+    @classmethod
+    def from_json(cls, data: Any) -> Impossible:
+        """From the project file; raises :class:`ProjectError`."""
+        inside, mark = _marked(data, "values", "impossible")
+        if not isinstance(inside, Mapping) or len(inside) < 1:
+            raise entry_error("impossible", 'each entry maps columns to values: {"sex": ["male"], "pregnant": ["yes"]}')
+        return cls({str(name): _values(str(name), given) for name, given in inside.items()}, mark)
+
+
+@dataclass(frozen=True)
+class Monotone:
+    """``lower`` is never above ``upper``: two ordered columns with the same edges or categories."""
+
+    lower: str
+    upper: str
+    mark: Mark = ""
+
+    @property
+    def columns(self) -> Clique:
+        """The columns it joins."""
+        return (self.lower, self.upper)
+
+    def __str__(self) -> str:
+        return f"{self.lower} ≤ {self.upper}"
+
+    def mask(self, columns: Sequence[Column]) -> Mask:
+        """Where ``lower`` is above ``upper``. Raises :class:`SchemaError` for columns that cannot be compared."""
+        low, high = columns
+        for column in columns:
+            if column.kind == "categorical":
+                raise SchemaError(
+                    f"monotone: column {column.name!r} has categories without an order; make it ordinal, or leave "
+                    f"{self} out",
+                    column=column.name,
+                )
+        if low.kind != high.kind or low.edges != high.edges or low.categories != high.categories:
+            shared = "bin edges" if low.kind == high.kind == "numeric" else "kind and categories"
+            raise SchemaError(
+                f"monotone: {low.name!r} and {high.name!r} must have the same {shared}, so that codes can be compared",
+                column=low.name,
+            )
+        out = np.zeros((low.size, high.size), dtype=np.bool_)
+        out[: low.values, : high.values] = np.arange(low.values)[:, None] > np.arange(high.values)
+        return out
+
+    def to_json(self) -> Any:
+        """As it stands in the project file."""
+        pair = [self.lower, self.upper]
+        return {"columns": pair, self.mark: True} if self.mark else pair
+
+    @classmethod
+    def from_json(cls, data: Any) -> Monotone:
+        """From the project file; raises :class:`ProjectError`."""
+        pair, mark = _marked(data, "columns", "monotone")
+        return cls(*_pair(pair, "monotone"), mark)
+
+
+@dataclass(frozen=True)
+class Determines:
+    """``cause`` says what ``effect`` is: its full value table, from each category to a text of ``effect``."""
+
+    cause: str
+    effect: str
+    table: Mapping[str, str] = field(default_factory=dict)
+    mark: Mark = ""
+
+    @property
+    def columns(self) -> Clique:
+        """The columns it joins."""
+        return (self.cause, self.effect)
+
+    def __str__(self) -> str:
+        return f"{self.cause} determines {self.effect}"
+
+    def mask(self, columns: Sequence[Column]) -> Mask:
+        """Where ``effect`` is something else. Raises :class:`SchemaError` for a table that does not fit."""
+        cause, effect = columns
+        if cause.kind == "numeric":
+            raise SchemaError(
+                f"determines: {cause.name!r} is numeric; a bin does not say a value, so it must have categories",
+                column=cause.name,
+            )
+        for text in cause.categories:
+            if text not in self.table:
+                raise SchemaError(f"determines: the table of {self} lacks {text!r}", column=cause.name, value=text)
+        for text in self.table:
+            if text != MISSING and text not in cause.categories:
+                raise SchemaError(f"determines: {text!r} is no category of {cause.name!r}", column=cause.name)
+        out = np.zeros((cause.size, effect.size), dtype=np.bool_)
+        for i, text in enumerate((*cause.categories, MISSING)[: cause.size]):
+            if text not in self.table:  # a missing cause says nothing, unless the table does
+                continue
+            out[i, : effect.values] = True
+            try:
+                (code,) = effect.encode([self.table[text]])
+            except TableError as error:
+                raise SchemaError(f"determines: {error}", column=effect.name) from None
+            out[i, code] = False
+        return out
+
+    def to_json(self) -> Any:
+        """As it stands in the project file."""
+        out: dict[str, Any] = {"columns": [self.cause, self.effect], "table": dict(self.table)}
+        return {**out, self.mark: True} if self.mark else out
+
+    @classmethod
+    def from_json(cls, data: Any) -> Determines:
+        """From the project file; raises :class:`ProjectError`."""
+        if isinstance(data, list):
+            cause, effect = _pair(data, "determines")
+            raise entry_error(
+                "determines",
+                f"{cause!r} and {effect!r} need their full value table: "
+                f'{{"columns": [{cause!r}, {effect!r}], "table": {{…}}}}; the Data page can fill it in',
+            )
+        pair, mark = _marked(data, "columns", "determines", also=("table",))
+        table = data.get("table") if isinstance(data, Mapping) else None
+        if not isinstance(table, Mapping) or not all(isinstance(x, str) for x in (*table, *table.values())):
+            raise entry_error("determines", "table must map each category to a text, in quotes")
+        return cls(*_pair(pair, "determines"), dict(table), mark)
+
+
+def _codes(column: Column, values: Values) -> Mask:
+    """Which codes of ``column`` are meant."""
+    out = np.zeros(column.size, dtype=np.bool_)
+    if isinstance(values, Range):
+        if column.kind != "numeric":
+            raise SchemaError(f"impossible: {column.name!r} has categories; list them", column=column.name)
+        for i, (first, last, closed) in enumerate(_bins(column)):
+            inside = first >= values.low and (last < values.high if closed else last <= values.high)
+            apart = first >= values.high or (last < values.low if closed else last <= values.low)
+            if not inside and not apart:
+                cut = values.high if first < values.high else values.low
+                raise SchemaError(
+                    f"impossible: {column.name} {values} cuts the bin {column.labels[i]} in two; add {cut:g} to the "
+                    "bin edges",
+                    column=column.name,
+                )
+            out[i] = inside
+        if not out.any():
+            raise SchemaError(f"impossible: no bin of {column.name!r} is {values}", column=column.name)
+        return out
+    if column.kind == "numeric" and any(text != MISSING for text in values):
+        raise SchemaError(
+            f'impossible: {column.name!r} is numeric; say a range, such as {{"below": 16}}', column=column.name
+        )
+    for text in values:
+        if text == MISSING and not column.missing:
+            raise SchemaError(f"impossible: {column.name!r} has no missing cells", column=column.name)
+        if text != MISSING and text not in column.categories:
+            raise SchemaError(f"impossible: {text!r} is no category of {column.name!r}", column=column.name, value=text)
+        out[column.values if text == MISSING else column.categories.index(text)] = True
+    return out
+
+
+def _bins(column: Column) -> list[tuple[float, float, bool]]:
+    """First and last number of each bin, and whether the last belongs to it."""
+    last = column.values - 1
+    pairs = itertools.pairwise(column.edges)
+    if not column.integer:
+        return [(low, high, i == last) for i, (low, high) in enumerate(pairs)]
+    return [
+        (math.ceil(low), math.floor(high) if i == last else math.ceil(high) - 1, True)
+        for i, (low, high) in enumerate(pairs)
+    ]
+
+
+def entry_error(key: str, text: str) -> ProjectError:
+    """What is wrong with an entry under ``key`` of the project file."""
+    return ProjectError(f"{key}: {text}", key=key)
+
+
+def _marked(data: Any, inside: str, key: str, also: tuple[str, ...] = ()) -> tuple[Any, Mark]:
+    """What an entry says, and its mark; an entry without one may be written without its frame."""
+    if not isinstance(data, Mapping):
+        return data, ""
+    marks = [m for m in ("guessed", "confirmed") if isinstance(data.get(m), bool)]
+    framed = bool(marks) or bool(also) or key == "monotone"
+    if not framed:
+        return data, ""
+    if odd := set(data) - {inside, *also, "guessed", "confirmed"}:
+        raise entry_error(key, f"unknown key {sorted(map(str, odd))[0]!r}")
+    if inside not in data:
+        raise entry_error(key, f"{inside} is missing")
+    guessed, confirmed = (data.get(m) is True for m in ("guessed", "confirmed"))
+    if guessed and confirmed:
+        raise entry_error(key, "an entry is guessed or confirmed, not both")
+    return data[inside], "guessed" if guessed else "confirmed" if confirmed else ""
+
+
+def _pair(data: Any, key: str) -> tuple[str, str]:
+    if not isinstance(data, list) or len(data) != 2 or not all(isinstance(x, str) for x in data):
+        raise entry_error(key, f"each entry names two columns, not {data!r}"[:200])
+    if data[0] == data[1]:
+        raise entry_error(key, f"{data[0]!r} stands twice")
+    return data[0], data[1]
+
+
+def _values(name: str, given: Any) -> Values:
+    if isinstance(given, list) and given and all(isinstance(x, str) for x in given):
+        return tuple(dict.fromkeys(given))
+    if isinstance(given, Mapping) and given and set(given) <= {"from", "below"}:
+        ends = [given.get("from", -math.inf), given.get("below", math.inf)]
+        if all(isinstance(x, int | float) and not isinstance(x, bool) for x in ends) and ends[0] < ends[1]:
+            return Range(float(ends[0]), float(ends[1]))
+    raise entry_error(
+        "impossible",
+        f'the values of {name!r} are a list of texts, in quotes, or a range: {{"from": 0, "below": 16}}',
+    )
+
+
+def _range_json(given: Range) -> dict[str, float]:
+    out = {"from": given.low, "below": given.high}
+    return {key: int(x) if x == int(x) else x for key, x in out.items() if math.isfinite(x)}

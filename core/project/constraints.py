@@ -1,0 +1,213 @@
+"""Which combinations no row may have, all together. All of it is public.
+
+Constraints hold inside the model: :meth:`Constraints.masks` gives the cells that get no probability, which the fit
+takes as its `Zeros`. No sensitivity uses them, because private rows may break them.
+
+What was read off the data is marked ``"guessed"`` and blocks a release until somebody confirms it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from core.errors import ProjectError, SchemaError, SizeError
+from core.graph.separations import Clique, Separation, clique_edges
+from core.project.constraint_kinds import Determines, Impossible, Mask, Monotone, entry_error
+from core.project.schema import Schema
+
+Constraint = Impossible | Monotone | Determines
+KEYS = ("impossible", "monotone", "determines")
+"""The keys of the project file."""
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """All constraints of a project. Iterates over them."""
+
+    impossible: tuple[Impossible, ...] = ()
+    monotone: tuple[Monotone, ...] = ()
+    determines: tuple[Determines, ...] = ()
+
+    def __iter__(self) -> Iterator[Constraint]:
+        every: tuple[Constraint, ...] = (*self.impossible, *self.monotone, *self.determines)
+        return iter(every)
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self)
+
+    @property
+    def guessed(self) -> tuple[Constraint, ...]:
+        """Those that were read off the data and that nobody has confirmed: they block a release."""
+        return tuple(c for c in self if c.mark == "guessed")
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of columns that they join in the model's graph."""
+        return clique_edges(c.columns for c in self)
+
+    def check_columns(self, names: Iterable[str]) -> None:
+        """Raise :class:`ProjectError` unless every column that is named is one of ``names``."""
+        known = set(names)
+        for constraint in self:
+            for name in constraint.columns:
+                if name not in known:
+                    raise ProjectError(f"the constraint “{constraint}” names {name!r}, which is no column", column=name)
+
+    @property
+    def confirmed(self) -> Constraints:
+        """The same, the guessed ones marked as confirmed."""
+        return Constraints(
+            tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.impossible),
+            tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.monotone),
+            tuple(replace(c, mark="confirmed") if c.mark == "guessed" else c for c in self.determines),
+        )
+
+    def without(self, left_out: Iterable[Constraint]) -> Constraints:
+        """The same without some of them."""
+        gone = list(left_out)
+        return Constraints(
+            tuple(c for c in self.impossible if c not in gone),
+            tuple(c for c in self.monotone if c not in gone),
+            tuple(c for c in self.determines if c not in gone),
+        )
+
+    def __add__(self, other: Constraints) -> Constraints:
+        """Both together, each constraint once."""
+        new = other.without([o for o in other if any(str(o) == str(c) for c in self)])
+        return Constraints(
+            (*self.impossible, *new.impossible), (*self.monotone, *new.monotone), (*self.determines, *new.determines)
+        )
+
+    def masks(self, schema: Schema, max_cells: int = 10_000_000) -> dict[Clique, Mask]:
+        """The cells without probability: clique in schema order → mask, true where no row may be.
+
+        A pair a ≤ c that follows from a ≤ b ≤ c is left out, where b is never missing: it would only make the model
+        thicker. Raises :class:`SchemaError` or :class:`SizeError` where a constraint does not fit the columns.
+        """
+        out: dict[Clique, Mask] = {}
+        found: list[Constraint] = [*self.impossible, *_needed(self.monotone, schema), *self.determines]
+        for constraint in found:
+            named = constraint.columns
+            for name in named:
+                if name not in schema:
+                    raise SchemaError(f"the constraint “{constraint}” names {name!r}, which is no column", column=name)
+            columns = [schema[name] for name in named]
+            cells = math.prod(c.size for c in columns)
+            if cells > max_cells:
+                raise SizeError(
+                    f"the constraint “{constraint}” would need a table of {cells:,} cells; the limit is {max_cells:,}",
+                    clique=named, cells=cells, limit=max_cells,
+                )  # fmt: skip
+            clique = schema.clique(named)
+            mask = constraint.mask(columns).transpose([named.index(name) for name in clique])
+            if mask.all():
+                raise SchemaError(f"the constraint “{constraint}” leaves no possible row", column=named[0])
+            out[clique] = out[clique] | mask if clique in out else mask
+        self._check_numbers(schema)
+        return out
+
+    def _check_numbers(self, schema: Schema) -> None:
+        """A numeric effect takes its number from a table, an ordered number from its neighbours: not both."""
+        ordered = {name for c in self.monotone for name in c.columns}
+        for c in self.determines:
+            if schema[c.effect].kind == "numeric" and c.effect in ordered:
+                raise SchemaError(f"{c.effect!r} cannot be both determined and in a monotone pair", column=c.effect)
+
+    def conflict(
+        self, separations: Iterable[Separation], edges: Iterable[tuple[str, str]] = ()
+    ) -> tuple[Separation, str] | None:
+        """A separation that the constraints (with ``edges`` that a plan needs anyway) break, and why; None: all hold.
+
+        A constraint joins its columns in the model's graph, since which values are possible in one depends on the
+        others. The separation holds only if no path leads around it.
+        """
+        joined = set(map(frozenset, self.edges))
+        every = [*self.edges, *edges]
+        for separation in separations:
+            path = separation.path(every)
+            if path is None or not any(frozenset(p) in joined for p in itertools.pairwise(path)):
+                continue
+            step = next(p for p in itertools.pairwise(path) if frozenset(p) in joined)
+            guilty = next(c for c in self if set(step) <= set(c.columns))
+            given = " and ".join(separation.given)
+            return separation, (
+                f"“{guilty}” joins {step[0]} and {step[1]}, but the frame separates {', '.join(separation.left)} from "
+                f"{', '.join(separation.right)}{f' given {given}' if given else ''}: the path "
+                f"{' – '.join(path)} leads around it. Leave the constraint out, or change the graph or the roles"
+            )
+        return None
+
+    def check(self, schema: Schema, separations: Iterable[Separation] = (), max_cells: int = 10_000_000) -> None:
+        """Raise unless they fit the columns and contradict no separation (:class:`ProjectError` with the reason)."""
+        self.masks(schema, max_cells)
+        if found := self.conflict(separations):
+            raise ProjectError(found[1], separation=found[0])
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys of the project file; none for none."""
+        out = {key: [c.to_json() for c in getattr(self, key)] for key in KEYS}
+        return {key: given for key, given in out.items() if given}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Constraints:
+        """From a project file's keys; raises :class:`ProjectError`."""
+        given = {key: data.get(key, []) for key in KEYS}
+        for key, entries in given.items():
+            if not isinstance(entries, list):
+                raise entry_error(key, "must be a list")
+        made = cls(
+            tuple(map(Impossible.from_json, given["impossible"])),
+            tuple(map(Monotone.from_json, given["monotone"])),
+            tuple(map(Determines.from_json, given["determines"])),
+        )
+        if ring := _ring(made.monotone):
+            raise entry_error(
+                "monotone", f"{' ≤ '.join(ring)} is a circle; all of these columns would have to be equal"
+            )
+        return made
+
+
+def _needed(pairs: Sequence[Monotone], schema: Schema) -> list[Monotone]:
+    """The pairs that do not follow from others through columns that are never missing."""
+    above: dict[str, set[str]] = {}
+    for p in pairs:
+        above.setdefault(p.lower, set()).add(p.upper)
+
+    def follows(p: Monotone) -> bool:
+        waiting = [n for n in above[p.lower] if n != p.upper and n in schema and not schema[n].missing]
+        seen = set(waiting)
+        for name in waiting:
+            for other in above.get(name, set()) - seen:
+                if other == p.upper:
+                    return True
+                if other in schema and not schema[other].missing:
+                    seen.add(other)
+                    waiting.append(other)
+        return False
+
+    return [p for p in dict.fromkeys(pairs) if not follows(p)]
+
+
+def _ring(pairs: Sequence[Monotone]) -> tuple[str, ...]:
+    """A circle of pairs, or nothing."""
+    above: dict[str, list[str]] = {}
+    for p in pairs:
+        above.setdefault(p.lower, []).append(p.upper)
+    for start in above:
+        came: dict[str, str] = {}
+        waiting = [start]
+        for name in waiting:
+            for other in above.get(name, []):
+                if other == start:
+                    walk = [start, name]
+                    while walk[-1] != start:
+                        walk.append(came[walk[-1]])
+                    return tuple(reversed(walk))
+                if other not in came:
+                    came[other] = name
+                    waiting.append(other)
+    return ()

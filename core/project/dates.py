@@ -1,0 +1,152 @@
+"""Dates in bins of weeks, months, quarters or years over a declared range; and identifiers, which are invented.
+
+A date is a whole number, the day counted from 1 January of the year 1 (:meth:`datetime.date.toordinal`), so a column of
+dates is a numeric one of whole numbers whose bins end where calendar periods do. Both ends of the range are public.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import SchemaError, TableError
+from core.project.schema import MISSING
+
+Period = Literal["week", "month", "quarter", "year"]
+MOST_PERIODS = 1000
+_ISO = re.compile(r"\s*(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}\S*)?\s*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class DateBins:
+    """The bins of a date column: each calendar ``by`` from ``first`` to ``last``, both of them in the range.
+
+    The outermost bins are cut off where the range ends. Weeks begin on Monday. Raises :class:`SchemaError` for a range
+    that cannot be, or of more than `MOST_PERIODS` bins.
+    """
+
+    first: date
+    last: date
+    by: Period
+
+    def __post_init__(self) -> None:
+        if self.by not in get_args(Period):
+            raise SchemaError(f"dates are binned by week, month, quarter or year, not by {self.by!r}")
+        if not self.first < self.last:
+            raise SchemaError(f"a range of dates must go from a day to a later one, not {self.first} to {self.last}")
+        if self.last.year == date.max.year:
+            raise SchemaError(f"the last day ({self.last}) must be before the year {date.max.year}")
+        count = sum(1 for _ in itertools.islice(self._starts(), MOST_PERIODS + 1))
+        if count > MOST_PERIODS:
+            raise SchemaError(
+                f"{self.first} to {self.last} has more than {MOST_PERIODS:,} bins by {self.by}; choose a longer period"
+            )
+
+    def _starts(self) -> Iterator[date]:
+        """The first day of each bin."""
+        day = self.first
+        while day <= self.last:
+            yield day
+            day = _next_start(day, self.by)
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """Bin edges as day numbers, for a numeric column of whole numbers.
+
+        The last edge lies half a day after the last day: the outermost bin is closed, and would otherwise hold the day
+        after the range, or lack the last one where a period begins on it.
+        """
+        return (*(float(day.toordinal()) for day in self._starts()), self.last.toordinal() + 0.5)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each bin is called: 2024-W09, 2024-03, 2024-Q1 or 2024."""
+        return tuple(_label(day, self.by) for day in self._starts())
+
+    def to_json(self) -> dict[str, str]:
+        """As it stands in the project file."""
+        return {"from": self.first.isoformat(), "to": self.last.isoformat(), "by": self.by}
+
+    @classmethod
+    def from_json(cls, data: Any) -> DateBins:
+        """From the project file; raises :class:`SchemaError`."""
+        if not isinstance(data, Mapping) or set(data) != {"from", "to", "by"}:
+            raise SchemaError(
+                'dates need a range and a period: {"from": "2020-01-01", "to": "2024-12-31", "by": "month"}'
+            )
+        days = [day_number(data[key]) if isinstance(data[key], str) else None for key in ("from", "to")]
+        if days[0] is None or days[1] is None:
+            raise SchemaError(
+                f"the range of a date column is written 2020-01-31, not {data['from']!r} to {data['to']!r}"
+            )
+        return cls(date.fromordinal(days[0]), date.fromordinal(days[1]), data["by"])
+
+
+def _next_start(day: date, by: Period) -> date:
+    if by == "week":
+        return day + timedelta(days=7 - day.weekday())
+    if by == "year":
+        return date(day.year + 1, 1, 1)
+    months = 1 if by == "month" else 3 - (day.month - 1) % 3
+    month = day.month + months
+    return date(day.year + (month > 12), (month - 1) % 12 + 1, 1)
+
+
+def _label(day: date, by: Period) -> str:
+    if by == "week":
+        year, week, _ = day.isocalendar()
+        return f"{year}-W{week:02d}"
+    if by == "quarter":
+        return f"{day.year}-Q{(day.month + 2) // 3}"
+    return f"{day.year}-{day.month:02d}" if by == "month" else f"{day.year}"
+
+
+def day_number(text: str) -> int | None:
+    """The day that an ISO date says (a time of day is left out), None where ``text`` is no date."""
+    found = _ISO.fullmatch(text)
+    if not found:
+        return None
+    try:
+        return date.fromisoformat(found[1]).toordinal()
+    except ValueError:
+        return None
+
+
+def day_numbers(column: str, texts: Sequence[str]) -> NDArray[np.float64]:
+    """The days of a column of ISO dates, NaN where a cell is missing.
+
+    Raises :class:`TableError` naming column and value for text that is no date.
+    """
+    out = np.full(len(texts), np.nan)
+    for i, text in enumerate(texts):
+        if text == MISSING:
+            continue
+        day = day_number(text)
+        if day is None:
+            shown = text if len(text) <= 60 else text[:57] + "…"
+            raise TableError(
+                f"column {column!r}: the value {shown!r} is not a date written as 2024-01-31", column=column, value=text
+            )
+        out[i] = day
+    return out
+
+
+def date_texts(days: NDArray[np.float64]) -> list[str]:
+    """Day numbers as ISO dates; NaN is a missing cell."""
+    return [MISSING if np.isnan(day) else date.fromordinal(int(day)).isoformat() for day in days.tolist()]
+
+
+def invented(rows: int, rng: np.random.Generator, prefix: str = "S") -> list[str]:
+    """An identifier for each of ``rows`` synthetic rows, each once, in random order: S0001, S0002, …
+
+    They are made from the number of rows alone. What an identifier column held is neither read nor released.
+    """
+    width = len(str(rows))
+    return [f"{prefix}{i:0{width}d}" for i in (rng.permutation(rows) + 1).tolist()]

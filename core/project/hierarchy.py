@@ -1,0 +1,253 @@
+"""Hierarchies of categories: codes in blocks, blocks in chapters; told apart only where the budget reaches.
+
+A hierarchy is public input, ``{"I21": "I20-I25", "I20-I25": "I00-I99", …}``: what each category, and each group,
+belongs to. A column of thousands of categories is measured from the top down. The groups at the top are counted with
+noise; a group that holds rows enough is divided into what belongs to it; and so on. What stays together is one value
+for the model, spread evenly over its categories when rows are drawn.
+
+Nothing here draws or counts: answers are passed in. All is made from noisy answers (or from public expectations, in a
+plan), so it is post-processing, and a histogram over groups has the sensitivity of a histogram.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import SchemaError
+from core.project.schema import MISSING, Column
+
+DIVIDE = 2.0
+"""A group is divided where its noisy count is so many times the noise of its parts together: σ·√parts. Below that, not
+even a part that held all its rows would stand out."""
+
+RARE = 2.0
+"""Of the categories of one group, those below so many σ are put together again once they have been counted."""
+
+MOST_APART = 1000
+"""Groups told apart at most: what the model holds of a column, however many categories it has."""
+
+DEEPEST = 8
+
+Ask = Callable[["Cut"], tuple[NDArray[np.float64], float]]
+"""Noisy counts of the groups of a cut, in rows, and the σ of their noise."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A division of a column's codes into groups.
+
+    ``groups`` says of each code which group it is in, from 0; ``parts`` says of each group which nodes it is made of
+    (one, or several that were put together: a node is a code or a group of the hierarchy), ``names`` what it is called.
+    """
+
+    groups: NDArray[np.intp]
+    parts: tuple[tuple[int, ...], ...]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+
+@dataclass(frozen=True)
+class Reached:
+    """How far down a budget reached: the last ``cut``, and for each level its ``sigma`` and how many groups it had."""
+
+    cut: Cut
+    sigmas: tuple[float, ...]
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """The categories of one column in groups of groups.
+
+    ``labels`` are the codes of the column in order (categories, then missing) and after them the groups; ``parent``
+    says of each the index of its group, −1 at the top. Raises :class:`SchemaError` for a hierarchy that cannot be.
+    """
+
+    column: str
+    codes: int
+    labels: tuple[str, ...]
+    parent: tuple[int, ...]
+
+    @classmethod
+    def of(cls, column: Column, given: Any) -> Hierarchy:
+        """From the project file's mapping; a category that it does not name stands at the top."""
+        if column.kind == "numeric":
+            raise SchemaError(
+                f"column {column.name!r} is numeric; a hierarchy is one of categories", column=column.name
+            )
+        if not isinstance(given, Mapping) or not all(isinstance(x, str) and x for x in (*given, *given.values())):
+            raise SchemaError(
+                f'column {column.name!r}: a hierarchy maps texts to texts: {{"I21": "I20-I25"}}', column=column.name
+            )
+        categories = set(column.categories)
+        groups = list(dict.fromkeys(g for g in given.values() if g not in categories))
+        place = {text: i for i, text in enumerate(column.categories)}
+        place |= {text: column.size + i for i, text in enumerate(groups)}
+        for text in (*given, *given.values()):
+            if text not in place:
+                raise SchemaError(
+                    f"column {column.name!r}: the hierarchy names {text!r}, which is neither a category nor a group",
+                    column=column.name, value=text,
+                )  # fmt: skip
+        for text, group in given.items():
+            if group in categories:
+                raise SchemaError(
+                    f"column {column.name!r}: {text!r} cannot belong to {group!r}, which is a category",
+                    column=column.name, value=text,
+                )  # fmt: skip
+        missing = ["(missing)"] * column.missing
+        labels = (*column.categories, *missing, *groups)
+        parent = tuple(place[given[t]] if t != MISSING and t in given else -1 for t in labels)
+        made = cls(column.name, column.size, labels, parent)
+        made._check()
+        return made
+
+    def _check(self) -> None:
+        """Raise where groups go round in a circle, or deeper than is of any use."""
+        for start in range(len(self.labels)):
+            node, steps = start, 0
+            while node >= 0:
+                node, steps = self.parent[node], steps + 1
+                if steps > DEEPEST:
+                    raise SchemaError(
+                        f"column {self.column!r}: the groups above {self.labels[start]!r} go round in a circle or more "
+                        f"than {DEEPEST} levels deep",
+                        column=self.column, value=self.labels[start],
+                    )  # fmt: skip
+
+    @cached_property
+    def children(self) -> dict[int, tuple[int, ...]]:
+        """What belongs to each group; under −1 what stands at the top. Groups without categories are left out."""
+        used = set(range(self.codes))
+        for code in range(self.codes):
+            node = self.parent[code]
+            while node >= 0 and node not in used:
+                used.add(node)
+                node = self.parent[node]
+        out: dict[int, list[int]] = {}
+        for node in sorted(used):
+            out.setdefault(self.parent[node], []).append(node)
+        return {node: tuple(inside) for node, inside in out.items()}
+
+    @cached_property
+    def depth(self) -> int:
+        """How many levels there are: 1 where nothing is grouped."""
+        return max(len(self.above(code)) for code in range(self.codes))
+
+    @cached_property
+    def _paths(self) -> NDArray[np.intp]:
+        """For each code, itself and the groups that hold it; filled up with a node that stands for none."""
+        out = np.full((self.codes, self.depth), len(self.labels), dtype=np.intp)
+        for code in range(self.codes):
+            path = self.above(code)
+            out[code, : len(path)] = path
+        return out
+
+    def above(self, node: int) -> tuple[int, ...]:
+        """The node and all groups that hold it, from below."""
+        out = []
+        while node >= 0:
+            out.append(node)
+            node = self.parent[node]
+        return tuple(out)
+
+    def cut(self, parts: Sequence[tuple[int, ...]]) -> Cut:
+        """The division into ``parts``, each of one node or of several; every code must be in exactly one."""
+        place = np.full(len(self.labels) + 1, -1, dtype=np.intp)
+        for i, part in enumerate(parts):
+            place[list(part)] = i
+        groups = place[self._paths].max(axis=1)  # one node on each path has a place
+        names = [
+            self.labels[part[0]] if len(part) == 1 else f"other {self.labels[self.parent[part[0]]]}" for part in parts
+        ]
+        return Cut(groups, tuple(parts), tuple(names))
+
+    def top(self) -> Cut:
+        """What stands at the top, each apart."""
+        return self.cut([(node,) for node in self.children[-1]])
+
+    def rows_needed(self, node: int, sigma: float) -> float:
+        """How many rows (by their noisy count) the group must hold at least to be divided."""
+        return DIVIDE * sigma * math.sqrt(len(self.children.get(node, ())))
+
+    def divide(self, cut: Cut, counts: NDArray[np.float64], sigma: float, at_most: int = MOST_APART) -> Cut:
+        """``cut`` with each group divided that holds rows enough; those with most rows a part first, while there are
+        ``at_most`` groups at most. What was put together stays so."""
+        wanted = []
+        for part, count in zip(cut.parts, counts.tolist(), strict=True):
+            inside = self.children.get(part[0], ()) if len(part) == 1 else ()
+            if inside and (len(inside) == 1 or count >= self.rows_needed(part[0], sigma)):
+                wanted.append((-count / len(inside), part[0]))
+        size, divided = len(cut), set()
+        for _, node in sorted(wanted):
+            more = len(self.children[node]) - 1
+            if size + more <= at_most:
+                divided.add(node)
+                size += more
+        parts: list[tuple[int, ...]] = []
+        for part in cut.parts:
+            parts += [(node,) for node in self.children[part[0]]] if part[0] in divided else [part]
+        return self.cut(parts)
+
+    def gather(self, cut: Cut, counts: NDArray[np.float64], sigma: float) -> tuple[Cut, NDArray[np.float64]]:
+        """``cut`` with the rare parts of each group put together again, and its counts; those at the top stay apart."""
+        rare: dict[int, list[int]] = {}
+        for i, (part, count) in enumerate(zip(cut.parts, counts.tolist(), strict=True)):
+            if self.parent[part[0]] >= 0 and (len(part) > 1 or count < RARE * sigma):
+                rare.setdefault(self.parent[part[0]], []).append(i)
+        together = [several for several in rare.values() if len(several) > 1]
+        gone = {i for several in together for i in several}
+        kept = [i for i in range(len(cut)) if i not in gone]
+        parts = [
+            *(cut.parts[i] for i in kept),
+            *(tuple(n for i in several for n in cut.parts[i]) for several in together),
+        ]
+        sums = [*(counts[i] for i in kept), *(counts[several].sum() for several in together)]
+        return self.cut(parts), np.array(sums, dtype=np.float64)
+
+
+def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reached:
+    """Measure from the top down: at most `Hierarchy.depth` calls of ``ask``, fewer where nothing is divided any more.
+    After each, what is rare within its group is put together, so that there is room for what is not.
+
+    Memory and time are those of one histogram of the column, whatever the hierarchy. With an ``ask`` that answers from
+    public expectations this is what a plan shows (`expected`).
+    """
+    cut, sigmas, sizes = hierarchy.top(), [], []
+    for level in range(hierarchy.depth):
+        counts, sigma = ask(cut)
+        sigmas.append(sigma)
+        sizes.append(len(cut))
+        gathered, sums = hierarchy.gather(cut, counts, sigma)
+        finer = hierarchy.divide(gathered, sums, sigma, at_most)
+        if level == hierarchy.depth - 1 or finer.parts == gathered.parts:
+            break
+        cut = finer
+    return Reached(gathered, tuple(sigmas), tuple(sizes))
+
+
+def expected(
+    hierarchy: Hierarchy, rows: float, sigma: float, shares: NDArray[np.float64] | None = None,
+    at_most: int = MOST_APART,
+) -> Reached:  # fmt: skip
+    """What will be told apart, as far as public knowledge goes: ``rows`` spread over the codes by public ``shares``
+    (evenly, unless given), each level measured with noise of ``sigma``.
+
+    Evenly spread rows are the worst case of a kind: where few categories hold most rows, these are told apart further
+    down. `Hierarchy.rows_needed` says for each group what it takes.
+    """
+    weights = np.full(hierarchy.codes, 1.0 / hierarchy.codes) if shares is None else shares
+
+    def ask(cut: Cut) -> tuple[NDArray[np.float64], float]:
+        return np.asarray(rows * np.bincount(cut.groups, weights, minlength=len(cut)), dtype=np.float64), sigma
+
+    return descend(hierarchy, ask, at_most)

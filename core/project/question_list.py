@@ -1,0 +1,234 @@
+"""The questions and counts that a project lists, as its file has them, and what they mean under a schema.
+
+A question says for which rows it holds: category lists, whole-bin ranges of numeric columns, ranges of a count. It
+stays in these words, so that a changed schema is checked against it and never gives it another meaning.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import ProjectError
+from core.project.questions import Condition, Count, Question
+from core.project.schema import Column, Schema
+
+MOST = 20_000
+"""More questions than these are refused."""
+
+MOST_COUNTED = 200
+"""A count has at most so many conditions, and tells at most so many values apart."""
+
+
+@dataclass(frozen=True)
+class QuestionList:
+    """``questions`` and ``counts`` as the project file lists them; :meth:`resolve` reads them."""
+
+    questions: tuple[Mapping[str, Any], ...] = ()
+    counts: tuple[Mapping[str, Any], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.questions or self.counts)
+
+    def resolve(self, schema: Schema) -> tuple[tuple[Question, ...], tuple[Count, ...]]:
+        """Both as codes of ``schema``; raises :class:`ProjectError` that names the question or count and the column."""
+        counts = tuple(_count(entry, schema) for entry in self.counts)
+        taken = set(schema.names)
+        for one in counts:
+            if one.name in taken:
+                raise ProjectError(f"the name {one.name!r} of a count is taken", key="counts", name=one.name)
+            taken.add(one.name)
+        sizes = {one.name: one.size for one in counts}
+        questions = tuple(_question(entry, schema, sizes) for entry in self.questions)
+        names = [one.name for one in questions]
+        if len(set(names)) < len(names):
+            twice = next(n for n in names if names.count(n) > 1)
+            raise ProjectError(f"two questions have the name {twice!r}", key="questions", name=twice)
+        return questions, counts
+
+    def fitting(self, schema: Schema) -> QuestionList:
+        """Those that still mean something under ``schema``: for a schema that has just been changed."""
+        try:
+            self.resolve(schema)
+        except ProjectError:
+            pass
+        else:
+            return self
+        found = QuestionList()
+        for key in ("counts", "questions"):
+            for entry in getattr(self, key):
+                more = QuestionList(
+                    (*found.questions, entry) if key == "questions" else found.questions,
+                    (*found.counts, entry) if key == "counts" else found.counts,
+                )
+                try:
+                    more.resolve(schema)
+                except ProjectError:
+                    continue
+                found = more
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """The keys as they stand in the project file; absent where nothing is asked."""
+        return {key: [dict(e) for e in getattr(self, key)] for key in ("questions", "counts") if getattr(self, key)}
+
+    @classmethod
+    def from_json(cls, questions: Any, counts: Any) -> QuestionList:
+        """Both keys of a project file; raises :class:`ProjectError` for what is not a list of objects."""
+        for key, data, most in (("questions", questions, MOST), ("counts", counts, MOST_COUNTED)):
+            if not isinstance(data, list) or not all(isinstance(entry, Mapping) for entry in data):
+                raise ProjectError(f"{key} must be a list of objects", key=key)
+            if len(data) > most:
+                raise ProjectError(f"{key} lists {len(data):,}; at most {most:,} can be asked", key=key)
+        return cls(tuple(questions), tuple(counts))
+
+
+def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+    """Questions from CSV text: a line for each condition, with the header ``question,column,values``.
+
+    Lines of one question name must all hold; a fourth column ``or`` numbers its alternatives, of which one must.
+    ``values`` are categories with ``;`` between them, or ``60..100`` for a range. Raises :class:`ProjectError` with
+    the line.
+    """
+    rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff"))))
+    head = [name.strip().lower() for name in rows[0]] if rows else []
+    if head not in (["question", "column", "values"], ["question", "column", "values", "or"]):
+        raise ProjectError(
+            "the first line of a file of questions must be question,column,values or …,values,or", line=1
+        )
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    known = {str(entry.get("name")) for entry in counts}
+    for line, row in enumerate(rows[1:], start=2):
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) != len(head):
+            raise ProjectError(f"line {line} has {len(row)} cells, the header has {len(head)}", line=line)
+        name, column, values = (cell.strip() for cell in row[:3])
+        either = found.setdefault(name, {}).setdefault(row[3].strip() if len(row) > 3 else "", {})
+        if column in either:
+            raise ProjectError(f"line {line}: the question {name!r} has two conditions on {column!r}", line=line)
+        either[column] = _cell(values, column in known or (column in schema and schema[column].kind == "numeric"), line)
+    out: list[dict[str, Any]] = []
+    for name, parts in found.items():
+        one = list(parts.values())
+        out.append({"name": name, "where": one[0]} if len(one) == 1 else {"name": name, "any": one})
+    QuestionList(tuple(out), tuple(counts)).resolve(schema)
+    return out
+
+
+def _cell(values: str, numbers: bool, line: int) -> list[Any]:
+    low, dots, high = values.partition("..")
+    if not (dots and numbers):
+        return [value.strip() for value in values.split(";")]
+    try:
+        return [_whole(float(low)), _whole(float(high))]
+    except ValueError:
+        raise ProjectError(f"line {line}: {values!r} is not a range such as 60..100", line=line) from None
+
+
+def _whole(x: float) -> float | int:
+    return int(x) if x == int(x) else x
+
+
+def in_words(entry: Mapping[str, Any]) -> str:
+    """A question or count as half a sentence, for screens and reports."""
+    if "of" in entry:
+        return f"how many of these a row has: {'; '.join(_condition(c, v) for c, v in entry['of'].items())}"
+    either = entry.get("any") or [entry.get("where", {})]
+    said = [" and ".join(_condition(column, values) for column, values in part.items()) for part in either]
+    return "rows with " + ", or with ".join(said)
+
+
+def _condition(column: str, values: Sequence[Any]) -> str:
+    if len(values) == 2 and all(_is_number(v) for v in values):
+        return f"{column} from {values[0]:g} to {values[1]:g}"
+    return f"{column} {' or '.join(map(str, values))}"
+
+
+def _question(entry: Mapping[str, Any], schema: Schema, counts: Mapping[str, int]) -> Question:
+    name = _name("question", entry, {"name", "where", "any"})
+    what = f"question {name!r}"
+    if ("where" in entry) == ("any" in entry):
+        raise ProjectError(f"{what}: give either where, or any with a list of alternatives", key="questions", name=name)
+    either = entry["any"] if "any" in entry else [entry["where"]]
+    if not isinstance(either, list) or not either:
+        raise ProjectError(f"{what}: any must be a list of alternatives", key="questions", name=name)
+    return Question(name, tuple(_conditions(what, part, schema, counts) for part in either))
+
+
+def _count(entry: Mapping[str, Any], schema: Schema) -> Count:
+    name = _name("count", entry, {"name", "of", "up_to"})
+    members = _conditions(f"count {name!r}", entry.get("of"), schema, {})
+    up_to = entry.get("up_to", len(members))
+    if not isinstance(up_to, int) or isinstance(up_to, bool) or not 1 <= up_to <= MOST_COUNTED:
+        raise ProjectError(
+            f"count {name!r}: up_to must be a whole number from 1 to {MOST_COUNTED}", key="counts", name=name
+        )
+    if len(members) > MOST_COUNTED:
+        raise ProjectError(f"count {name!r} has more than {MOST_COUNTED} conditions", key="counts", name=name)
+    return Count(name, members, up_to)
+
+
+def _name(what: str, entry: Mapping[str, Any], keys: set[str]) -> str:
+    name = entry.get("name")
+    if not isinstance(name, str) or not name or name.startswith("~") or len(name) > 200:
+        raise ProjectError(f"a {what} needs a name: a text of at most 200 characters that does not start with ~")
+    if odd := set(entry) - keys:
+        raise ProjectError(f"{what} {name!r}: unknown key {sorted(map(str, odd))[0]!r}", name=name)
+    return name
+
+
+def _conditions(what: str, data: Any, schema: Schema, counts: Mapping[str, int]) -> Condition:
+    if not isinstance(data, Mapping) or not data:
+        raise ProjectError(f"{what}: each alternative maps columns to what they may be", what=what)
+    found = {}
+    for column, values in data.items():
+        if not isinstance(values, list) or not values:
+            raise ProjectError(
+                f"{what}: give {column!r} a list of categories, or a range of two numbers", column=column
+            )
+        if column in counts:
+            found[column] = _range(what, column, values, counts[column])
+        elif column in schema:
+            found[column] = _codes(what, schema[column], values)
+        else:
+            raise ProjectError(f"{what} names {column!r}, which is neither a column nor a count", column=column)
+    return found
+
+
+def _range(what: str, name: str, values: list[Any], size: int) -> tuple[int, ...]:
+    """The values of a count from the first number to the second, both included."""
+    if len(values) != 2 or not all(_is_number(v) and v == int(v) for v in values) or not 0 <= values[0] <= values[1]:
+        raise ProjectError(f"{what}: {name!r} is a count: give two whole numbers, from and to", column=name)
+    if values[0] >= size:
+        raise ProjectError(f"{what}: the count {name!r} reaches {size - 1} at most", column=name)
+    return tuple(range(int(values[0]), min(int(values[1]), size - 1) + 1))
+
+
+def _codes(what: str, column: Column, values: list[Any]) -> tuple[int, ...]:
+    if column.kind == "numeric" and len(values) == 2 and all(_is_number(v) for v in values):
+        edges = list(column.edges)
+        if values[0] not in edges or values[1] not in edges or not values[0] < values[1]:
+            shown = ", ".join(f"{e:g}" for e in edges)
+            raise ProjectError(
+                f"{what}: the range {values[0]:g} to {values[1]:g} of {column.name!r} must run from one bin edge to a "
+                f"later one: {shown}",
+                column=column.name,
+            )
+        return tuple(range(edges.index(values[0]), edges.index(values[1])))
+    labels = column.labels
+    try:
+        return tuple(sorted({labels.index(value) for value in values}))
+    except ValueError:
+        odd = next(value for value in values if value not in labels)
+        raise ProjectError(
+            f"{what}: {str(odd)[:60]!r} is not a category of {column.name!r}: {', '.join(labels[:12])}",
+            column=column.name,
+        ) from None
+
+
+def _is_number(x: Any) -> bool:
+    return isinstance(x, int | float) and not isinstance(x, bool) and abs(x) < 1e300

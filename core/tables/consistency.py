@@ -1,0 +1,172 @@
+"""Constraints and rows: values inside their bins put right, violations counted, candidates found in a table.
+
+The model keeps every constraint in codes (`core.project.constraints`). What a code leaves open is settled here: two
+ordered numbers from one bin, and a number that a table determines.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import SchemaError
+from core.project.constraint_kinds import Determines, Impossible, Monotone, Range
+from core.project.constraints import Constraint, Constraints
+from core.project.schema import MISSING, Column, Schema
+
+Texts = Mapping[str, Sequence[str]]
+Codes = Mapping[str, NDArray[np.integer]]
+
+SURPRISE = 20.0
+"""A pair of values that no row has is a candidate where independence would lead one to expect so many rows."""
+
+MOST_CANDIDATES = 50
+
+
+def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts) -> dict[str, list[str]]:
+    """``texts`` (decoded from ``codes`` that keep the constraints) with what codes leave open put right.
+
+    Ordered columns: where several of them are in one bin, their numbers are sorted among themselves. For a chain whose
+    numbers are drawn uniformly in the bin, this is the distribution given the order. Determined numbers are taken from
+    the table.
+    """
+    out = {name: list(column) for name, column in texts.items()}
+    for names in _chains(constraints.monotone):
+        if schema[names[0]].kind != "numeric":
+            continue
+        written = np.array([out[name] for name in names], dtype=object)
+        held = np.array([codes[name] for name in names], dtype=np.int64)
+        numbers = np.where(written == MISSING, "nan", written).astype(np.float64)
+        places = np.argsort(held, axis=0, kind="stable")
+        order = np.lexsort((numbers, held), axis=0)
+        np.put_along_axis(written, places, np.take_along_axis(written, order, axis=0), axis=0)
+        out |= {name: row.tolist() for name, row in zip(names, written, strict=True)}
+    for c in constraints.determines:
+        if schema[c.effect].kind == "numeric":
+            known = zip(out[c.cause], out[c.effect], strict=True)
+            out[c.effect] = [t if t == MISSING else c.table.get(cause, t) for cause, t in known]
+    return out
+
+
+def violations(constraints: Constraints, schema: Schema, texts: Texts) -> list[tuple[Constraint, int]]:
+    """For each constraint, how many rows of ``texts`` break it. Of a private table this number is private."""
+    return [(c, int(np.count_nonzero(_broken(c, schema, texts)))) for c in constraints]
+
+
+def _broken(constraint: Constraint, schema: Schema, texts: Texts) -> NDArray[np.bool_]:
+    if isinstance(constraint, Impossible):
+        parts = [_among(texts[name], values) for name, values in constraint.values.items()]
+        return np.asarray(np.logical_and.reduce(parts))
+    one, other = (texts[name] for name in constraint.columns)
+    if isinstance(constraint, Monotone):
+        low, high = (_numbers(texts[name], schema[name]) for name in constraint.columns)
+        return np.asarray(low > high)  # False where one is missing
+    numeric = schema[constraint.effect].kind == "numeric"
+    return np.array(
+        [cause in constraint.table and not _same(t, constraint.table[cause], numeric)
+         for cause, t in zip(one, other, strict=True)], dtype=np.bool_,
+    )  # fmt: skip
+
+
+def _same(text: str, wanted: str, numeric: bool) -> bool:
+    if text in (MISSING, wanted):
+        return True
+    return numeric and wanted != MISSING and float(text) == float(wanted)
+
+
+def _among(column: Sequence[str], values: tuple[str, ...] | Range) -> NDArray[np.bool_]:
+    if not isinstance(values, Range):
+        return np.isin(np.array(column, dtype=object), values)
+    numbers = np.array([math.nan if t == MISSING else float(t) for t in column])
+    return np.asarray((numbers >= values.low) & (numbers < values.high))
+
+
+def _numbers(column: Sequence[str], described: Column) -> NDArray[np.float64]:
+    if described.kind == "numeric":
+        return np.array([math.nan if t == MISSING else float(t) for t in column])
+    place: dict[str, float] = {text: i for i, text in enumerate(described.categories)}
+    return np.array([place.get(t, math.nan) for t in column])
+
+
+def _chains(pairs: Sequence[Monotone]) -> list[tuple[str, ...]]:
+    """The columns of each connected set of ordered pairs, lower ones first."""
+    names = list(dict.fromkeys(name for p in pairs for name in p.columns))
+    below = {name: [p.lower for p in pairs if p.upper == name] for name in names}
+    order: list[str] = []
+    while len(order) < len(names):
+        order += [n for n in names if n not in order and all(b in order for b in below[n])]
+    part = {name: name for name in names}
+    for p in pairs:
+        old, new = part[p.upper], part[p.lower]
+        part = {name: new if label == old else label for name, label in part.items()}
+    return [tuple(n for n in order if part[n] == label) for label in dict.fromkeys(part.values())]
+
+
+def candidates(schema: Schema, codes: Codes) -> Constraints:
+    """Constraints that the rows keep and that are probably meant, each marked as guessed; at most `MOST_CANDIDATES`
+    of a kind.
+
+    A value pair that no row has where independence expects `SURPRISE` rows; a pair of comparable columns of which one
+    is never above the other; a column that says what another one is. Private: whoever confirms one declares it public.
+    """
+    empty: list[tuple[float, Impossible]] = []
+    ordered: list[Monotone] = []
+    known: list[Determines] = []
+    for a, b in itertools.combinations(schema.columns, 2):
+        counts = np.zeros((a.size, b.size), dtype=np.int64)
+        np.add.at(counts, (codes[a.name], codes[b.name]), 1)
+        found = [d for d in (_determined(a, b, counts), _determined(b, a, counts.T)) if d is not None]
+        known += found
+        for low, high, table in ((a, b, counts), (b, a, counts.T)):
+            pair = Monotone(low.name, high.name, "guessed")
+            try:
+                mask = pair.mask((low, high))
+            except SchemaError:
+                continue
+            values = table[: low.values, : high.values]
+            if not table[mask].any() and np.count_nonzero(values) > min(values.shape):
+                ordered.append(pair)
+        if not found:
+            empty += _never_seen(a, b, counts)
+    empty.sort(key=lambda item: -item[0])
+    kept = tuple(c for _, c in empty[:MOST_CANDIDATES])
+    return Constraints(kept, tuple(ordered[:MOST_CANDIDATES]), tuple(known[:MOST_CANDIDATES]))
+
+
+def _determined(cause: Column, effect: Column, counts: NDArray[np.int64]) -> Determines | None:
+    """Does ``cause`` say what ``effect`` is, and more than that it is always the same?"""
+    if cause.kind == "numeric" or effect.kind == "numeric":
+        return None
+    seen = counts[: cause.values, : effect.values]
+    if np.any((seen > 0).sum(axis=1) != 1) or counts[: cause.values, effect.values :].any():
+        return None
+    told = seen.argmax(axis=1)
+    if len(set(told.tolist())) < 2:
+        return None
+    table = {c: effect.categories[t] for c, t in zip(cause.categories, told.tolist(), strict=True)}
+    return Determines(cause.name, effect.name, table, "guessed")
+
+
+def _never_seen(a: Column, b: Column, counts: NDArray[np.int64]) -> list[tuple[float, Impossible]]:
+    """Pairs of values of the two that no row has though many would be expected."""
+    expected = np.outer(counts.sum(1), counts.sum(0)) / max(int(counts.sum()), 1)
+    places = np.argwhere((counts == 0) & (expected >= SURPRISE))
+    return [
+        (float(expected[i, j]), Impossible({a.name: _value(a, int(i)), b.name: _value(b, int(j))}, "guessed"))
+        for i, j in places
+    ]
+
+
+def _value(column: Column, code: int) -> tuple[str, ...] | Range:
+    """A code as a constraint names it."""
+    if code == column.values:
+        return (MISSING,)
+    if column.kind != "numeric":
+        return (column.categories[code],)
+    last = code == column.values - 1
+    high = math.nextafter(column.edges[-1], math.inf) if last else column.edges[code + 1]
+    return Range(column.edges[code], high)

@@ -1,0 +1,119 @@
+"""The decoder as a method: which plans it refuses and why, its budget, wide tables, cancelling."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.errors import Cancelled, EspalierError, ProjectError, SizeError
+from core.graph.dag import Dag
+from core.graph.roles import Roles
+from core.graph.separations import Separation
+from core.methods import frame_of
+from core.project.file import Project
+from core.project.plan import Plan
+from core.release.planning import preview
+from core.release.spend import release
+from tests.support.tables import bought, random_table, schema_of
+
+SCHEMA = schema_of(a=2, b=3, c=2, y=2)
+CHAIN = Dag((("a", "b"), ("b", "c"), ("c", "y")))
+
+
+def project(dag=CHAIN, roles=None, separations=(), schema=SCHEMA, **plan):
+    settings = {"method": "decoder", "epsilon": 1.0, "delta": 1e-6, "target": "y", "steps": 3, **plan}
+    return Project("t", schema, Plan.from_json(settings), dag, roles or Roles(), separations)
+
+
+def test_a_latent_can_keep_neither_a_separation_nor_the_causal_regime():
+    separation = Separation(("y",), ("a",), ("c",))
+    roles = Roles(outcome=("y",), protected=("a",), admissible=("c",))
+    for plan, what in (
+        (project(roles=roles, fair=True, latent=2), "a separation cannot be kept"),
+        (project(regime="causal", latent=1), "the causal regime cannot be kept"),
+    ):
+        with pytest.raises(ProjectError, match=f"a hidden variable connects all columns, so {what}"):
+            frame_of(plan)
+    assert frame_of(project(latent=2)).separations == ()
+    assert separation.left == frame_of(project(roles=roles, fair=True)).separations[0].left
+
+
+def test_a_fence_that_the_drawing_does_not_imply_is_refused_before_anything_is_spent():
+    roles = Roles(outcome=("y",), protected=("a",), admissible=("c",))
+    assert frame_of(project(roles=roles, fair=True)).separations
+    around = Dag((*CHAIN.edges, ("a", "y")))
+    with pytest.raises(ProjectError, match="the drawing does not make y independent of a given c"):
+        release(project(around, roles, fair=True), random_table(SCHEMA, 50, 0))
+
+
+def test_the_causal_regime_names_what_it_lacks_and_cuts_the_arrows_out_of_the_target():
+    with pytest.raises(ProjectError, match="name the target"):
+        frame_of(project(target=None, regime="causal"))
+    with pytest.raises(ProjectError, match="needs a graph"):
+        frame_of(project(Dag(), regime="causal"))
+    made = release(project(Dag((("a", "y"), ("y", "b"))), regime="causal"), random_table(SCHEMA, 300, 0))
+    assert made.model.edges == (("a", "y"),)
+    assert made.model.answers(Separation(("y",), ("b", "c"), ("a",))) == "exact"
+
+
+def test_without_a_drawing_the_schema_is_an_order_and_that_is_said():
+    shown = preview(project(Dag()), 300)
+    assert any("an order, not causes" in warning for warning in shown.warnings)
+
+
+def test_every_step_is_booked_alike_and_the_model_knows_its_steps():
+    made = release(project(steps=4), random_table(SCHEMA, 400, 0))
+    steps = bought(made.spending, "sums")
+    assert len(steps) == 4
+    assert len({(d.rho, d.scale, d.sensitivity) for d in steps}) == 1
+    assert sum(1 for m in made.spending.draws if m.pool == "one-way") == 4
+    assert made.spending.rho <= made.budget.rho
+    assert made.model.steps == 4
+
+
+def test_a_thousand_columns_are_planned_and_released():
+    names = [f"c{i}" for i in range(1000)]
+    schema = schema_of(**dict.fromkeys(names, 2))
+    dag = Dag(tuple((names[i - 1], names[i]) for i in range(1, 1000)))
+    wide = project(dag, schema=schema, target="c999", steps=1)
+    made = release(wide, random_table(schema, 120, 0))
+    assert len(made.codes) == 1000
+    assert made.rows == 120
+
+
+def test_more_than_two_hundred_thousand_parameters_are_refused_with_the_column():
+    schema = schema_of(p=1000, x=300, y=2)
+    with pytest.raises(SizeError, match="more than the 200,000 allowed") as error:
+        preview(project(Dag((("p", "x"),)), schema=schema), 100)
+    assert error.value.column == "x"
+
+
+def test_training_is_cancelled_between_steps():
+    said = []
+
+    def report(fraction, message):
+        said.append((fraction, message))
+        if "step 3" in message:
+            raise Cancelled("enough")
+
+    with pytest.raises(Cancelled):
+        release(project(steps=20), random_table(SCHEMA, 200, 0), report)
+    assert [fraction for fraction, _ in said] == sorted(fraction for fraction, _ in said)
+    assert not any("step 4" in message for _, message in said)
+
+
+@pytest.mark.parametrize("key", ["latent", "steps", "clip"])
+def test_options_outside_their_range_are_refused(key):
+    with pytest.raises(EspalierError, match=key):
+        frame_of(project(**{key: -1}))
+
+
+def test_arrow_strengths_are_those_of_the_model_and_tell_strong_from_none():
+    rng = np.random.default_rng(0)
+    table = random_table(SCHEMA, 4000, 0)
+    codes = {**table.codes, "y": table.codes["c"], "b": rng.integers(0, 3, 4000).astype(np.uint8)}
+    made = release(project(steps=30, epsilon=20.0), type(table)(SCHEMA, codes, 4000))
+    strength = made.model.strength()
+    assert set(strength) == set(CHAIN.edges)
+    assert strength["c", "y"] > 0.5
+    assert strength["a", "b"] < 0.15
