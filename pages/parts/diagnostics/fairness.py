@@ -249,8 +249,8 @@ def cost(found: dict[str, Any]) -> None:
         hide_index=True,
     )
     st.markdown(
-        f"**How to read it.** Beside this release stands the same plan without its fence ({method(facts['method_without'])}"
+        f"**How to read it.** The same plan without its fence ({method(facts['method_without'])}"
         + (f", width {facts['width']}" if facts["width"] > 1 else "")
-        + f"), released {facts['repeats']} times at the same ε and then thrown away. "
+        + f") was released {facts['repeats']} times at the same ε, and thrown away. "
         f"No tree of pairs could keep more than q = {facts['q_best']:,.0f} rows."
     )

@@ -79,9 +79,7 @@ def _two_hospitals(state: Session, released: ReleaseBundle) -> bool:
 def another_table(state: Session, released: ReleaseBundle) -> None:
     """Test on a second real table: another hospital, another year."""
     with st.expander("Test on another real table (another place, another year)"):
-        st.markdown(
-            "A model that learned coincidences fails where they break. Test both models on rows from elsewhere."
-        )
+        st.markdown("A model that learned coincidences fails where they break. Test both on rows from elsewhere.")
         file = st.file_uploader(
             "Another table with the same columns", type=["csv", "gz", "parquet", "xlsx"], key=f"other-{released.number}"
         )

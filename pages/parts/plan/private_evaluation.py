@@ -1,4 +1,4 @@
-"""Shareable figures: what they will cost and how sharp they will be, and what they are. Apart from confidential ones."""
+"""Shareable figures: what they will cost and how sharp they will be, and what they are."""
 
 from __future__ import annotations
 
