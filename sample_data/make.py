@@ -510,12 +510,15 @@ def appointments(rng: np.random.Generator, people: int) -> Table:
 
 def write(folder: Path) -> list[Path]:
     """Write every table and project file into ``folder`` and say which files those are."""
+    from sample_data.stays import STAYS, stays
+
     tables = {
         "readmission": hospital(np.random.default_rng(11), 8_000, codes_follow_outcome=True),
         "readmission_other_hospital": hospital(np.random.default_rng(12), 8_000, codes_follow_outcome=False),
         "hiring": applicants(np.random.default_rng(13), 6_000),
         "services": register(np.random.default_rng(14), 6_000),
         "visits": appointments(np.random.default_rng(15), 3_000),
+        "stays": stays(np.random.default_rng(16), 6_000),
     }
     written = []
     for name, table in tables.items():
@@ -524,7 +527,7 @@ def write(folder: Path) -> list[Path]:
             lines = csv.writer(file, lineterminator="\n")
             lines.writerow(table)
             lines.writerows(zip(*table.values(), strict=True))
-    for content in (READMISSION, HIRING, SERVICES, VISITS):
+    for content in (READMISSION, HIRING, SERVICES, VISITS, STAYS):
         written.append(folder / f"{content['name']}.json")
         pretty = json.dumps(content, ensure_ascii=False, indent=1)
         written[-1].write_text(pretty + "\n", encoding="utf-8", newline="\n")

@@ -23,6 +23,7 @@ PROJECT_OF = {
     "hiring": "hiring",
     "services": "services",
     "visits": "visits",
+    "stays": "stays",
 }
 
 
@@ -108,7 +109,7 @@ def test_every_cell_is_one_the_schema_declares(name: str) -> None:
             assert set(values) <= set(column["categories"]), column["name"]
 
 
-@pytest.mark.parametrize("name", ["readmission", "hiring", "services", "visits"])
+@pytest.mark.parametrize("name", ["readmission", "hiring", "services", "visits", "stays"])
 def test_project_is_complete_and_agrees_with_itself(name: str) -> None:
     content = project(name)
     assert list(content) == ["format", "name", "schema", "dag", "roles", "plan"]

@@ -14,7 +14,8 @@ import numpy as np
 from core.errors import Cancelled, EspalierError, SchemaError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
-from core.methods import check_options, fit
+from core.methods import check_options, fit, method_of
+from core.models.base import Codes, Model, NumberModel
 from core.privacy.contribution import bounded, check_engine, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, acts_of
@@ -23,6 +24,7 @@ from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
+from core.release.files import with_identifiers
 from core.release.planning import Preview, preview
 from core.release.study import Study
 from core.tables.consistency import settle
@@ -71,6 +73,10 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan = planned.plan
+    if method_of(plan).numbers:
+        for column in project.schema.columns:
+            if column.kind == "numeric":
+                table.numbers(column.name)  # refused here, before anything is drawn, where there are codes only
     total = public_rows(plan, table.rows)
     shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
     rest, held = _parts(plan, table, total, files)
@@ -129,9 +135,9 @@ class _Run:
         report(0.8, "Drawing synthetic rows")
         rows = plan.rows or self.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), MAX_ROWS)
         rng = np.random.default_rng()
-        codes = model.sample(rows, rng, even=plan.rows_drawn == "even")
-        text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
+        codes, text = drawn(model, project, rows, rng)
         text = settle(project.constraints, project.schema, codes, text)
+        text = with_identifiers(project.schema, text, rng)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         judged = self._judge(Table(project.schema, codes, rows), report)
         made = Release(
@@ -152,6 +158,18 @@ class _Run:
         spent = self.curator.spending.rho
         self.looked.limit = spent  # never more than the release, whose ρ is then the larger one
         return judge(self.project, synthetic, self.held, replace(self.curator.budget, rho=spent), self.looked)
+
+
+def drawn(model: Model, project: Project, rows: int, rng: np.random.Generator) -> tuple[Codes, dict[str, list[str]]]:
+    """``rows`` rows of ``model`` as codes and as text; numbers from their bins where it does not draw them."""
+    if isinstance(model, NumberModel):
+        codes, numbers = model.sample_numbers(rows, rng)
+    else:
+        codes, numbers = model.sample(rows, rng, even=project.plan.rows_drawn == "even"), {}
+    return codes, {
+        c.name: c.write(numbers[c.name], codes[c.name]) if c.name in numbers else c.decode(codes[c.name], rng)
+        for c in project.schema.columns
+    }
 
 
 def _parts(plan: Plan, table: Source, total: int | None, files: ExitStack) -> tuple[Source, Source | None]:
