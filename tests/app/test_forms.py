@@ -142,7 +142,7 @@ OTHERWISE = {
         "_one",
         "_two",
         "_synthetic",
-    },  # confidential charts, on the screen only
+    },  # confidential charts
     "pages/parts/data/constraint_editor.py": {"_guess"},  # marked as guessed until somebody confirms it
     "pages/parts/data/schema_editor.py": {"draft.rows"},  # rows of the editable table of columns
     "pages/parts/data/schema_rows.py": {"self.rows"},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import streamlit as st
@@ -38,17 +39,11 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
         record()  # before anything is computed: who has looked cannot undo it
         synthetic = Table(project.schema, release.codes, release.rows)
         part = 1 / (len(tests) + (other is None))
-        found = {
-            title: evaluate(
-                project,
-                released.real,
-                synthetic,
-                model=release.model,
-                holdout=tested,
-                report=lambda f, m, i=i: report(part * (i + f), m),
-            ).to_json()
-            for i, (title, tested) in enumerate(tests)
-        }
+        found = {}
+        for i, (title, tested) in enumerate(tests):
+            told = partial(_told, report, part * i, part)
+            made = evaluate(project, released.real, synthetic, model=release.model, holdout=tested, report=told)
+            found[title] = made.to_json()
         if other is None:
             found[tests[0][0]] |= cost_or_reason(
                 project,
@@ -56,7 +51,7 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
                 synthetic,
                 release.edges,
                 holdout=tests[0][1],
-                report=lambda f, m: report(1 - part + part * f, m),
+                report=partial(_told, report, 1 - part, part),
             )
         return found
 
@@ -65,6 +60,11 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
             state.findings |= found
 
     state.start("diagnostics", work, done, lambda _: None)
+
+
+def _told(report: Any, start: float, part: float, fraction: float, message: str) -> None:
+    """Report ``fraction`` of the ``part`` of the work that begins at ``start``."""
+    report(start + part * fraction, message)
 
 
 def home(released: ReleaseBundle) -> tuple[str, Table | None]:
