@@ -56,6 +56,7 @@ def _rows(text: str) -> int:
 
 
 def run(opt: argparse.Namespace) -> None:
+    from core.release.drawing import predicted
     from core.release.planning import grouped, preview
 
     if opt.explain_sql:
@@ -114,6 +115,8 @@ def run(opt: argparse.Namespace) -> None:
         if len(shown.asked) > MOST_SHOWN:
             print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
     print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
+    for test in shown.tests:
+        print(f"test of the drawing: {predicted(test)}")
     for warning in shown.warnings:
         print(f"note: {warning}")
 

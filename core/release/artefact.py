@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from core.analysis.drawing_test import Tested
 from core.display import card
 from core.errors import EspalierError, ProjectError, TableError
 from core.evaluation.private.figures import PrivateEvaluation
@@ -27,6 +28,7 @@ from core.progress import Report, silent
 from core.project.file import Project
 from core.project.plan import Plan
 from core.release.counts import COUNTS, NoisyCounts
+from core.release.drawing import Test, test_facts
 from core.release.files import copy_files, csv_text, read_csv, save_files
 from core.release.output import WHOLE, write_texts, write_whole
 from core.release.planning import error_bounds_of
@@ -68,8 +70,9 @@ class Release:
     ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
     aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
     told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), as
-    codes. ``date`` is the day it was made, in UTC. Of more than a million rows ``codes`` and ``table`` hold only some,
-    and ``whole`` all, as codes on disk while somebody holds the release (`core.release.output`).
+    codes, ``drawing`` what the test of the drawing found. ``date`` is the day it was made, in UTC. Of more than a
+    million rows ``codes`` and ``table`` hold only some, and ``whole`` all, as codes on disk while somebody holds the
+    release (`core.release.output`).
     """
 
     project: Project
@@ -88,6 +91,7 @@ class Release:
     ledger_trouble: str = ""
     copies: tuple[Codes, ...] = ()
     whole: Snapshot | None = None
+    drawing: tuple[tuple[Test, Tested], ...] = ()
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -152,6 +156,7 @@ class Release:
             "model": None if self._dumped is None else MODEL,
             "noisy_counts": None if self._counted is None else COUNTS,
             "copies": len(self.copies),
+            **({"test_drawing": test_facts(self.drawing)} if plan.test_drawing else {}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
             "promises": promises(plan),

@@ -26,6 +26,7 @@ from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
+from core.release.drawing import outcome, tested
 from core.release.files import with_identifiers
 from core.release.output import IN_MEMORY, on_disk
 from core.release.planning import Preview, preview
@@ -134,7 +135,8 @@ class _Run:
         """Measure, fit, sample and judge."""
         project, curator, plan = self.project, self.curator, self.project.plan
         report(0.0, "Measuring")  # the last moment to cancel for nothing
-        fitted = fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
+        with tested(curator, project) as tests:
+            fitted = fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
         fitted.size(plan.max_cells)
         report(0.4, "Fitting the model")
         start = time.perf_counter()
@@ -150,7 +152,7 @@ class _Run:
         judged = self._judge(Table(project.schema, codes, len(next(iter(codes.values())))), report)
         made = Release(
             project, curator.budget, self.planned.frame, fitted, model, codes, text, rows, curator.spending, seconds,
-            self.planned.warnings, judged, whole=whole,
+            self.planned.warnings, judged, whole=whole, drawing=outcome(project, tests, rng),
         )  # fmt: skip
         if plan.copies:
             start = time.perf_counter()
