@@ -374,7 +374,7 @@ def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]
     """Two curators with the whole ρ each, of rows held out by lot and of the rest; the attacker knows the lots too."""
     unit = Unit(relation)
     given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", private_evaluation=0.5))
-    asked, likely = held_out.Questions.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
+    asked, likely = held_out.HeldOutCounts.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
     # a classifier of such rows is right about the one and wrong about the other
     pair = pair_of(unit, [(2,) * 5] * (ROWS - 1), (0, 0, 0, 0, 0), (1, 1, 1, 1, 2), SMALL)
     seen = [held_out.judged(asked, likely, table) for table in pair.tables]
@@ -468,7 +468,8 @@ def clipped_after_the_sum(
     """The sum of whole gradients, scaled down to as much as its rows could have had together: a broken copy."""
     total = clipped_sums(codes, heads, parameters, LARGEST_CLIP, step)
     most = clip * UNITS * len(next(iter(codes.values())))
-    return np.trunc(total * min(1.0, most / max(float(np.linalg.norm(total)), 1.0))).astype(np.int64)
+    scaled = total * min(1.0, most / max(float(np.linalg.norm(total)), 1.0))
+    return np.asarray(np.trunc(scaled), dtype=np.int64)
 
 
 @contextmanager

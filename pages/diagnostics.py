@@ -5,7 +5,7 @@ import json
 import streamlit as st
 
 from pages.parts import doors, shell
-from pages.parts.diagnostics import fairness, judgement, questions
+from pages.parts.diagnostics import fairness, further, judgement, questions
 from pages.parts.plan import private_evaluation
 from pages.parts.text import name, plain
 
@@ -84,5 +84,6 @@ if state.findings:
         icon=":material/lock:",
     )
 judgement.another_table(state, released)
+further.show(state, released)
 shell.link_to("Plan", "Change the plan", primary=False)
 shell.sidebar(state)
