@@ -14,6 +14,7 @@ if doors.role() == "steward":
         st.Page("pages/structure.py", title="Structure", icon=":material/account_tree:"),
         st.Page("pages/plan.py", title="Plan", icon=":material/tune:"),
         st.Page("pages/release.py", title="Release", icon=":material/publish:"),
+        st.Page("pages/analyse.py", title="Analyse", icon=":material/query_stats:"),
         st.Page("pages/diagnostics.py", title="Diagnostics", icon=":material/monitoring:"),
         st.Page("pages/compare.py", title="Compare", icon=":material/balance:"),
         st.Page("pages/ledger.py", title="Ledger", icon=":material/account_balance:"),

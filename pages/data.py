@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from core.errors import EspalierError
 from core.project.plan import Plan
 from pages.parts import doors, shell
-from pages.parts.data import opening, schema_editor
+from pages.parts.data import constraint_editor, opening, schema_editor
 from pages.parts.session.session import Session
 from pages.parts.text import name, plain
 
@@ -106,8 +106,8 @@ if state.project is None:
     opening.upload(state)
 else:
     head = st.container()
-    columns, coarse, rows, other = st.tabs(
-        ["Declared columns", "Coarsen", "The rows", "Open something else"], key=f"tabs-{state.opened}"
+    columns, coarse, constraints, rows, other = st.tabs(
+        ["Declared columns", "Coarsen", "Constraints", "The rows", "Open something else"], key=f"tabs-{state.opened}"
     )
     with columns:
         notice = st.container()
@@ -118,6 +118,8 @@ else:
         opened(state)
     with coarse:
         schema_editor.coarsen(state)
+    with constraints:
+        constraint_editor.show(state)
     with rows:
         if state.text is None:
             st.caption("No table is open.")

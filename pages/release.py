@@ -48,7 +48,7 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
     """What will be spent, and the one act that spends it."""
     assert state.project is not None
     plan, again = state.project.plan, [s for s in state.spent if s.table == state.tables]
-    if unconfirmed := state.project.schema.unconfirmed:
+    if unconfirmed := state.project.unconfirmed:
         guessed = names(unconfirmed, 8)
         st.error(f"These columns hold guesses that nobody has confirmed: {guessed}.")
         shell.link_to("Data", "Confirm them on Data")

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 CORE = sorted((ROOT / "core").rglob("*.py"))
 LAYERS = (
     "errors", "progress", "display", "graph", "project", "tables", "privacy", "ledger", "models", "methods",
-    "evaluation", "release", "compare", "notebook", "cli",
+    "evaluation", "analysis", "release", "compare", "notebook", "cli",
 )  # fmt: skip
 """The rooms of `core`, lowest first, as the README lists them: a room imports only rooms before it."""
 TOP = {"app.py", "pages", "core", "tests", "sample_data", "benchmarks", "requirements.txt", "README.md"}

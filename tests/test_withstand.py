@@ -16,7 +16,7 @@ from core.cli.main import main
 from tests.support import corpus
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = {"synthetic.csv", "release.json", "report.html", "model.npz", "project.json"}
+FILES = {"synthetic.csv", "release.json", "report.html", "model.npz", "answers.npz", "croissant.json", "project.json"}
 TABLES = corpus.tables()
 PROJECTS = corpus.projects()
 SECONDS = 10

@@ -43,9 +43,13 @@ class Classifier:
 
     def scores(self, table: Table) -> FloatArray:
         """Log-probabilities of the target's codes up to a constant per row: rows × K."""
-        out = np.tile(self.bias, (table.rows, 1))
+        return self.scores_of(table.codes, table.rows)
+
+    def scores_of(self, codes: Mapping[str, NDArray[Any]], rows: int) -> FloatArray:
+        """The same for ``rows`` rows as codes by column."""
+        out = np.tile(self.bias, (rows, 1))
         for name, weight in self.weights.items():
-            out += weight[table.codes[name]]
+            out += weight[codes[name]]
         return out
 
 

@@ -109,7 +109,8 @@ class Method:
     the way. ``targets``: it spends on predicting the plan's target. ``holds_constraints``:
     its model can keep cells without probability. ``links``: its
     model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
-    without its fence. ``unseparated`` is what is said of the table where the plan has no separation (given whether
+    without its fence. ``numbers``: it reads numeric columns as numbers, so tables of codes alone are refused.
+    ``unseparated`` is what is said of the table where the plan has no separation (given whether
     arrows are drawn), ``advice`` what the drawing's annotations mean for it. ``load`` reads its model's file.
     ``questions`` says what it does with the project's questions and counts: nothing; it ends with `Marginals`, so that
     a share of the budget can measure them ``beside`` (`core.methods.questions`); or it spends on them ``alone``.
@@ -135,6 +136,7 @@ class Method:
     advice: Callable[[Project], tuple[str, ...]] = field(default=lambda project: ())  # noqa: ARG005
     load: Callable[[bytes], Model] = loads
     questions: Literal["no", "beside", "alone"] = "no"
+    numbers: bool = False
 
     def fenced(self, plan: Plan) -> bool:
         """Does the plan carry the roles' separation?"""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from core.errors import ProjectError
 from core.graph.separations import Separation
 from core.methods.base import Fitted, Method
+from core.methods.copula import COPULA
 from core.methods.decoder import DECODER
 from core.methods.fpt_lp import FPT_LP
 from core.methods.fpt_mw import FPT_MW
@@ -24,9 +25,8 @@ from core.project.file import Project
 from core.project.options import check_known
 from core.project.plan import Plan
 
-METHODS: dict[str, Method] = {
-    m.name: m for m in (PRISM, PRIVCI, WORKLOAD, MST, PREFAIR, PRIVBAYES, DECODER, FPT_LP, FPT_MW, INDEPENDENT)
-}
+_ALL = (PRISM, PRIVCI, WORKLOAD, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT)
+METHODS: dict[str, Method] = {m.name: m for m in _ALL}
 DEFAULT = WORKLOAD.name
 """What a new project plans with, until somebody chooses."""
 

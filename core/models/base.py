@@ -65,3 +65,14 @@ class MarginalModel(Model, Protocol):
     def cmi(self, left: Clique, right: Clique, given: Clique) -> float:
         """Conditional mutual information of ``left`` and ``right`` given ``given``, in nats."""
         ...
+
+
+@runtime_checkable
+class NumberModel(Model, Protocol):
+    """A model that draws numeric columns as numbers, not only as the schema's bins."""
+
+    def sample_numbers(
+        self, rows: int, rng: np.random.Generator, report: Report | None = None
+    ) -> tuple[Codes, Mapping[str, NDArray[np.float64]]]:
+        """``rows`` rows as codes, and the numbers of its numeric columns, one per row, inside the bins of the codes."""
+        ...

@@ -21,19 +21,30 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import ProjectError, TableError
+from core.privacy.parts import split_snapshot, to_total
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column
+from core.tables.relation import Relation
+from core.tables.snapshot import Snapshot
 from core.tables.source import Source
 from core.tables.table import Table
 
+NO_TOTAL = (
+    "rows that stay in a database cannot be filled or cut to a declared total, which people under replace-one need; "
+    "take add-remove, or give the table as a file"
+)
+NO_HOLD_OUT = (
+    "rows that stay in a database cannot be held out by lot; take the private figures out of the plan, or give the "
+    "table as a file"
+)
 Rows = NDArray[np.int64]
 Lots = NDArray[np.uint64]
 
@@ -50,7 +61,7 @@ def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
     return plan.rows if plan.person is not None else rows_in_table
 
 
-def check_fits(project: Project, table: Table, what: str = "the table", *, figures: bool = False) -> None:
+def check_fits(project: Project, table: Source, what: str = "the table", *, figures: bool = False) -> None:
     """Raise :class:`TableError` unless ``table`` was made for ``project``: all that the two must agree on is here.
 
     They agree on the schema and on the person column: on its name, since a bound on one person's rows says nothing
@@ -77,6 +88,14 @@ def check_fits(project: Project, table: Table, what: str = "the table", *, figur
             "says; read the table again with the plan's person column",
             column=named,
         )
+
+
+def check_engine(plan: Plan, relation: Relation) -> None:
+    """Raise :class:`TableError` for what ``plan`` asks and the engine cannot do, before any row is read."""
+    if relation.remote and plan.private_evaluation:
+        raise TableError(NO_HOLD_OUT, key="private_evaluation")
+    if relation.remote and plan.person is not None and plan.neighbors == "replace-one":
+        raise TableError(NO_TOTAL, column=plan.person)
 
 
 def known_rows(source: Source, unit: Unit) -> int | None:
@@ -114,7 +133,11 @@ def held_rows(plan: Plan, total: int | None) -> int:
     return min(max(round(plan.private_evaluation * total), 1), total - 1)
 
 
-def bounded(table: Table, most: int, total: int | None = None) -> Table:
+@overload
+def bounded(table: Table, most: int, total: int | None = None) -> Table: ...
+@overload
+def bounded(table: Source, most: int, total: int | None = None) -> Source: ...
+def bounded(table: Source, most: int, total: int | None = None) -> Source:
     """At most ``most`` = k rows of each person, chosen by lot; with a ``total`` R, exactly R rows.
 
     Where R is given, rows beyond it are left out by lot and rows short of it are filled with invented ones, each cell
@@ -134,8 +157,11 @@ def bounded(table: Table, most: int, total: int | None = None) -> Table:
     replace-one with n = R public and k rows per person, and every sensitivity proved for that unit holds.
 
     A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
-    filled or cut to a total.
+    filled or cut to a total. A snapshot was cut to k rows of a person when it was made (:mod:`core.tables.lots` has the
+    proof), so that only the total is left; rows that stay in a database cannot be filled or cut to one.
     """
+    if not isinstance(table, Table):
+        return _bounded_snapshot(table, most, total)
     if table.person is None:
         raise TableError("the table does not say whose its rows are; read it again with its person column")
     kept = first_of_each(table.person, _lots(table.rows), most)
@@ -153,6 +179,16 @@ def bounded(table: Table, most: int, total: int | None = None) -> Table:
         for name, numbers in table.values.items()
     }
     return replace(table, codes=codes, values=values, rows=total, person=None, kept=most)
+
+
+def _bounded_snapshot(source: Source, most: int, total: int | None) -> Source:
+    if not source.names_people or source.kept is None or source.kept > most:
+        raise TableError(f"the snapshot does not keep at most {most} rows of each person; read the table again")
+    if total is None:
+        return source
+    if isinstance(source, Snapshot):
+        return to_total(source, total)
+    raise TableError(NO_TOTAL, column=source.person_column)
 
 
 def _middles(column: Column) -> NDArray[np.float64]:
@@ -174,7 +210,11 @@ def first(lots: Lots, most: int) -> Rows:
     return np.argsort(lots, kind="stable")[:most].astype(np.int64)
 
 
-def split(table: Table, share: float, size: int | None = None) -> tuple[Table, Table]:
+@overload
+def split(table: Table, share: float, size: int | None = None) -> tuple[Table, Table]: ...
+@overload
+def split(table: Source, share: float, size: int | None = None) -> tuple[Source, Source]: ...
+def split(table: Source, share: float, size: int | None = None) -> tuple[Source, Source]:
     """(rest, held): a part set aside by lot, never by what a row says; by person where the table names people.
 
     Each person (each row) is held with chance ``share``; where ``size`` is given, exactly that many rows are, which
@@ -198,9 +238,13 @@ def split(table: Table, share: float, size: int | None = None) -> tuple[Table, T
     rows (the Gaussian's Δ²/2σ², the exponential mechanism's ε²/8 with ε ∝ Δ). Together at most
     (j/k)²ρ₁ + ((k − j)/k)²ρ₂ ≤ max(ρ₁, ρ₂), since s² + (1 − s)² ≤ 1.
     """
+    if table.names_people and size is not None:
+        raise TableError("people are held out with all their rows, so how many rows that makes cannot be set")
+    if isinstance(table, Snapshot):
+        return split_snapshot(table, share, size)
+    if not isinstance(table, Table):
+        raise TableError(NO_HOLD_OUT, key="private_evaluation")
     if table.person is not None:
-        if size is not None:
-            raise TableError("people are held out with all their rows, so how many rows that makes cannot be set")
         heads = int(table.person.max(initial=-1)) + 1
         held = (_lots(heads) < np.uint64(share * 2.0**64))[table.person]
     elif size is None:

@@ -34,7 +34,7 @@ def to_total(snapshot: Snapshot, total: int) -> Snapshot:
         rows = min(FILL_ROWS, total - start)
         file.append({name: (_lots(rows) % np.uint64(size)).astype(np.int64) for name, size in sizes.items()})
     chosen.close()
-    return Snapshot(snapshot.schema, file, snapshot.person_column, snapshot.kept, snapshot.digest)
+    return snapshot.like(file)
 
 
 def split_snapshot(snapshot: Snapshot, share: float, size: int | None = None) -> tuple[Snapshot, Snapshot]:

@@ -60,6 +60,11 @@ class Project:
                 key="person",
             )
 
+    @property
+    def unconfirmed(self) -> tuple[str, ...]:
+        """What was read off the data and nobody has confirmed: names of columns, and constraints in words."""
+        return (*self.schema.unconfirmed, *map(str, self.constraints.guessed))
+
     def with_plan(self, **changes: Any) -> Project:
         """The same project under a changed plan."""
         return replace(self, plan=self.plan.changed(**changes))

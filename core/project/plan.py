@@ -28,7 +28,7 @@ _WORDS: dict[str, Any] = {
     "rows_drawn": RowsDrawn,
 }
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
-_LEFT_OUT = ("max_cells", "person", "private_evaluation", "question_share", "rows_drawn", "strict")
+_LEFT_OUT = ("copies", "max_cells", "person", "private_evaluation", "question_share", "rows_drawn", "strict")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class Plan:
     the people (rows) held out for private figures, 0 for none. ``question_share`` is the share of the budget that
     measures the project's questions and counts beside the method's marginals. ``rows_drawn`` is how the table is drawn
     from the model: ``even`` spreads the rows over the cells as evenly as whole numbers allow, so the table errs less
-    than independent draws would, and varies less than they do.
+    than independent draws would, and varies less than they do. ``copies`` is how many copies of the release are made
+    for intervals.
 
     ``options`` are the keys that methods declare for themselves (`core.project.options`); whoever knows the methods
     checks them. The file is flat: they stand beside the others.
@@ -72,6 +73,7 @@ class Plan:
     private_evaluation: float = 0.0
     question_share: float = 0.0
     rows_drawn: RowsDrawn = "even"
+    copies: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -100,6 +102,7 @@ class Plan:
         if self.target is not None and not isinstance(self.target, str):
             raise ProjectError("plan: target must be a column name", key="target")
         check_weights("targets", self.targets, 1000)
+        check_number("copies", self.copies, Option("", low=0, high=100, whole=True))
         if self.person is not None and (not isinstance(self.person, str) or not self.person):
             raise ProjectError("plan: person must be the name of a column", key="person")
         check_number("private_evaluation", self.private_evaluation, Option("", low=0, high=0.5))

@@ -24,12 +24,11 @@ from core.privacy.curator import Spending
 from core.privacy.draws import Draw
 from core.project.file import Project
 from core.project.plan import Plan
-from core.release.files import csv_text, save_files
+from core.release.counts import COUNTS, NoisyCounts
+from core.release.files import copy_files, csv_text, read_csv, save_files
 from core.release.planning import error_bounds_of
 from core.release.questions import question_facts
 from core.tables.consistency import violations
-from core.tables.csv_safety import defuse, restore
-from core.tables.reading import TextColumn, TextTable, read_released
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -64,7 +63,8 @@ class Release:
     running times of what came after the noise: the fit and the sampling. What reads the rows is not timed.
     ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
     aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
-    told that it was made. ``date`` is the day it was made, in UTC.
+    told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), as
+    codes. ``date`` is the day it was made, in UTC.
     """
 
     project: Project
@@ -81,6 +81,7 @@ class Release:
     private_evaluation: PrivateEvaluation | None = None
     reservation: Reservation | None = None
     ledger_trouble: str = ""
+    copies: tuple[Codes, ...] = ()
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -137,6 +138,8 @@ class Release:
             "date": self.date,
             "fit": dict(self.model.facts()),
             "model": None if self._dumped is None else MODEL,
+            "noisy_counts": None if self._counted is None else COUNTS,
+            "copies": len(self.copies),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
             "promises": promises(plan),
@@ -173,12 +176,19 @@ class Release:
             "report.html": render(facts).encode(),
             "croissant.json": card(facts, table),
             **({} if model is None else {MODEL: model}),
+            **({} if self._counted is None else {COUNTS: self._counted.dumps()}),
+            **dict(copy_files(self.project, self.copies)),
         }
 
     @cached_property
     def _dumped(self) -> bytes | None:
         """The model's file, None where it must not be written."""
         return self.model.dumps()
+
+    @cached_property
+    def _counted(self) -> NoisyCounts | None:
+        """The noisy counts of the fit, for copies made later."""
+        return NoisyCounts.of(self.fitted) if method_of(self.project.plan).private else None
 
     def save(self, folder: str | Path) -> None:
         """Write the :attr:`files` into a new or empty folder; all of them or nothing."""
@@ -239,9 +249,7 @@ def load_release(folder: str | Path) -> Released:
     except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
         raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
     try:
-        read = read_released(folder / "synthetic.csv", [defuse(name) for name in project.schema.names])
-        columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
-        table = Table.encode(TextTable(columns, read.rows, read.source), project.schema)
+        table = read_csv(project.schema, folder / "synthetic.csv")
     except TableError as error:
         raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
     return Released(facts, project, model, table)

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from core.errors import ProjectError
+from core.project.dates import invented
+from core.project.file import Project
 from core.project.schema import Schema
+from core.tables.consistency import settle
 from core.tables.csv_lines import DELIMITERS
-from core.tables.csv_safety import defuse
+from core.tables.csv_safety import defuse, restore
+from core.tables.reading import TextColumn, TextTable, read_released
+from core.tables.table import Table
 
 
 def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
     """``synthetic.csv``'s text; names and categories that look like formulas are defused (`core.tables.csv_safety`).
 
-    :func:`core.release.artefact.load_release` takes the apostrophes off again.
+    :func:`read_csv` takes the apostrophes off again.
     """
     out = io.StringIO()
     plain, quoted = (csv.writer(out, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
@@ -28,13 +38,39 @@ def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
     odd = any(mark in name for name in names for mark in DELIMITERS if mark != ",")
     (quoted if odd else plain).writerow(names)
     cells = []
-    for column in schema.columns:
-        changed = {c: defuse(c) for c in column.categories if defuse(c) != c}
-        texts = table[column.name]
+    for name in table:
+        categories = schema[name].categories if name in schema else ()
+        changed = {c: defuse(c) for c in categories if defuse(c) != c}
+        texts = table[name]
         cells.append([changed.get(t, t) for t in texts] if changed else texts)
     # a lone empty cell must not become a blank line
     (quoted if len(cells) == 1 else plain).writerows(zip(*cells, strict=True))
     return out.getvalue()
+
+
+def read_csv(schema: Schema, source: Path | bytes) -> Table:
+    """What :func:`csv_text` wrote, read back; raises :class:`TableError`."""
+    read = read_released(source, [defuse(name) for name in schema.released])
+    columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
+    return Table.encode(TextTable(columns, read.rows, read.source), schema)
+
+
+def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.random.Generator) -> dict[str, list[str]]:
+    """``table`` with the identifiers that are to be invented, all columns in the schema's order."""
+    rows = len(next(iter(table.values())))
+    made = {c.name: invented(rows, rng) for c in schema.identifiers if c.invented}
+    return {name: made[name] if name in made else table[name] for name in schema.released}
+
+
+def copy_files(
+    project: Project, copies: Iterable[Mapping[str, NDArray[Any]]], first: int = 1
+) -> Iterator[tuple[str, bytes]]:
+    """The files of copies given as codes, ``copies/01.csv.gz`` and so on, one at a time."""
+    schema, rng = project.schema, np.random.default_rng()
+    for i, rows in enumerate(copies, first):
+        table = {c.name: c.decode(rows[c.name], rng) for c in schema.columns}
+        table = with_identifiers(schema, settle(project.constraints, schema, rows, table), rng)
+        yield f"copies/{i:02d}.csv.gz", gzip.compress(csv_text(schema, table).encode(), 6, mtime=0)
 
 
 def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.display import card
+from core.errors import ProjectError
 from core.evaluation.private.figures import PrivateFigure
 from core.evaluation.private.held_out import rehearse
 from core.graph.separations import Clique
@@ -27,6 +28,7 @@ from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.options import declared
 from core.project.plan import ALWAYS, Plan
+from core.release.counts import NoisyCounts
 from core.release.error_bounds import Counted, ErrorBounds, error_bounds
 from core.release.questions import Expected
 from core.release.questions import expected as expected_answers
@@ -135,6 +137,12 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
     curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
     fitted = fit(curator, project, frame)
+    if plan.copies and NoisyCounts.of(fitted) is None:
+        raise ProjectError(
+            "copies are refitted to noisy counts of marginals, and this plan fits something else: set copies to "
+            "0, or change the method or the questions",
+            key="copies",
+        )
     size = fitted.size(plan.max_cells, method.largest(project, frame)).at_least(method.cells(project))
     size = replace(size, seconds=size.seconds * (1 + method.fits(project)))
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,9 @@ import numpy as np
 from core.errors import Cancelled, EspalierError, SchemaError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
-from core.methods import check_options, fit
-from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
+from core.methods import check_options, fit, method_of
+from core.models.base import Codes, Model, NumberModel
+from core.privacy.contribution import bounded, check_engine, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, acts_of
 from core.privacy.unit import Unit
@@ -22,9 +24,13 @@ from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
+from core.release.files import with_identifiers
 from core.release.planning import Preview, preview
+from core.release.study import Study
 from core.tables.consistency import settle
-from core.tables.frames import as_table
+from core.tables.frames import opened
+from core.tables.relation import Relation
+from core.tables.source import Source
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -35,7 +41,8 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     """Spend the plan's budget on a private table and return what may leave the building.
 
     ``data`` is a :class:`~core.tables.table.Table`, or a data frame (pandas, or whatever speaks Arrow), which is read
-    with the project's schema and the plan's person column.
+    with the project's schema and the plan's person column; or a :class:`~core.tables.relation.Relation`, which is read
+    once into a snapshot that is gone when this returns, or such a snapshot, which stays its owner's to close.
 
     Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, sizes, a ledger
     that has not enough left. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)``
@@ -48,13 +55,31 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     """
     check_options(project.plan)
     refuse_guessed(project)
-    table = as_table(data, project.schema, project.plan.person)
+    reading = 0.0
+    if isinstance(data, Relation):  # what will be refused is refused before a long scan
+        check_engine(project.plan, data)
+        if ledger:
+            ledger.check(project)
+        reading = 0.3
+    with ExitStack() as held:
+        scan, rest = part(report, 0.0, reading), part(report, reading, 1.0)
+        k = project.plan.rows_per_person
+        table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
+        return _release(project, table, rest, ledger, held)
+
+
+def _release(project: Project, table: Source, report: Report, ledger: Account | None, files: ExitStack) -> Release:
+    """:func:`release` of an open table; what is made of it on the way is closed with ``files``."""
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan = planned.plan
+    if method_of(plan).numbers:
+        for column in project.schema.columns:
+            if column.kind == "numeric":
+                table.numbers(column.name)  # refused here, before anything is drawn, where there are codes only
     total = public_rows(plan, table.rows)
     shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
-    rest, held = _parts(plan, table, total)
+    rest, held = _parts(plan, table, total, files)
     curator = PrivateCurator(rest, Unit(plan.neighbors, plan.rows_per_person), shown.budget, plan.max_cells)
     curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
     looked = Spending(0.0)  # until it is known what the release itself has spent
@@ -62,7 +87,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     try:
         made = _Run(planned, curator, held, looked, total, shown).release(report)
         made = replace(made, project=project, reservation=reservation)
-        files = made.files if reservation else {}
+        kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
             raise
@@ -73,9 +98,9 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
             raise type(error)(f"{error}. {trouble}", **error.data) from None
         raise
     if reservation:
-        said = json.loads(files["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
+        said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
         draws = _draws(curator, looked)
-        if trouble := reservation.spend(said, files, acts_of(draws), math.fsum(draw.delta for draw in draws)):
+        if trouble := reservation.spend(said, kept, acts_of(draws), math.fsum(draw.delta for draw in draws)):
             made = replace(made, ledger_trouble=trouble)
     return made
 
@@ -92,7 +117,7 @@ class _Run:
 
     project: Project
     curator: PrivateCurator
-    held: Table | None
+    held: Source | None
     looked: Spending
     total: int | None
     planned: Preview
@@ -110,16 +135,21 @@ class _Run:
         report(0.8, "Drawing synthetic rows")
         rows = plan.rows or self.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), MAX_ROWS)
         rng = np.random.default_rng()
-        codes = model.sample(rows, rng, even=plan.rows_drawn == "even")
-        text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
+        codes, text = drawn(model, project, rows, rng)
         text = settle(project.constraints, project.schema, codes, text)
+        text = with_identifiers(project.schema, text, rng)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         judged = self._judge(Table(project.schema, codes, rows), report)
-        report(1.0, "Done")
-        return Release(
+        made = Release(
             project, curator.budget, self.planned.frame, fitted, model, codes, text, rows, curator.spending, seconds,
             self.planned.warnings, judged,
         )  # fmt: skip
+        if plan.copies:
+            start = time.perf_counter()
+            copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 1.0)))
+            made = replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
+        report(1.0, "Done")
+        return made
 
     def _judge(self, synthetic: Table, report: Report) -> PrivateEvaluation | None:
         if self.held is None:
@@ -130,15 +160,31 @@ class _Run:
         return judge(self.project, synthetic, self.held, replace(self.curator.budget, rho=spent), self.looked)
 
 
-def _parts(plan: Plan, table: Table, total: int | None) -> tuple[Table, Table | None]:
+def drawn(model: Model, project: Project, rows: int, rng: np.random.Generator) -> tuple[Codes, dict[str, list[str]]]:
+    """``rows`` rows of ``model`` as codes and as text; numbers from their bins where it does not draw them."""
+    if isinstance(model, NumberModel):
+        codes, numbers = model.sample_numbers(rows, rng)
+    else:
+        codes, numbers = model.sample(rows, rng, even=project.plan.rows_drawn == "even"), {}
+    return codes, {
+        c.name: c.write(numbers[c.name], codes[c.name]) if c.name in numbers else c.decode(codes[c.name], rng)
+        for c in project.schema.columns
+    }
+
+
+def _parts(plan: Plan, table: Source, total: int | None, files: ExitStack) -> tuple[Source, Source | None]:
     """The rows the release is made from and those held out, at most k of a person."""
     rest, held, size = table, None, held_rows(plan, total)
     if plan.private_evaluation:
         rest, held = split(table, plan.private_evaluation, size or None if plan.person is None else None)
+        files.callback(rest.close)
+        files.callback(held.close)
     if plan.person is None:
         return rest, held
     k = plan.rows_per_person
     kept = bounded(rest, k, None if total is None else total - size)
+    if kept is not rest:
+        files.callback(kept.close)
     return kept, None if held is None else bounded(held, k)
 
 

@@ -1,13 +1,25 @@
-"""Data frames as tables: pandas, and anything that speaks Arrow (polars, DuckDB, PyArrow), without a file between."""
+"""The door of tables: data frames (pandas, and anything that speaks Arrow), files of any size, tables in an engine."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from core.errors import TableError
+from core.progress import Report, silent
 from core.project.schema import Schema
-from core.tables.reading import TextTable, from_arrow
+from core.tables.reading import TextTable, from_arrow, read_table
+from core.tables.relation import Relation, is_url, open_relation
+from core.tables.remote import RemoteSnapshot
+from core.tables.snapshot import Snapshot
+from core.tables.source import Source
 from core.tables.table import Table
+
+LARGE_BYTES, LARGE_CELLS = 200_000_000, 50_000_000
+"""A file of more bytes, or Parquet of more cells, is read where it is, and not as text in memory."""
 
 
 def text_of(frame: Any) -> TextTable:
@@ -32,4 +44,76 @@ def as_table(data: Any, schema: Schema, person: str | None = None) -> Table:
     """``data`` as its schema sees it: a :class:`Table` as it is, a :class:`TextTable` or a data frame encoded."""
     if isinstance(data, Table):
         return data
+    if isinstance(data, Relation):
+        raise TableError(
+            "this needs the rows in memory, and the table is read where it is: give a file of fewer rows",
+        )
     return Table.encode(data if isinstance(data, TextTable) else text_of(data), schema, person)
+
+
+def read_data(where: str | Path, relation: str | None = None) -> TextTable | Relation:
+    """A file as text where it is small, else a relation: a large file, a folder, a URL with the name of its table.
+
+    ``env:NAME`` stands for the URL in the environment variable NAME, so that no password is on a command line.
+    """
+    text = str(where)
+    if text.startswith("env:"):
+        if not (text := os.environ.get(text[4:], "")):
+            raise TableError(f"the environment has no variable {str(where)[4:]}")
+        if not is_url(text):
+            raise TableError(f"the variable {str(where)[4:]} does not hold the URL of a table")
+    if is_url(text) or relation is not None or too_large(Path(text)):
+        return open_relation(text, relation)
+    return read_table(text)
+
+
+def too_large(path: Path) -> bool:
+    """Is it better read where it is: a folder, a file beyond `LARGE_BYTES`, or Parquet of more than `LARGE_CELLS`?"""
+    try:
+        if path.is_dir():
+            return True
+        with path.open("rb") as file:
+            packed = file.read(4) == b"PAR1"
+        if path.stat().st_size > LARGE_BYTES:
+            return True
+    except OSError:
+        return False  # whoever reads it says why it cannot be read
+    if not packed:
+        return False
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        facts = parquet.read_metadata(path)
+    except (pa.ArrowException, OSError, ValueError):
+        return False
+    return bool(facts.num_rows * facts.num_columns > LARGE_CELLS)
+
+
+@contextmanager
+def opened(
+    data: Any, schema: Schema, person: str | None = None, most: int | None = None, report: Report = silent
+) -> Iterator[Source]:
+    """``data`` as a source while something is made of it.
+
+    A :class:`Relation` is read into one snapshot, with at most ``most`` rows of each person, which is gone in the end,
+    however it ends; whatever ``report`` raises cancels its scans too. Anything else is :func:`as_table`'s.
+    """
+    if isinstance(data, Snapshot | RemoteSnapshot):
+        yield data
+        return
+    if not isinstance(data, Relation):
+        yield as_table(data, schema, person)
+        return
+    last = [(0.0, "Reading the table")]
+
+    def heard(fraction: float, message: str) -> None:
+        last[0] = fraction, message
+        report(fraction, message)
+
+    source = data.snapshot(schema, person, most if person is not None else None, report=heard)
+    source.pulse = lambda: report(*last[0])
+    try:
+        yield source
+    finally:
+        source.close()

@@ -56,6 +56,11 @@ class Relation:
         """Names and the engine's types, from the catalogue."""
         return {name: str(kind) for name, kind in self.table.schema().items()}
 
+    @property
+    def remote(self) -> bool:
+        """Do its rows stay in a server, of which only counts and sums are asked?"""
+        return bool(self.backend.name == "postgres")
+
     def query(self, schema: Schema, person: str | None = None) -> str:
         """The one statement that a snapshot runs, as text."""
         return self._text(self._encoding(schema, person))
@@ -86,7 +91,7 @@ class Relation:
         ``key`` is that of the lots (a fresh one if not given). Raises :class:`TableError` that names the column, and
         never a value, where a cell is not declared, empty against the schema, or a row says not whose it is.
         """
-        if self.backend.name == "postgres":
+        if self.remote:
             from core.tables.remote import RemoteSnapshot
 
             report(0.0, "Reading the table")
@@ -129,6 +134,14 @@ def refusal(shown: str, name: str, *, empty: bool) -> TableError:
     return TableError(f"{shown}: {text}", column=name)
 
 
+_URL = re.compile(r"([a-z][a-z0-9+]*)://")
+
+
+def is_url(where: str) -> bool:
+    """Is it the URL of an engine, and no path?"""
+    return _URL.match(where) is not None
+
+
 def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     """A CSV or Parquet file, a folder of Parquet files, or the URL of an engine of `ENGINES` with the table's name.
 
@@ -138,7 +151,7 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     from core.tables import sql
     from core.tables.csv_batches import csv_names
 
-    if (scheme := re.match(r"([a-z][a-z0-9+]*)://", text := str(where))) is None:
+    if (scheme := _URL.match(text := str(where))) is None:
         path = Path(text)
         if not path.exists():
             raise TableError(f"cannot read {path}: no such file or folder", path=text)

@@ -81,6 +81,10 @@ class CodeFile:
             yield batch
 
 
+def _go_on() -> None:
+    """Nobody cancels."""
+
+
 class Snapshot:
     """A private table as codes in a file; see :class:`Source` for what may be asked, and by whom.
 
@@ -94,6 +98,8 @@ class Snapshot:
         self.schema, self.file = schema, file
         self.person_column, self.kept = person_column, kept
         self._digest = digest
+        self.pulse: Callable[[], None] = _go_on
+        """Called between batches; raising from it cancels what is being counted."""
 
     @classmethod
     def types(cls, schema: Schema, *, people: bool = False) -> dict[str, np.dtype[Any]]:
@@ -125,18 +131,11 @@ class Snapshot:
         """Exact counts, one axis per column of ``clique``."""
         return self.count_many([clique])[0]
 
-    def count_many(
-        self, cliques: Sequence[Clique], report: Callable[[float, str], None] | None = None
-    ) -> list[NDArray[np.int64]]:
-        """The counts of each of ``cliques`` in one pass over the file; raising from ``report`` cancels."""
+    def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        """The counts of each of ``cliques`` in one pass over the file."""
         counting = Counting(cliques, self.schema.sizes)
-        done = 0
         for batch in self.batches(tuple({name for clique in cliques for name in clique})):
-            rows = len(next(iter(batch.values()))) if batch else 0
-            counting.add(batch, rows)
-            done += rows
-            if report is not None:
-                report(done / self.rows, "Counting")
+            counting.add(batch, len(next(iter(batch.values()))) if batch else 0)
         counts = counting.counts()
         return [np.array(self.rows, dtype=np.int64) if not q else c for q, c in zip(cliques, counts, strict=True)]
 
@@ -174,13 +173,29 @@ class Snapshot:
         for batch in self.file.batches():
             rows = chosen(batch)
             out.append({name: batch[name][rows] for name in kept})
-        return Snapshot(self.schema, out, self.person_column, self.kept, self.digest)
+        return self.like(out)
 
-    def batches(self, names: Sequence[str]) -> Iterator[Batch]:
+    def widened(self, schema: Schema, more: Callable[[Batch], Mapping[str, NDArray[Any]]]) -> Snapshot:
+        """The same rows with further columns of ``schema``, which ``more`` makes from each batch's codes by name."""
+        file = CodeFile(self.types(schema, people=self.names_people))
+        names = _inside(schema, {name: name for name in schema.names})
+        for batch in self.file.batches():
+            made = more({name: batch[own] for own, name in names.items() if own in batch})
+            file.append({**{own: made[name] for own, name in names.items() if name in made}, **batch})
+        return self.like(file, schema)
+
+    def like(self, file: CodeFile, schema: Schema | None = None) -> Snapshot:
+        """The rows in ``file`` under what is known of this table."""
+        made = Snapshot(schema or self.schema, file, self.person_column, self.kept, self.digest)
+        made.pulse = self.pulse
+        return made
+
+    def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
         """Codes by name of column, batch by batch."""
         inside = _inside(self.schema, {name: name for name in self.schema.names})
-        wanted = {own: name for own, name in inside.items() if name in names}
+        wanted = {own: name for own, name in inside.items() if names is None or name in names}
         for batch in self.file.batches(tuple(wanted)):
+            self.pulse()
             yield {name: batch[own] for own, name in wanted.items()}
 
     def close(self) -> None:

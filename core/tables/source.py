@@ -73,3 +73,7 @@ class Source(Protocol):
     def take(self, rows: NDArray[Any]) -> Source:
         """The table of some rows only."""
         ...
+
+    def close(self) -> None:
+        """Give back what it holds on disk or in an engine; nothing can be asked afterwards."""
+        ...

@@ -132,6 +132,9 @@ class Table:
         values = {n: v[rows] for n, v in self.values.items()}
         return replace(self, codes=codes, rows=int(np.arange(self.rows)[rows].size), person=person, values=values)
 
+    def close(self) -> None:
+        """Nothing to give back: its rows are in memory."""
+
     @property
     def names_people(self) -> bool:
         """Does each row still say whose it is?"""

@@ -17,6 +17,7 @@ PAGES = {
     "Structure": "pages/structure.py",
     "Plan": "pages/plan.py",
     "Release": "pages/release.py",
+    "Analyse": "pages/analyse.py",
     "Diagnostics": "pages/diagnostics.py",
     "Ledger": "pages/ledger.py",
     "Compare": "pages/compare.py",
@@ -62,7 +63,7 @@ def sidebar(state: session.Session) -> None:
         table = "no table opened" if state.text is None else plain(state.text.source)
         count = len(project.schema.columns)
         st.caption(f"{count} column{'s' * (count != 1)} · {table}")
-        guessed = bool(project.schema.unconfirmed)
+        guessed = bool(project.unconfirmed)
         if guessed:
             st.caption("It holds guesses read off private rows: the project file is not for sharing yet.")
         st.download_button(

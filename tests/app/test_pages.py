@@ -38,7 +38,7 @@ def test_every_page_says_what_to_do_when_nothing_is_open(app: AppTest, page: str
         assert any(b.key == "sample-hiring" for b in app.button)
 
 
-@pytest.mark.parametrize("name", ["readmission", "hiring", "services", "visits"])
+@pytest.mark.parametrize("name", ["readmission", "hiring", "services", "visits", "stays"])
 def test_every_page_shows_every_sample(app: AppTest, name: str) -> None:
     sample(app, name)
     for page in PAGES:

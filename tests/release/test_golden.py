@@ -49,6 +49,7 @@ FENCED = """
 ADDED = {
     "measurements[].what",
     *("measurements[].kind", "method_title", "model", "project.plan.private_evaluation", "separations[].how"),
+    *("copies", "noisy_counts"),
     *("errors", "errors[].columns", "errors[].error", "errors[].round", "errors[].sigma"),
 }
 """What is new: nothing else may come without being listed here."""

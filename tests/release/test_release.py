@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
 
 def test_a_release_comes_back_from_its_folder(folder):
     assert {p.name for p in folder.iterdir()} == {
-        "synthetic.csv", "release.json", "project.json", "report.html", "model.npz",
+        "synthetic.csv", "release.json", "project.json", "report.html", "model.npz", "answers.npz", "croissant.json",
     }  # fmt: skip
     back = load_release(folder)
     assert back.project == Project.load(folder / "project.json")

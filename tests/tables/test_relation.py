@@ -63,7 +63,7 @@ def rows_of(codes, schema=SCHEMA):
 
 
 def rows_in(snapshot):
-    return sum((rows_of(b, snapshot.schema) for b in snapshot._batches(snapshot.schema.names)), Counter())
+    return sum((rows_of(b, snapshot.schema) for b in snapshot.batches(snapshot.schema.names)), Counter())
 
 
 def local_rows(snapshot):

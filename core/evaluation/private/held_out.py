@@ -13,13 +13,15 @@ each person had k equal rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.errors import TableError
 from core.evaluation.private.counts import BINS, HeldOutCounts
 from core.evaluation.private.figures import PrivateEvaluation, PrivateFigure, combined
 from core.evaluation.private.intervals import (
@@ -38,6 +40,8 @@ from core.privacy.draws import Draw, Measurement
 from core.privacy.rehearsal import Rehearsal
 from core.privacy.unit import Unit
 from core.project.file import Project
+from core.tables.snapshot import Snapshot
+from core.tables.source import Source
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -60,7 +64,7 @@ SPARSE = 20.0
 
 
 def judge(
-    project: Project, synthetic: Table, held: Table, budget: Budget, spending: Spending | None = None
+    project: Project, synthetic: Table, held: Source, budget: Budget, spending: Spending | None = None
 ) -> PrivateEvaluation:
     """Judge ``synthetic`` on the rows of ``held``, which must have been set aside by lot before the release.
 
@@ -75,9 +79,10 @@ def judge(
     asked, plan = HeldOutCounts.of(project), project.plan
     seen = judged(asked, synthetic, held)
     unit = Unit(plan.neighbors, plan.rows_per_person)
-    curator = PrivateCurator(seen, unit, budget, plan.max_cells, spending)
-    curator.held_out = True
-    made = measure(curator, asked, curator.rows)
+    with nullcontext() if seen is held else closing(seen):
+        curator = PrivateCurator(seen, unit, budget, plan.max_cells, spending)
+        curator.held_out = True
+        made = measure(curator, asked, curator.rows)
     figures, n = figures_of(asked, made, curator.rows, unit, synthetic)
     by, draws = "person" if plan.person else "row", curator.spending.draws
     return PrivateEvaluation(
@@ -99,22 +104,37 @@ def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[
     return tuple(curator.spending.draws), figures_of(asked, made, rows, unit, None)[0] if rows is not None else ()
 
 
-def judged(asked: HeldOutCounts, synthetic: Table, held: Table) -> Table:
+@overload
+def judged(asked: HeldOutCounts, synthetic: Table, held: Table) -> Table: ...
+@overload
+def judged(asked: HeldOutCounts, synthetic: Table, held: Source) -> Source: ...
+def judged(asked: HeldOutCounts, synthetic: Table, held: Source) -> Source:
     """The held-out rows, each with what a classifier trained on ``synthetic`` makes of it. Private."""
     if asked.target is None:
         return held
     from core.evaluation.classifier import fit, log_odds
 
-    model = fit(synthetic, asked.target)
-    truth, scores = held.codes[asked.target].astype(np.int64), model.scores(held)
-    codes = {**held.codes, asked.right: (scores.argmax(axis=1) == truth).astype(np.int64)}
+    target = asked.target
+    model = fit(synthetic, target)
     some = synthetic.take(np.arange(min(synthetic.rows, MOST_RANKED)))  # synthetic rows come in no order
-    odds, known = log_odds(scores), log_odds(model.scores(some))
-    for code, is_it, score in asked.tells:
-        codes[is_it] = (truth == code).astype(np.int64)
-        edges = _edges(known[:, code], some.codes[asked.target] == code)
-        codes[score] = np.searchsorted(edges, odds[:, code], side="right")
-    return replace(held, schema=asked.schema, codes=codes)
+    known = log_odds(model.scores(some))
+    edges = [_edges(known[:, code], some.codes[target] == code) for code, _, _ in asked.tells]
+
+    def made(rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        truth = rows[target].astype(np.int64)
+        scores = model.scores_of(rows, len(truth))
+        codes = {asked.right: (scores.argmax(axis=1) == truth).astype(np.int64)}
+        odds = log_odds(scores)
+        for (code, is_it, score), cuts in zip(asked.tells, edges, strict=True):
+            codes[is_it] = (truth == code).astype(np.int64)
+            codes[score] = np.searchsorted(cuts, odds[:, code], side="right")
+        return codes
+
+    if isinstance(held, Table):
+        return replace(held, schema=asked.schema, codes={**held.codes, **made(held.codes)})
+    if isinstance(held, Snapshot):
+        return held.widened(asked.schema, made)
+    raise TableError("the held-out rows stay in a database, where no classifier can look at them")
 
 
 def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:

@@ -21,8 +21,8 @@ from pages.parts.text import name, plain
 
 def samples(state: Session) -> None:
     """Cards, two by two; one click opens a sample with its project."""
-    places = [*st.columns(2), *st.columns(2)]
-    for place, (key, (title, icon, rows, text)) in zip(places, SAMPLES.items(), strict=True):
+    places = [place for _ in range(0, len(SAMPLES), 2) for place in st.columns(2)]
+    for place, (key, (title, icon, rows, text)) in zip(places, SAMPLES.items(), strict=False):
         with place.container(border=True, height="stretch"):
             st.markdown(f"#### :material/{icon}: {title}")
             st.markdown(text)

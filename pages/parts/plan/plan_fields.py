@@ -143,6 +143,15 @@ def _more(state: Session) -> None:
                 placeholder="as many as the table",
                 **_bound(state, "rows"),
             )
+        st.number_input(
+            "Copies for intervals",
+            0,
+            100,
+            plan.copies,
+            help="What the release might have been, had the people and the noise come out otherwise: with 20, an "
+            "interval can be worked out anywhere. They cost no budget, and can be made later too.",
+            **_bound(state, "copies"),
+        )
 
 
 def _further_targets(state: Session) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from core.errors import EspalierError
+from core.ledger.archive import zipped
 from core.methods import method_of
 from core.privacy.accounting import round_up
 from core.release import shelf
 from core.release.artefact import Release
+from core.release.counts import COUNTS
 from core.release.planning import Line, lines_of
 from pages.parts import charts, doors, shell, text
 from pages.parts.board import graph_picture
@@ -23,6 +25,7 @@ FILES = (
     ("release.json", "Accounting (JSON)", "application/json"),
     ("project.json", "Project file", "application/json"),
     ("model.npz", "Model", "application/octet-stream"),
+    (COUNTS, "Noisy counts", "application/octet-stream"),
 )
 """What is handed over: file, what it is called on the screen, its type."""
 
@@ -44,6 +47,16 @@ def files(released: ReleaseBundle) -> None:
                 type="primary" if file == "synthetic.csv" else "secondary",
                 icon=":material/download:",
             )
+    if copies := [file for file in released.files if file.startswith("copies/")]:
+        st.download_button(
+            f"{len(copies)} copies, for intervals",
+            lambda: zipped({file: released.files[file] for file in copies}),
+            file_name=f"{stem}-copies.zip",
+            mime="application/zip",
+            on_click="ignore",
+            key=f"take-{released.number}-copies",
+            icon=":material/download:",
+        )
     if doors.guarded():
         _sharing(released)
 
@@ -80,6 +93,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
     files(released)
     payment.recorded(state)
     shell.link_to("Diagnostics", "Next: Diagnostics")
+    shell.link_to("Analyse", "Analyse: figures with intervals", primary=False)
     told = release.to_json()
     tabs = ["What was measured", "What was spent", "First rows", *["Questions"] * ("questions" in told)]
     graph, bill, rows, *answers = st.tabs(tabs)

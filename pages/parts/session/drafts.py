@@ -10,6 +10,7 @@ from core.graph.formats.mixed import MixedGraph
 from core.graph.merge import Difference, Side
 from core.graph.roles import Roles
 from core.graph.separations import Separation
+from core.project.constraints import Constraints
 from core.project.file import Project
 from core.tables.reading import TextTable
 from pages.parts.board.boxes import Places
@@ -119,7 +120,7 @@ class PlanDraft:
 
 @dataclass(repr=False)
 class Drafts:
-    """The drafts of all pages. ``separations`` and ``target`` wait for columns that are left out at the moment."""
+    """The drafts of all pages. ``separations``, ``constraints`` and ``target`` wait for columns that are left out."""
 
     schema: SchemaDraft | None = None
     schema_errors: int = 0
@@ -131,6 +132,7 @@ class Drafts:
     merge: MergeDraft = field(default_factory=MergeDraft)
     plan: PlanDraft = field(default_factory=PlanDraft)
     separations: list[Separation] = field(default_factory=list)
+    constraints: Constraints = field(default_factory=Constraints)
     target: str | None = None
     fields: dict[str, Field] = field(default_factory=dict)
     fields_made: int = 0

@@ -46,7 +46,7 @@ def kept(state: Session) -> str | None:
     project = state.project
     if project is None:
         return None
-    whole = not project.schema.unconfirmed
+    whole = not project.unconfirmed
     drawing = {"dag": project.dag.to_json(), "roles": project.roles.to_json()}
     return json.dumps(
         {

@@ -30,6 +30,7 @@ from core.project.question_list import QuestionList
 from core.project.schema import Schema
 from core.release.artefact import Release
 from core.release.planning import Preview, preview
+from core.release.study import Study
 from core.tables.reading import TextTable
 from core.tables.table import Table
 from pages.parts import doors
@@ -108,6 +109,8 @@ class Session:
     released: ReleaseBundle | None = None
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
+    studied: tuple[int, Study] | None = None
+    """The number of a release and what may be concluded from it, copies made."""
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -202,7 +205,7 @@ class Session:
             kept = tuple(c for c in project.schema.columns if c.name != column)
             if not kept:
                 raise EspalierError(f"{column!r} is the only column: there would be nothing left to release")
-            self.change_schema(Schema(kept, project.schema.left_out))
+            self.change_schema(replace(project.schema, columns=kept))
             if self.drafts.schema is not None:
                 self.drafts.schema.leave_out(column)
         self.change_plan(person=column or None)
@@ -221,6 +224,8 @@ class Session:
         further = (*project.separations, *self.drafts.separations)
         whole = [s for s in further if known((*s.left, *s.right, *s.given))]
         self.drafts.separations = [s for s in further if s not in whole]
+        given = project.constraints + self.drafts.constraints
+        self.drafts.constraints = given.without([c for c in given if known(c.columns)])
         target = project.plan.target or self.drafts.target
         if target is not None and target not in inside:
             self.drafts.target = target
@@ -234,6 +239,7 @@ class Session:
             dag=replace(project.dag, edges=tuple(e for e in edges if known(e))),
             roles=Roles(**{r: tuple(c for c in cols if c in inside) for r, cols in roles.items()}),
             separations=tuple(whole),
+            constraints=given.without(self.drafts.constraints),
             question_list=project.question_list.fitting(schema),
             plan=replace(project.plan, target=target if target in inside else None),
         )

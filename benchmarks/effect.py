@@ -1,0 +1,193 @@
+"""Effects of a treatment from private releases: `python -m benchmarks.effect [SETTING …] [--releases 20] [--quick]`.
+
+For each setting the RMSE of the adjusted risk difference against that of the real rows, by what was counted: whole
+methods (mst, prism predictive, prism with the parents drawn), and the three plans that an effect regime could follow
+at shares one-way .05, task .75, background .20: the joint (T, Y, Z), the triples (z, T, Y), the pairs. The background
+is the pairs within Z. For triples also the coverage of the population's effect by 20 copies (rule B), and the RMSE
+against it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from benchmarks import adult
+from core.analysis.combine import combine
+from core.analysis.copies import Recipe, copies, warm_refit
+from core.analysis.effect import Form, StandardisedEffect
+from core.analysis.tally import Tally
+from core.graph.dag import Dag
+from core.models.graphical import SMOOTHING, GraphicalModel, estimate
+from core.privacy.accounting import Budget
+from core.privacy.curator import PrivateCurator
+from core.privacy.draws import Measurement
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.release.spend import release
+from core.tables.table import Table
+
+ONE_WAY, TASK, BACKGROUND = 0.05, 0.75, 0.20
+PLANS = ("joint", "triples", "pairs")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A population, how many rows are drawn from it with replacement, and the effect of t on y asked for."""
+
+    rows: Mapping[str, NDArray[np.int64]]
+    n: int
+    treatment: str
+    outcome: str
+    adjust: tuple[str, ...]
+    form: Form = "saturated"
+
+    @property
+    def project(self) -> Project:
+        """Columns named by code; the drawing says that Z and T cause Y."""
+        schema = Schema(
+            tuple(
+                Column(name, "categorical", tuple(f"c{i}" for i in range(int(codes.max()) + 1)))
+                for name, codes in self.rows.items()
+            )
+        )
+        dag = Dag(tuple((name, self.outcome) for name in (*self.adjust, self.treatment)))
+        return Project("effect", schema, Plan("mst", 1.0, target=self.outcome), dag)
+
+    def effect(self, rows: Mapping[str, NDArray[np.int64]]) -> tuple[float, float]:
+        """Crude and adjusted risk difference of a table."""
+        sizes = self.project.schema.sizes
+        figure = StandardisedEffect(self.treatment, self.outcome, self.adjust, sizes, event=1, form=self.form)
+        values, _ = figure.estimate(Tally.of_rows(rows, sizes, figure.columns))
+        return float(values[0]), float(values[1])
+
+    def draw(self, rng: np.random.Generator) -> Table:
+        """Rows of a private table."""
+        picked = rng.integers(0, len(self.rows[self.outcome]), self.n)
+        return Table(self.project.schema, {name: codes[picked] for name, codes in self.rows.items()}, self.n)
+
+
+def generated() -> Setting:
+    """Twelve strata, a strong confounder, six further columns."""
+    rng = np.random.default_rng(191)
+    n = 400_000
+    z1, z2, z3 = rng.integers(0, 3, n), rng.integers(0, 2, n), rng.integers(0, 2, n)
+    t = (rng.random(n) < 1 / (1 + np.exp(-(-1.2 + 0.9 * z1 + 0.6 * z2)))).astype(np.int64)
+    y = (rng.random(n) < 1 / (1 + np.exp(-(-1.0 - 0.5 * t + 0.6 * z1 + 0.4 * z2 + 0.3 * z3)))).astype(np.int64)
+    more = {f"n{i}": rng.integers(0, 4, n) for i in range(6)}
+    return Setting({"z1": z1, "z2": z2, "z3": z3, "t": t, **more, "y": y}, 8000, "t", "y", ("z1", "z2", "z3"))
+
+
+def diabetes(n: int, many: bool) -> Setting:
+    """Does taking diabetes medicine go with readmission, given 90 strata (or six columns, by logistic regression)?"""
+    frame = pd.read_csv(adult.DATA.parent / "diabetes_readmission_20k.csv.gz", dtype=str, keep_default_na=False)
+
+    def binned(name: str, edges: Sequence[int]) -> NDArray[np.int64]:
+        return np.digitize(pd.to_numeric(frame[name]).to_numpy(), edges).astype(np.int64)
+
+    age = pd.to_numeric(frame["age"].str.extract(r"(\d+)")[0]).to_numpy() // 10
+    out = {
+        "age": np.digitize(age, (4, 5, 6, 7, 8)).astype(np.int64),
+        "inpatient": binned("number_inpatient", (1, 2)),
+        "days": binned("time_in_hospital", (2, 3, 5, 8)),
+        "diagnoses": binned("number_diagnoses", (5, 8, 9)),
+        "emergency": binned("number_emergency", (1,)),
+        "tests": binned("num_lab_procedures", (25, 45, 60)),
+        "medicine": (frame["diabetesMed"] == "Yes").to_numpy().astype(np.int64),
+        "readmitted": (frame["readmitted"] != "NO").to_numpy().astype(np.int64),
+    }
+    three = ("age", "inpatient", "days")
+    adjust = (*three, "diagnoses", "emergency", "tests") if many else three
+    return Setting(out, n, "medicine", "readmitted", adjust, "logistic" if many else "saturated")
+
+
+SETTINGS: dict[str, Callable[[], Setting]] = {
+    "network 8000": generated,
+    "diabetes 8000": lambda: diabetes(8000, False),
+    "diabetes 20000": lambda: diabetes(20_000, False),
+    "diabetes 20000, six columns": lambda: diabetes(20_000, True),
+}
+
+
+def planned(setting: Setting, table: Table, what: str) -> tuple[tuple[Measurement, ...], GraphicalModel]:
+    """What an effect regime would count, ε = 1, and its fit."""
+    sizes = table.schema.sizes
+    budget = Budget.of(setting.project.plan, table.rows)
+    curator = PrivateCurator(table, Unit(), budget, 10_000_000)
+
+    def clique(*names: str) -> tuple[str, ...]:
+        return tuple(name for name in sizes if name in names)
+
+    t, y, zs = setting.treatment, setting.outcome, setting.adjust
+    task = {
+        "joint": [clique(t, y, *zs)],
+        "triples": [clique(z, t, y) for z in zs],
+        "pairs": [clique(*pair) for z in zs for pair in ((z, t), (z, y))] + [clique(t, y)],
+    }[what]
+    within = [clique(*pair) for pair in itertools.combinations(zs, 2)]
+    bought: list[Measurement] = []
+    for share, cliques in ((ONE_WAY, [(name,) for name in sizes]), (TASK, task), (BACKGROUND, within)):
+        bought += curator.measure({q: share * budget.rho * (1 - 1e-9) / len(cliques) for q in dict.fromkeys(cliques)})
+    return tuple(bought), estimate(sizes, bought, float(table.rows), smoothing=SMOOTHING)
+
+
+def show(name: str, releases: int) -> None:
+    """Print one setting."""
+    setting, rng = SETTINGS[name](), np.random.default_rng(8)
+    crude, truth = setting.effect(setting.rows)
+    errors: dict[str, list[float]] = {}
+    hits, against, real_against = [], [], []
+    for _ in range(releases):
+        table = setting.draw(rng)
+        _, real = setting.effect(table.codes)
+        real_against.append(real - truth)
+        for method, plan in (
+            ("mst", {"method": "mst"}),
+            ("prism predictive", {"method": "prism"}),
+            ("prism, parents drawn", {"method": "prism", "regime": "causal"}),
+        ):
+            made = release(setting.project.with_plan(**plan), table)
+            errors.setdefault(method, []).append(setting.effect(made.codes)[1] - real)
+        for what in PLANS:
+            if what == "joint" and setting.form == "logistic":
+                continue
+            counts, model = planned(setting, table, what)
+            got = setting.effect(model.sample(table.rows, rng, even=True))[1]
+            errors.setdefault(what, []).append(got - real)
+            if what == "triples":
+                made_copies = copies(counts, model, warm_refit(model, model.total), Recipe(20, table.rows), rng)
+                interval = combine([setting.effect(rows)[1] for _, rows in made_copies])
+                hits.append(interval.low <= truth <= interval.high)
+                against.append(interval.estimate - truth)
+    rmse = {what: math.sqrt(float(np.nanmean(np.square(e)))) for what, e in errors.items()}
+    print(
+        f"{name}: crude {crude:.3f}, adjusted {truth:.3f}, {releases} releases; RMSE against the real rows' own effect"
+    )
+    print("  " + ", ".join(f"{what} {value:.4f}" for what, value in rmse.items()))
+    ratio = math.sqrt(float(np.mean(np.square(against)) / np.mean(np.square(real_against))))
+    cover = 100 * float(np.mean(hits))
+    print(f"  triples: 20 copies cover the population's effect in {cover:.0f} %; RMSE {ratio:.2f} × real rows'")
+
+
+def main() -> None:
+    """Print the settings asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("settings", nargs="*", default=list(SETTINGS))
+    parser.add_argument("--releases", type=int, default=20)
+    parser.add_argument("--quick", action="store_true", help="four releases each")
+    args = parser.parse_args()
+    for name in args.settings:
+        show(name, 4 if args.quick else args.releases)
+
+
+if __name__ == "__main__":
+    main()

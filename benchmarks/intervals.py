@@ -1,0 +1,229 @@
+"""How often intervals cover the population: `python -m benchmarks.intervals [SETTING …] [--releases 30] [--quick]`.
+
+Each release is made from rows drawn with replacement from a population that is known in full. Figures of four kinds are
+asked of it: proportions, risk differences, odds ratios, coefficients of a logistic regression on the chosen features.
+Shown for each kind and badge: coverage of the naive interval (one synthetic table taken for real), of the copies' with
+evenly drawn rows (rule B) and with rows drawn one by one (T ≥ ū), and the width against that of the real table. Then
+what part of the figures inside a clique, whose true cells are at least 5 σ, is promised, and CPU seconds of 20 copies.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from benchmarks import adult
+from core.analysis.combine import combine
+from core.analysis.copies import Recipe, copies, warm_refit
+from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
+from core.analysis.tally import Tally
+from core.graph.dag import Dag
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.release import Release, release
+from core.release.study import Study
+from core.tables.table import Table
+
+Rows = Mapping[str, NDArray[np.integer]]
+
+
+@dataclass(frozen=True)
+class Population:
+    """All rows, as codes, and the project that releases are made with."""
+
+    project: Project
+    rows: Rows
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """``n`` rows drawn with replacement."""
+        whole = len(next(iter(self.rows.values())))
+        picked = rng.integers(0, whole, n)
+        return Table(self.project.schema, {name: codes[picked] for name, codes in self.rows.items()}, n)
+
+
+def adult_population(method: str, epsilon: float) -> Population:
+    """All of Adult, public bins."""
+    from core.tables.reading import read_table
+
+    project = adult.adult_project(method, epsilon=epsilon)
+    table = Table.encode(read_table(adult.DATA), project.schema)
+    return Population(project, table.codes)
+
+
+def _schema(sizes: Mapping[str, int]) -> Schema:
+    return Schema(
+        tuple(Column(name, "categorical", tuple(f"c{i}" for i in range(size))) for name, size in sizes.items())
+    )
+
+
+def _generated(dependent: bool, epsilon: float) -> Population:
+    """A known network of 400,000 rows: six causes and effects of Y and four columns of noise.
+
+    ``dependent``: the predictors also cause one another, so they depend on each other given the outcome.
+    """
+    rng = np.random.default_rng(190)
+    n = 400_000
+
+    def coin(log_odds: NDArray[np.floating]) -> NDArray[np.int64]:
+        return (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(np.int64)
+
+    a = rng.choice(3, n, p=[0.3, 0.4, 0.3])
+    b: NDArray[np.int64] = rng.integers(0, 4, n)
+    if dependent:
+        b = np.minimum(rng.integers(0, 3, n) + coin(2.0 * (a - 1.0)), 3)
+    c = coin(1.5 * (b - 1.5)) if dependent else coin(np.zeros(n))
+    y = coin(-1.0 + 0.7 * (a - 1.0) + 0.5 * (b - 1.5) + 0.6 * c)
+    d = coin(-0.5 + 1.2 * y + (0.8 * c if dependent else 0.0))
+    rows = {"a": a, "b": b, "c": c, "d": d, "e": np.minimum(rng.integers(0, 3, n) + y, 2)}
+    rows |= {f"n{i}": rng.integers(0, 4, n) for i in range(4)} | {"y": y}
+    sizes = {name: int(codes.max()) + 1 for name, codes in rows.items()}
+    dag = Dag((("a", "y"), ("b", "y"), ("c", "y"), ("y", "d"), ("y", "e")))
+    plan = Plan("prism", epsilon, target="y", options={"regime": "graphical"})
+    return Population(Project("generated", _schema(sizes), plan, dag), rows)
+
+
+def diabetes_population(epsilon: float) -> Population:
+    """The 20,000 stays of the diabetes table, ten columns with public bins."""
+    frame = pd.read_csv(adult.DATA.parent / "diabetes_readmission_20k.csv.gz", dtype=str, keep_default_na=False)
+    out: dict[str, NDArray[np.int64]] = {"readmitted": (frame["readmitted"] != "NO").to_numpy().astype(np.int64)}
+    for name, edges in {
+        "time_in_hospital": (2, 4, 7), "num_medications": (8, 13, 18, 25), "number_inpatient": (1, 2),
+        "number_emergency": (1,), "number_diagnoses": (5, 8, 9), "num_lab_procedures": (25, 45, 60),
+    }.items():  # fmt: skip
+        out[name] = np.digitize(pd.to_numeric(frame[name]).to_numpy(), edges)
+    out["age"] = np.minimum(pd.to_numeric(frame["age"].str.extract(r"(\d+)")[0]).to_numpy() // 10, 9).astype(np.int64)
+    for name in ("insulin", "diabetesMed", "change"):
+        out[name] = np.unique(frame[name].to_numpy(dtype=str), return_inverse=True)[1].astype(np.int64)
+    sizes = {name: int(codes.max()) + 1 for name, codes in out.items()}
+    return Population(Project("diabetes", _schema(sizes), Plan("prism", epsilon, target="readmitted")), out)
+
+
+SETTINGS: dict[str, tuple[Callable[[], Population], int]] = {
+    "adult prism 1": (lambda: adult_population("prism", 1.0), 8000),
+    "adult prism 0.5": (lambda: adult_population("prism", 0.5), 8000),
+    "adult prism 3": (lambda: adult_population("prism", 3.0), 8000),
+    "adult mst 1": (lambda: adult_population("mst", 1.0), 8000),
+    "network 0.5": (lambda: _generated(False, 0.5), 5000),
+    "network 1": (lambda: _generated(False, 1.0), 5000),
+    "network 3": (lambda: _generated(False, 3.0), 5000),
+    "dependent 1": (lambda: _generated(True, 1.0), 5000),
+    "diabetes 1": (lambda: diabetes_population(1.0), 8000),
+}
+
+
+def figures_of(population: Population, made: Release, rng: np.random.Generator) -> list[tuple[str, Figure]]:
+    """Figures drawn at random, most of them of columns that were counted together."""
+    sizes, target = population.project.schema.sizes, population.project.plan.target or ""
+    names = [n for n, size in sizes.items() if size > 1]
+    pairs = [edge for edge in made.edges if sizes[edge[0]] > 1 and sizes[edge[1]] > 1]
+    every = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
+    out: list[tuple[str, Figure]] = [("proportion", Proportion(Level(n, int(rng.integers(sizes[n]))))) for n in names]
+    chosen = [pairs[int(i)] for i in rng.integers(0, len(pairs), 25)] + [
+        every[int(i)] for i in rng.integers(0, len(every), 15)
+    ]
+    for a, b in chosen:
+        one, other = (Level(a, int(i)) for i in rng.choice(sizes[a], 2, replace=False))
+        event, instead = (Level(b, int(i)) for i in rng.choice(sizes[b], 2, replace=False))
+        out.append(("odds ratio", OddsRatio(event, instead, one, other)))
+        out.append(("difference", Difference(event, one, other)))
+    if target and (features := tuple(n for n in made.fitted.features if n != target)):
+        out.append(("logistic", Regression(target, features, sizes, event=1)))
+    elif target:
+        out.append(("logistic", Regression(target, tuple(n for n in names if n != target)[:3], sizes, event=1)))
+    return out
+
+
+def run(name: str, releases: int, m: int) -> tuple[list[dict[str, float | str]], float]:
+    """One record per number asked of a release of this setting, and CPU seconds of a release's copies."""
+    make, n = SETTINGS[name]
+    population, rng = make(), np.random.default_rng(7)
+    sizes = population.project.schema.sizes
+    records: list[dict[str, float | str]] = []
+    spent = 0.0
+    for _ in range(releases):
+        real = population.sample(n, rng)
+        made = release(population.project, real)
+        start = time.process_time()
+        study = Study.of(made)
+        counts, model, merged = study.counted.measurements, study.model, study.counted.merged
+        refit = warm_refit(model, model.total, merged)
+        found = list(copies(counts, model, refit, Recipe(m, n, merged=merged), rng))
+        spent += time.process_time() - start
+        single = [copied.sample(n, rng) for copied, _ in found]
+        gate = study.gate
+        for kind, figure in figures_of(population, made, rng):
+            whole = Tally.of_rows(population.rows, sizes, figure.columns)
+            right, _ = figure.estimate(whole)
+            naive, within = figure.estimate(Tally.of_rows(made.codes, sizes, figure.columns))
+            _, real_variance = figure.estimate(Tally.of_rows(real.codes, sizes, figure.columns))
+            even = np.array([figure.estimate(Tally.of_rows(rows, sizes, figure.columns))[0] for _, rows in found])
+            loose = [figure.estimate(Tally.of_rows(rows, sizes, figure.columns)) for rows in single]
+            for i, part in enumerate(figure.parts()):
+                badge, values = gate.judge(part.needs), np.array([v[i] for v, _ in loose])
+                spread = np.array([v[i] for _, v in loose])
+                if (
+                    not np.isfinite([right[i], naive[i], *even[:, i], *values, *spread]).all()
+                    or not real_variance[i] > 0
+                ):
+                    continue  # the real table itself has no interval
+                b, t = combine(even[:, i].tolist()), combine(values.tolist(), spread.tolist())
+                thick = min(
+                    _rows(whole, cell) * n / whole.total / gate.sigma([c for c, _ in cell]) for cell in part.needs.cells
+                )
+                records.append({
+                    "kind": kind, "badge": badge.kind, "naive": abs(naive[i] - right[i]) <= 1.96 * math.sqrt(within[i]),
+                    "B": b.low <= right[i] <= b.high, "T": t.low <= right[i] <= t.high,
+                    "width": (b.high - b.low) / (3.92 * math.sqrt(real_variance[i])), "thick": thick,
+                    "inside": gate.counted(part.needs.columns),
+                })  # fmt: skip
+    return records, spent / releases
+
+
+def _rows(tally: Tally, cell: tuple[tuple[str, int], ...]) -> float:
+    keep = np.ones(len(tally.weights), dtype=np.bool_)
+    for name, code in cell:
+        keep &= tally.of(name) == code
+    return float(tally.weights[keep].sum())
+
+
+def show(name: str, releases: int, m: int) -> None:
+    """Print one setting."""
+    records, seconds = run(name, releases, m)
+    print(f"{name}: {releases} releases, {m} copies, {seconds:.1f} CPU s for the copies of one")
+    groups: dict[tuple[str, str], list[dict[str, float | str]]] = defaultdict(list)
+    for r in records:
+        groups[str(r["badge"]), str(r["kind"])].append(r)
+    for (badge, kind), some in sorted(groups.items()):
+        mean = {key: 100 * float(np.mean([r[key] for r in some])) for key in ("naive", "B", "T")}
+        print(
+            f"  {badge:22} {kind:11} {len(some):5}  naive {mean['naive']:3.0f}  B {mean['B']:3.0f}  T {mean['T']:3.0f}"
+            f"  width × {np.median([r['width'] for r in some]):.1f}"
+        )
+    inside = [r["badge"] == "counted" for r in records if r["inside"] and float(r["thick"]) >= 5]
+    if inside:
+        print(f"  promised of figures inside a clique with true cells of at least 5 σ: {100 * np.mean(inside):.0f} %")
+
+
+def main() -> None:
+    """Print the settings asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("settings", nargs="*", default=list(SETTINGS))
+    parser.add_argument("--releases", type=int, default=30)
+    parser.add_argument("--copies", type=int, default=20)
+    parser.add_argument("--quick", action="store_true", help="four releases each")
+    args = parser.parse_args()
+    for name in args.settings:
+        show(name, 4 if args.quick else args.releases, args.copies)
+
+
+if __name__ == "__main__":
+    main()

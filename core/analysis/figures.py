@@ -1,0 +1,279 @@
+"""The figures that may be asked of a release: what each rests on, and its estimate in one table of rows.
+
+Each figure is a small recipe with ``columns``, ``parts`` (the numbers that it consists of, each with what it
+:class:`Needs`) and ``estimate`` (those numbers and their variances within one table). Ratios are estimated as
+logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.analysis.gate import Cell, Needs
+from core.analysis.tally import Tally
+
+FloatArray = NDArray[np.float64]
+HALF = 0.5
+"""Added to each cell of an odds ratio (Haldane 1956; Anscombe 1956), so that an empty one does not make it infinite."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One number of a figure: its ``name``, whether it is a logarithm (``ratio``), and what it rests on."""
+
+    name: str
+    needs: Needs
+    ratio: bool = False
+
+
+class Figure(Protocol):
+    """What can be asked."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the estimate reads."""
+        ...
+
+    def parts(self) -> tuple[Part, ...]:
+        """Its numbers, in the order of the estimates."""
+        ...
+
+    def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
+        """The numbers and their variances, were the rows a simple random sample. NaN where they cannot be told."""
+        ...
+
+
+@dataclass(frozen=True)
+class Level:
+    """One category of a column, by its code."""
+
+    column: str
+    code: int
+
+
+@dataclass(frozen=True)
+class Proportion:
+    """P(event), or P(event | among)."""
+
+    event: Level
+    among: Level | None = None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The event's column, and that of the condition."""
+        return (self.event.column, *([self.among.column] if self.among else []))
+
+    def parts(self) -> tuple[Part, ...]:
+        """One number."""
+        cell = _cell(self.event, *([self.among] if self.among else []))
+        return (Part("proportion", Needs(self.columns, (cell,))),)
+
+    def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
+        """p and p (1 − p) / n."""
+        p, n = _share(tally, self.event, self.among)
+        return np.array([p]), np.array([p * (1 - p) / n if n else math.nan])
+
+
+@dataclass(frozen=True)
+class Difference:
+    """P(event | one) − P(event | other)."""
+
+    event: Level
+    one: Level
+    other: Level
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The event's column and that of the groups."""
+        return (self.event.column, self.one.column)
+
+    def parts(self) -> tuple[Part, ...]:
+        """One number."""
+        cells = _cell(self.event, self.one), _cell(self.event, self.other)
+        return (Part("difference", Needs(self.columns, cells)),)
+
+    def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
+        """The difference of two independent shares."""
+        (p, n), (q, m) = _share(tally, self.event, self.one), _share(tally, self.event, self.other)
+        variance = p * (1 - p) / n + q * (1 - q) / m if n and m else math.nan
+        return np.array([p - q]), np.array([variance])
+
+
+@dataclass(frozen=True)
+class OddsRatio:
+    """Odds of ``event`` against ``instead`` in group ``one``, divided by those in group ``other``."""
+
+    event: Level
+    instead: Level
+    one: Level
+    other: Level
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The two columns."""
+        return (self.event.column, self.one.column)
+
+    def parts(self) -> tuple[Part, ...]:
+        """One number, as a logarithm."""
+        cells = tuple(_cell(e, g) for e in (self.event, self.instead) for g in (self.one, self.other))
+        return (Part("odds ratio", Needs(self.columns, cells), ratio=True),)
+
+    def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
+        """The logarithm, with half a row added to each cell, and Woolf's variance."""
+        events, groups = (self.event, self.instead), (self.one, self.other)
+        cells = np.array([_rows(tally, e, g) for e in events for g in groups]) + HALF
+        a, b, c, d = np.log(cells)
+        return np.array([a - b - c + d]), np.array([float((1 / cells).sum())])
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A regression of ``outcome`` on ``predictors``: main effects.
+
+    ``event`` is the category whose log odds are modelled; None for a linear regression of the outcome's scores.
+    ``sizes`` are the numbers of categories. A column in ``scores`` enters as one number per row (the middle of its bin,
+    say); any other as an effect for each category against its reference, the first one unless ``reference`` names
+    another code. ``labels`` are what the categories are called.
+    """
+
+    outcome: str
+    predictors: tuple[str, ...]
+    sizes: Mapping[str, int]
+    event: int | None = None
+    scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    reference: Mapping[str, int] = field(default_factory=dict)
+    labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.predictors or self.outcome in self.predictors:
+            raise ValueError("a regression needs predictors other than its outcome")
+        if self.event is None and self.outcome not in self.scores:
+            raise ValueError(f"a linear regression needs a score for each category of {self.outcome!r}")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Predictors, then the outcome."""
+        return (*self.predictors, self.outcome)
+
+    def _levels(self, name: str) -> list[int]:
+        first = self.reference.get(name, 0)
+        return [code for code in range(self.sizes[name]) if code != first]
+
+    def parts(self) -> tuple[Part, ...]:
+        """A coefficient per category that is not the reference, or one for a scored column; without the intercept."""
+        out = []
+        for name in self.predictors:
+            if name in self.scores:
+                out.append(Part(name, Needs(self.columns, self._pairs(name, range(self.sizes[name])), self.outcome),
+                                ratio=self.event is not None))  # fmt: skip
+                continue
+            first = self.reference.get(name, 0)
+            out += [
+                Part(compared(name, code, first, self.labels),
+                     Needs(self.columns, self._pairs(name, (first, code)), self.outcome), ratio=self.event is not None)
+                for code in self._levels(name)
+            ]  # fmt: skip
+        return tuple(out)
+
+    def _pairs(self, name: str, codes: Iterable[int]) -> tuple[Cell, ...]:
+        """The cells that a coefficient compares: each group, where an event is modelled the part of it that has it."""
+        groups: list[Cell] = [((name, code),) for code in codes]
+        if self.event is None:
+            return tuple(groups)
+        events = [(*group, (self.outcome, self.event)) for group in groups]
+        if self.sizes[self.outcome] == 2:
+            groups = [(*group, (self.outcome, 1 - self.event)) for group in groups]
+        return tuple(events + groups)
+
+    def design(self, tally: Tally) -> FloatArray:
+        """A row per pattern: 1, then what the coefficients of `parts` multiply."""
+        blocks = [np.ones((len(tally.weights), 1))]
+        for name in self.predictors:
+            codes = tally.of(name)
+            if name in self.scores:
+                blocks.append(np.asarray(self.scores[name], dtype=np.float64)[codes][:, None])
+            else:
+                blocks.append((codes[:, None] == np.array(self._levels(name))[None, :]).astype(np.float64))
+        return np.hstack(blocks)
+
+    def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
+        """Maximum likelihood; NaN where a category does not occur or separates the outcome."""
+        x, w = self.design(tally), tally.weights
+        if self.event is not None:
+            beta, covariance = logistic(x, (tally.of(self.outcome) == self.event).astype(np.float64), w)
+        else:
+            beta, covariance = linear(x, np.asarray(self.scores[self.outcome])[tally.of(self.outcome)], w)
+        return beta[1:], np.diag(covariance)[1:].copy()
+
+
+LARGEST = 15.0
+"""A logistic coefficient that runs beyond this has no finite estimate: some category decides the outcome."""
+
+
+def logistic(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Coefficients of a logistic regression by Newton's method, and their covariance (inverse information).
+
+    Columns of ``x`` that never vary in weight, and coefficients without a finite estimate, come out NaN.
+    """
+    used = np.flatnonzero((np.abs(x) * weights[:, None]).sum(axis=0) > 0)
+    design, beta = x[:, used], np.zeros(len(used))
+    hessian = np.eye(len(used))
+    for _ in range(40):
+        p = 1 / (1 + np.exp(-np.clip(design @ beta, -30, 30)))
+        hessian = (design * (weights * p * (1 - p))[:, None]).T @ design + 1e-9 * np.eye(len(used))
+        step = np.linalg.solve(hessian, design.T @ (weights * (y - p)))
+        beta = np.clip(beta + step, -2 * LARGEST, 2 * LARGEST)
+        if np.abs(step).max() < 1e-9:
+            break
+    beta = np.where(np.abs(beta) > LARGEST, math.nan, beta)
+    covariance = np.asarray(np.linalg.inv(hessian), dtype=np.float64)
+    return _spread(beta, covariance, used, x.shape[1])
+
+
+def linear(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Coefficients of weighted least squares and their covariance; NaN for columns that do not occur."""
+    used = np.flatnonzero((np.abs(x) * weights[:, None]).sum(axis=0) > 0)
+    design = x[:, used]
+    gram = np.asarray(np.linalg.pinv((design * weights[:, None]).T @ design), dtype=np.float64)
+    beta = gram @ (design.T @ (weights * y))
+    free = max(float(weights.sum()) - len(used), 1.0)
+    variance = float((weights * (y - design @ beta) ** 2).sum()) / free
+    covariance: FloatArray = variance * gram
+    return _spread(beta, covariance, used, x.shape[1])
+
+
+def _spread(beta: FloatArray, cov: FloatArray, used: NDArray[np.intp], size: int) -> tuple[FloatArray, FloatArray]:
+    whole, covariance = np.full(size, math.nan), np.full((size, size), math.nan)
+    whole[used] = beta
+    covariance[np.ix_(used, used)] = cov
+    return whole, covariance
+
+
+def compared(name: str, code: int, reference: int, labels: Mapping[str, Sequence[str]]) -> str:
+    """What a coefficient compares, in words where the categories have labels."""
+    if name not in labels:
+        return f"{name}={code}"
+    return f"{name}: {labels[name][code]} against {labels[name][reference]}"
+
+
+def _cell(*levels: Level) -> Cell:
+    return tuple((level.column, level.code) for level in levels)
+
+
+def _rows(tally: Tally, *levels: Level) -> float:
+    keep = np.ones(len(tally.weights), dtype=np.bool_)
+    for level in levels:
+        keep &= tally.of(level.column) == level.code
+    return float(tally.weights[keep].sum())
+
+
+def _share(tally: Tally, event: Level, among: Level | None) -> tuple[float, float]:
+    """P(event | among) and the rows it is of."""
+    n = tally.total if among is None else _rows(tally, among)
+    return (_rows(tally, event, *([among] if among else [])) / n if n else math.nan), n

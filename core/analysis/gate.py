@@ -1,0 +1,188 @@
+"""Which figures of a release carry an interval: those that rest on what was counted.
+
+No combining rule repairs a figure that the release never measured, so each figure is judged first. The judgement uses
+the released cliques, noise scales and model alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.analysis.copies import Model
+from core.graph.cuts import cheapest_cut
+from core.graph.separations import Clique, clique_edges
+from core.privacy.draws import Measurement, Merged
+
+Kind = Literal["counted", "outcome pairs counted", "thin", "assumed"]
+Cell = tuple[tuple[str, int], ...]
+"""Columns and a code of each: the rows that have all of them."""
+
+ENOUGH = 3.0
+"""A figure is thin where a cell that it needs holds fewer rows than this many σ. Odds ratios on Adult at ε = 1 cover
+21 % where the smallest cell is below 1 σ, 55 % at 1–2 σ, 87 % at 2–3 σ, 91 % at 3–5 σ and 95 % above."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a figure rests on: its ``columns``, and the ``cells`` whose rows it compares.
+
+    ``outcome`` is the column that it models given the others, if any (a regression, a standardised effect): then pairs
+    with the outcome may do.
+
+    ``together`` are further columns that must share a clique with the outcome and each other column: the treatment of
+    a standardised effect.
+    """
+
+    columns: tuple[str, ...]
+    cells: tuple[Cell, ...] = ()
+    outcome: str | None = None
+    together: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Badge:
+    """The answer for one figure. ``interval``: may one be shown; ``promised``: is its coverage promised.
+
+    ``apart`` are two columns that were not counted together, and ``given`` those given which the table takes them as
+    independent (both empty unless ``kind`` is "assumed"). ``thinnest`` is the smallest cell needed, in σ.
+    """
+
+    kind: Kind
+    sentence: str
+    thinnest: float = math.inf
+    apart: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+
+    @property
+    def interval(self) -> bool:
+        """May an interval be shown?"""
+        return self.kind in ("counted", "outcome pairs counted")
+
+    @property
+    def promised(self) -> bool:
+        """Is the interval's coverage promised?"""
+        return self.kind == "counted"
+
+
+class Gate:
+    """Judges figures of one release."""
+
+    def __init__(self, measurements: Iterable[Measurement], model: Model, merged: Merged | None = None) -> None:
+        """``measurements`` are those that ``model`` was fitted to; of their values only the shapes are used.
+
+        ``merged`` are the groups of categories that they count.
+        """
+        self._model = model
+        self._merged = merged or {}
+        self._noise: dict[Clique, float] = {}
+        self._shape: dict[Clique, tuple[int, ...]] = {}
+        for m in measurements:
+            self._noise[m.clique] = 1 / (1 / self._noise.get(m.clique, math.inf) ** 2 + 1 / m.sigma**2) ** 0.5
+            self._shape[m.clique] = m.values.shape
+        self._marginals: dict[Clique, NDArray[np.float64]] = {}
+
+    @cached_property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """Pairs that were counted together."""
+        return clique_edges(self._noise)
+
+    def counted(self, columns: Iterable[str]) -> bool:
+        """Do all these columns share a counted clique?"""
+        return any(set(columns) <= set(clique) for clique in self._noise)
+
+    def sigma(self, columns: Sequence[str]) -> float:
+        """The noise in a cell of the marginal over ``columns``, in rows, from all cliques that hold them.
+
+        Summing out the other columns of a clique adds up as many cells' noise.
+        """
+        precision = 0.0
+        for clique, sigma in self._noise.items():
+            if set(columns) <= set(clique):
+                summed = math.prod(
+                    size for name, size in zip(clique, self._shape[clique], strict=True) if name not in columns
+                )
+                precision += 1 / (sigma**2 * summed)
+        return precision**-0.5 if precision else math.inf
+
+    def judge(self, needs: Needs) -> Badge:
+        """One of four answers."""
+        names = needs.columns
+        if self.counted(names):
+            return self._thin(needs) or Badge(
+                "counted", f"{_listed(names)} {'was counted' if len(names) == 1 else 'were counted together'}.",
+                self._thinnest(needs),
+            )  # fmt: skip
+        y = needs.outcome
+        others = [n for n in names if n != y and n not in needs.together]
+        if y is not None and all(self.counted({*needs.together, n, y}) for n in others):
+            with_outcome = _listed((*needs.together, y))
+            return self._thin(needs) or Badge(
+                "outcome pairs counted",
+                f"Given the model: {_listed(others)} were each counted with {with_outcome}, but not all together; "
+                "their joint pattern is modelled. No coverage is promised.",
+                self._thinnest(needs),
+            )  # fmt: skip
+        return self._assumed(needs)
+
+    def _thinnest(self, needs: Needs) -> float:
+        return min((self._rows(cell) / self.sigma([n for n, _ in cell]) for cell in needs.cells), default=math.inf)
+
+    def _rows(self, cell: Cell) -> float:
+        columns = tuple(name for name, _ in cell)
+        if columns not in self._marginals:
+            self._marginals[columns] = self._model.marginal(columns)
+        return float(self._marginals[columns][tuple(code for _, code in cell)])
+
+    def _thin(self, needs: Needs) -> Badge | None:
+        for name, code in (place for cell in needs.cells for place in cell):
+            groups = self._merged.get(name)
+            if groups is not None and np.count_nonzero(groups == groups[code]) > 1:
+                return Badge(
+                    "thin",
+                    f"A category of {name} that this compares was counted in a group with other rare ones; the table "
+                    "divides the group evenly among them.",
+                    0.0,
+                )
+        thinnest = self._thinnest(needs)
+        if thinnest >= ENOUGH:
+            return None
+        return Badge(
+            "thin",
+            f"Too few rows: the smallest group that this compares is about {max(thinnest, 0):.1f} times as large as "
+            f"the noise in it, and {ENOUGH:g} times would be needed for an interval.",
+            thinnest,
+        )
+
+    def _assumed(self, needs: Needs) -> Badge:
+        """Name what the table takes as independent given what."""
+        y = needs.outcome
+        pairs = list(itertools.combinations(needs.columns, 2))
+        if y is not None:
+            pairs.sort(key=lambda pair: y not in pair)
+        apart = next((pair for pair in pairs if not self.counted(pair)), None)
+        if apart is None:
+            return Badge(
+                "assumed",
+                f"{_listed(needs.columns)} were counted in smaller groups, never all together; the table takes their "
+                "joint pattern to be no richer than those.",
+            )
+        given = cheapest_cut(self.edges, *apart) or ()
+        how = f"independent given {_listed(given)}" if given else "independent"
+        return Badge(
+            "assumed",
+            f"{_listed(apart)} were not counted together; the table takes them as {how}.",
+            apart=apart,
+            given=given,
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " and " + names[-1]

@@ -1,0 +1,49 @@
+"""Rows as what every figure needs of them: the patterns that occur in some columns, and how many rows have each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Tally:
+    """``codes`` has a row per pattern and a column per name in ``columns``; ``weights`` are rows, not always whole."""
+
+    columns: tuple[str, ...]
+    codes: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    @classmethod
+    def of_rows(cls, rows: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], columns: Sequence[str]) -> Tally:
+        """The patterns of ``columns`` in a table of codes."""
+        flat = np.zeros(len(rows[columns[0]]), dtype=np.int64)
+        shape = tuple(sizes[name] for name in columns)
+        if math.prod(shape) > 2**62:
+            raise ValueError(f"{len(columns)} columns have too many combinations of values to tally")
+        for name, size in zip(columns, shape, strict=True):
+            flat *= size
+            flat += rows[name]
+        found, counts = np.unique(flat, return_counts=True)
+        codes = np.stack(np.unravel_index(found, shape), axis=1).astype(np.int64)
+        return cls(tuple(columns), codes, counts.astype(np.float64))
+
+    @classmethod
+    def of_counts(cls, counts: NDArray[np.float64], columns: Sequence[str]) -> Tally:
+        """The same from a marginal, for exact figures of a model."""
+        codes = np.argwhere(counts > 0)
+        return cls(tuple(columns), codes.astype(np.int64), counts[counts > 0].astype(np.float64))
+
+    def of(self, column: str) -> NDArray[np.int64]:
+        """The code of ``column`` in each pattern."""
+        return self.codes[:, self.columns.index(column)]
+
+    @property
+    def total(self) -> float:
+        """All rows."""
+        return float(self.weights.sum())

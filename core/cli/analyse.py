@@ -1,0 +1,83 @@
+"""``espalier copies`` and ``espalier analyse``: what a release might have been, and figures with honest intervals."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from core.cli.terminal import bar
+from core.errors import ProjectError
+
+
+def add(commands: Any) -> None:
+    """Declare the commands."""
+    copies = commands.add_parser("copies", help="make copies of a release, for intervals; costs no budget")
+    copies.add_argument("folder", type=Path)
+    copies.add_argument("--number", type=int, default=20, help="how many, 1 to 100 (default: 20)")
+    copies.add_argument("--out", type=Path, help="a new or empty folder (default: FOLDER-copies)")
+    copies.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    copies.set_defaults(run=_copies)
+
+    analyse = commands.add_parser("analyse", help="a figure from a release, with its interval; safe to share")
+    analyse.add_argument("folder", type=Path)
+    asked = analyse.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--proportion", metavar="COLUMN=VALUE")
+    asked.add_argument("--difference", nargs=2, metavar=("EVENT", "GROUP"), help="of the event's share between groups")
+    asked.add_argument("--odds-ratio", nargs=2, metavar=("EVENT", "GROUP"), help="COLUMN, COLUMN=VALUE[:OTHER]")
+    asked.add_argument("--outcome", metavar="COLUMN[=VALUE]", help="a regression on --predictors")
+    analyse.add_argument("--among", metavar="COLUMN=VALUE", help="the rows that --proportion is of")
+    analyse.add_argument("--predictors", metavar="A,B", help="columns, commas between them")
+    analyse.add_argument("--number", type=int, default=20, help="copies, where the release has none (default: 20)")
+    analyse.add_argument("--json", action="store_true")
+    analyse.set_defaults(run=_analyse)
+
+
+def _copies(opt: argparse.Namespace) -> None:
+    import numpy as np
+
+    from core.release.files import check_folder, copy_files, save_files
+    from core.release.study import Study
+
+    study = Study.of_folder(opt.folder)
+    out = opt.out or opt.folder.resolve().with_name(f"{opt.folder.resolve().name}-copies")
+    check_folder(out)
+    with bar(opt.quiet) as report:
+        made = study.more(opt.number, np.random.default_rng(), report)
+        save_files(dict(copy_files(study.project, made)), out)
+    if not opt.quiet:
+        print(
+            f"{out / 'copies'}: {opt.number} copies. Estimate in each alone, then combine; never stack them into one "
+            "table.",
+            file=sys.stderr,
+        )
+
+
+def _analyse(opt: argparse.Namespace) -> None:
+    from core.release import asking
+    from core.release.study import Study
+
+    if (opt.outcome is None) != (opt.predictors is None):
+        raise ProjectError("a regression needs both --outcome and --predictors")
+    if opt.among and not opt.proportion:
+        raise ProjectError("--among belongs to --proportion")
+    study = Study.of_folder(opt.folder)
+    schema = study.project.schema
+    if opt.proportion:
+        figure: Any = asking.proportion(schema, opt.proportion, opt.among)
+    elif opt.difference:
+        figure = asking.difference(schema, *opt.difference)
+    elif opt.odds_ratio:
+        figure = asking.odds_ratio(schema, *opt.odds_ratio)
+    else:
+        figure = asking.regression(schema, opt.outcome, opt.predictors.split(","))
+    with bar(opt.json) as report:
+        answers = study.with_copies(opt.number, report).ask(figure)
+    if opt.json:
+        print(json.dumps([asking.to_json(a) for a in answers], indent=1, ensure_ascii=False, allow_nan=False))
+        return
+    for answer in answers:
+        print(f"[{asking.BADGES[answer.badge.kind]}] {asking.sentence(answer)}")
+    print("From the release alone: no row of the real table was read, and these figures may be shared.")

@@ -1,0 +1,56 @@
+"""What a drawing says that a table could contradict: independences it implies, chosen from the drawing alone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from core.graph.adjustment import minimal_separators
+from core.graph.dag import Dag
+from core.graph.separations import Separation
+
+MOST_CELLS = 2000
+"""Statements over larger tables are left out: their cells would hold nothing but noise."""
+
+
+def statements(
+    dag: Dag, sizes: Mapping[str, int], first: Sequence[str] = (), latent: Iterable[str] = (), most: int = 5
+) -> tuple[Separation, ...]:
+    """At most ``most`` implied independences of two columns: a missing arrow each, given the cheapest separating set.
+
+    Those that touch ``first`` (the target, the treatment) come first, then those over fewer cells, whose test notices
+    more. ``latent`` are drawn columns that the table does not have. Columns that the drawing does not name are left
+    out: it says nothing about them. Reads no data.
+    """
+    hidden = set(latent)
+    drawn = {name for edge in dag.edges for name in edge} - hidden
+    names = [name for name in sizes if name in drawn and sizes[name] > 1]
+    linked = {frozenset(edge) for edge in dag.edges}
+    found = []
+    for a, b in itertools.combinations(names, 2):
+        if frozenset((a, b)) in linked:
+            continue
+        sets = minimal_separators(dag.edges, a, b, set(names) - {a, b}, sizes)
+        if not sets:
+            continue
+        cells = math.prod(sizes[n] for n in (a, b, *sets[0].columns))
+        if cells <= MOST_CELLS:
+            given = tuple(n for n in sizes if n in sets[0].columns)
+            found.append(
+                (not {a, b} & set(first), cells, Separation((a,), (b,), given, "the drawing has no arrow between them"))
+            )
+    found.sort(key=lambda entry: entry[:2])
+    return tuple(statement for _, _, statement in found[:most])
+
+
+def check_statement(dag: Dag, statement: Separation) -> str:
+    """Empty where the drawing implies ``statement``; else a sentence that says which path it leaves open."""
+    from core.graph.paths import open_paths
+
+    if len(statement.left) != 1 or len(statement.right) != 1:
+        return "A statement is about two columns."
+    found = open_paths(dag.edges, statement.left, statement.right, statement.given, most=1).paths
+    if not found:
+        return ""
+    return f"The drawing does not say this: the path {' – '.join(found[0])} stays open."

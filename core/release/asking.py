@@ -1,0 +1,158 @@
+"""Figures asked for in words: column names and values as text, turned into recipes over codes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from core.analysis.answers import Answer
+from core.analysis.figures import Difference, Level, OddsRatio, Proportion, Regression
+from core.errors import ProjectError
+from core.project.schema import Column, Schema
+
+BADGES = {
+    "counted": "counted",
+    "outcome pairs counted": "given the model",
+    "thin": "too few rows",
+    "assumed": "assumed",
+}
+"""What a badge is called on screen."""
+
+
+def proportion(schema: Schema, event: str, among: str | None = None) -> Proportion:
+    """P(event | among), each as ``column=value``; raises :class:`ProjectError` for what is not declared."""
+    return Proportion(_level(schema, event), None if among is None else _level(schema, among))
+
+
+def difference(schema: Schema, event: str, group: str) -> Difference:
+    """P(event) in one group less that in another; ``group`` as :func:`odds_ratio` takes it."""
+    happens, _ = _pair(schema, event)
+    return Difference(happens, *_apart(schema, event, group))
+
+
+def odds_ratio(schema: Schema, event: str, group: str) -> OddsRatio:
+    """Each side as ``column``, ``column=value`` or ``column=value:other``.
+
+    Without a value it is the last one; without another value to compare with, the first one that is not it.
+    """
+    return OddsRatio(*_pair(schema, event), *_apart(schema, event, group))
+
+
+def regression(schema: Schema, outcome: str, predictors: Sequence[str]) -> Regression:
+    """A logistic regression of the ``outcome`` (``column`` or ``column=value``), linear for a numeric one.
+
+    A numeric column without a place for missing cells enters by the middles of its bins, any other by its categories.
+    """
+    name, _, value = outcome.partition("=")
+    for each in (name, *predictors):
+        _column(schema, each)
+    if not predictors or name in predictors:
+        raise ProjectError("a regression needs predictors other than its outcome", key="predictors")
+    scores = {
+        n: middles(schema[n]) for n in (name, *predictors) if schema[n].kind == "numeric" and not schema[n].missing
+    }
+    linear = not value and name in scores
+    if schema[name].kind == "numeric" and not value and not linear:
+        raise ProjectError(
+            f"{name!r} has a place for missing cells, so it has no mean: ask for one of its values ({name}=…)"
+        )
+    event = None if linear else _pair(schema, outcome)[0].code
+    sizes = {n: schema[n].size for n in (name, *predictors)}
+    labels = {n: schema[n].labels for n in predictors}
+    return Regression(name, tuple(predictors), sizes, event, scores, labels=labels)
+
+
+def middles(column: Column) -> tuple[float, ...]:
+    """The middle of each bin of a numeric column."""
+    return tuple((low + high) / 2 for low, high in pairwise(column.edges))
+
+
+def sentence(answer: Answer) -> str:
+    """The number with its interval, or why it has none."""
+    if not math.isfinite(answer.value):
+        return f"{answer.name}: cannot be told. {answer.badge.sentence}"
+    said = f"{answer.name}: {shown(answer.value)}"
+    if answer.low is None or answer.high is None:
+        return f"{said}, without an interval. {answer.badge.sentence}"
+    promise = "" if answer.badge.promised else " given the model"
+    return f"{said} (95 % interval {shown(answer.low)} to {shown(answer.high)}{promise}). {answer.badge.sentence}"
+
+
+def shown(value: float) -> str:
+    """Three figures, never in powers of ten."""
+    digits = 3 if value == 0 or not math.isfinite(value) else max(0, 2 - math.floor(math.log10(abs(value))))
+    return f"{value:.{min(digits, 6)}f}"
+
+
+def to_json(answer: Answer) -> dict[str, Any]:
+    """An answer as plain values, None for what cannot be told."""
+    number = answer.value if math.isfinite(answer.value) else None
+    return {
+        "name": answer.name, "value": number, "low": answer.low, "high": answer.high, "ratio": answer.ratio,
+        "badge": answer.badge.kind, "promised": answer.badge.promised, "why": answer.badge.sentence,
+        "apart": list(answer.badge.apart), "given": list(answer.badge.given),
+    }  # fmt: skip
+
+
+def table(answers: Sequence[Answer]) -> str:
+    """A table to copy: tabs between cells, a line for each number."""
+    lines = ["figure\testimate\tlow (95 %)\thigh (95 %)\tanswer"]
+    for a in answers:
+        ends = ["" if end is None else shown(end) for end in (a.low, a.high)]
+        lines.append("\t".join([a.name, shown(a.value), *ends, BADGES[a.badge.kind]]))
+    return "\n".join(lines) + "\n"
+
+
+def lines(answers: Sequence[Answer]) -> list[Mapping[str, str]]:
+    """The same for a table on screen."""
+    head, *lines = [line.split("\t") for line in table(answers).splitlines()]
+    return [dict(zip(head, line, strict=True)) for line in lines]
+
+
+def last(column: Column) -> int:
+    """The code of the last value that is not missing: what is usually asked about."""
+    return column.values - 1
+
+
+def _column(schema: Schema, name: str) -> Column:
+    if name not in schema:
+        raise ProjectError(f"there is no column {name!r} in the release", column=name)
+    return schema[name]
+
+
+def _code(column: Column, value: str) -> int:
+    if value not in column.labels:
+        known = ", ".join(column.labels[:12]) + (" …" if column.size > 12 else "")
+        raise ProjectError(f"{column.name!r} has no value {value!r}; it has {known}", column=column.name)
+    return column.labels.index(value)
+
+
+def _level(schema: Schema, text: str) -> Level:
+    name, _, value = text.partition("=")
+    column = _column(schema, name)
+    if not value:
+        raise ProjectError(f"say which value of {name!r} is meant: {name}={column.labels[-1]}, say", column=name)
+    return Level(name, _code(column, value))
+
+
+def _pair(schema: Schema, text: str) -> tuple[Level, Level]:
+    """The value that is meant, and the one it is compared with."""
+    name, _, value = text.partition("=")
+    column = _column(schema, name)
+    labels = column.labels
+    if column.size < 2:
+        raise ProjectError(f"{name!r} has only one value: there is nothing to compare", column=name)
+    for i in (i for i, mark in enumerate(value) if mark == ":"):
+        if value[:i] in labels and value[i + 1 :] in labels:
+            return Level(name, labels.index(value[:i])), Level(name, labels.index(value[i + 1 :]))
+    one = _code(column, value) if value else last(column)
+    return Level(name, one), Level(name, 1 if one == 0 else 0)
+
+
+def _apart(schema: Schema, event: str, group: str) -> tuple[Level, Level]:
+    one, other = _pair(schema, group)
+    if one.column == event.partition("=")[0]:
+        raise ProjectError("the two columns must differ", column=one.column)
+    return one, other

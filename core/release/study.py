@@ -1,0 +1,122 @@
+"""What may be concluded from one release: its copies, and figures asked of them.
+
+Everything here works on what a release hands over, so it costs no budget and its results may be shared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.analysis.answers import Answer, Copies, answer
+from core.analysis.copies import Recipe, Rows, copies, warm_refit
+from core.analysis.figures import Figure
+from core.analysis.gate import Gate
+from core.errors import EspalierError, ProjectError
+from core.ledger.archive import MODEL
+from core.methods import METHODS
+from core.models.graphical import GraphicalModel, Zeros
+from core.progress import Report, silent
+from core.project.file import Project
+from core.release.counts import COUNTS, NoisyCounts
+from core.release.files import read_csv
+
+if TYPE_CHECKING:
+    from core.release.artefact import Release
+
+SUGGESTED = 20
+"""Copies: with 5, intervals cover as well and are a third wider."""
+MOST = 100
+NO_COUNTS = (
+    "copies are made from noisy counts of marginals, and this release keeps none: its method fits something else, or "
+    "it was made before counts were kept"
+)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A release as its figures see it: ``rows`` of each copy, and the copies it came with (``given``)."""
+
+    project: Project
+    model: GraphicalModel
+    counted: NoisyCounts
+    rows: int
+    given: tuple[Rows, ...] = ()
+
+    @classmethod
+    def of(cls, release: Release) -> Study:
+        """Of a release just made; raises :class:`ProjectError` where no copies can be made of it."""
+        counted = NoisyCounts.of(release.fitted)
+        if counted is None or not isinstance(release.model, GraphicalModel):
+            raise ProjectError(NO_COUNTS, key="copies")
+        return cls(release.project, release.model, counted, release.rows, release.copies)
+
+    @classmethod
+    def of_files(cls, files: Mapping[str, bytes]) -> Study:
+        """Of a release's files; raises :class:`ProjectError`."""
+        try:
+            facts = json.loads(files["release.json"])
+            project, rows = Project.from_json(facts["project"]), int(facts["rows"])
+            if COUNTS not in files or not facts.get("model"):
+                raise ProjectError(NO_COUNTS, key="copies")
+            model = METHODS[facts["method"]].load(files[facts["model"]])
+        except (KeyError, ValueError, TypeError) as error:
+            raise ProjectError(f"these are not the files of a release: {error}") from None
+        if not isinstance(model, GraphicalModel):
+            raise ProjectError(NO_COUNTS, key="copies")
+        names = sorted(name for name in files if name.startswith("copies/"))
+        given = tuple(read_csv(project.schema, files[name]).codes for name in names)
+        return cls(project, model, NoisyCounts.loads(files[COUNTS]), rows, given)
+
+    @classmethod
+    def of_folder(cls, folder: Path) -> Study:
+        """Of a release's folder; raises :class:`ProjectError`."""
+        names = ("release.json", MODEL, COUNTS, *(f"copies/{p.name}" for p in sorted(folder.glob("copies/*.csv.gz"))))
+        try:
+            return cls.of_files({name: (folder / name).read_bytes() for name in names if (folder / name).is_file()})
+        except (ProjectError, OSError) as error:
+            raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
+
+    @cached_property
+    def gate(self) -> Gate:
+        """Which figures carry an interval."""
+        return Gate(self.counted.measurements, self.model, self.counted.merged)
+
+    def more(self, number: int, rng: np.random.Generator, report: Report = silent) -> Iterator[Rows]:
+        """``number`` new copies: refitted and drawn, one at a time.
+
+        As many rows of a person as the unit of privacy allows widen the sampling part. Raises
+        :class:`ProjectError` for a number that is not 1 … 100.
+        """
+        if not 1 <= number <= MOST:
+            raise ProjectError(f"the number of copies ({number}) must be from 1 to {MOST}", key="copies")
+        plan, counted = self.project.plan, self.counted
+        total = None if counted.rows is None else float(counted.rows)
+        recipe = Recipe(number, self.rows, plan.rows_drawn == "even", plan.rows_per_person, counted.merged)
+        zeros = [Zeros(clique, mask) for clique, mask in counted.impossible.items()]
+        refit = warm_refit(self.model, total, counted.merged, zeros)
+        for i, (_, rows) in enumerate(copies(counted.measurements, self.model, refit, recipe, rng)):
+            report((i + 1) / number, f"Copy {i + 1} of {number}")
+            yield rows
+
+    def with_copies(self, number: int = SUGGESTED, report: Report = silent) -> Study:
+        """This study with the copies that the release came with; with ``number`` new ones where they are not two."""
+        if len(self.given) > 1:
+            return self
+        seed = int.from_bytes(hashlib.sha256(self.counted.dumps()).digest()[:8])  # who asks again gets the same answer
+        made = tuple(self.more(max(number, 2), np.random.default_rng(seed), report))
+        return Study(self.project, self.model, self.counted, self.rows, made)
+
+    def ask(self, figure: Figure) -> tuple[Answer, ...]:
+        """The numbers of ``figure``, with the intervals that it has earned."""
+        if len(self.given) < 2:
+            raise EspalierError("a figure needs copies: make some first")
+        evenly = self.project.plan.rows_drawn == "even"
+        return answer(figure, Copies(self.given, self.project.schema.sizes, evenly), self.gate)

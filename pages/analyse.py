@@ -1,0 +1,61 @@
+"""Analyse: figures from a release, each with the interval it has earned. Nothing here reads a private row."""
+
+import streamlit as st
+
+from core.analysis.combine import PYTHON, R
+from core.errors import EspalierError
+from core.release.study import SUGGESTED, Study
+from pages.parts import doors, shell
+from pages.parts.analyse import questions
+from pages.parts.text import name, plain
+
+doors.enter("steward")
+state = shell.start(
+    "Analyse",
+    "What may be concluded from a release, and how sure it is. It reads the released files alone, costs no budget, and "
+    "its figures may be shared.",
+)
+made = [one for one in (state.released, *reversed(state.earlier)) if one is not None]
+if not made:
+    st.info("There is nothing to analyse yet. Release a synthetic table first.")
+    shell.link_to("Release", "Go to Release")
+    shell.sidebar(state)
+    st.stop()
+
+bundle = made[0]
+if len(made) > 1:
+    bundle = st.selectbox(
+        "Release", made, format_func=lambda one: f"Release {one.number} of {plain(one.release.project.name)}"
+    )
+if state.studied is None or state.studied[0] != bundle.number:
+    try:
+        with st.spinner(f"Making {SUGGESTED} copies, where it has none…"):
+            state.studied = bundle.number, Study.of(bundle.release).with_copies()
+    except EspalierError as error:
+        st.info(f"{plain(str(error)[:1].upper() + str(error)[1:])}.")
+        shell.sidebar(state)
+        st.stop()
+study = state.studied[1]
+
+figure = questions.ask(study.project, f"analyse-{bundle.number}")
+if figure is not None:
+    try:
+        questions.show(study.ask(figure), figure)
+    except (EspalierError, ValueError) as error:
+        st.error(plain(error))
+st.divider()
+there = "came with" if bundle.release.copies else "were made just now from the noisy counts of"
+st.caption(
+    f"Worked out in each of {len(study.given)} copies, which {there} release {bundle.number} of "
+    f"{name(study.project.name)}, and then combined. How cliques were chosen, and where a number lies inside its bin, "
+    "is not in the interval."
+)
+with st.expander("Do it elsewhere: Python and R"):
+    st.markdown(
+        "Each copy is what the release might have been, had the people and the noise come out otherwise. Estimate in "
+        "each alone, then combine. **Never stack the copies into one table**: that would count every person many "
+        "times. A plan with `copies` hands them over with the release; `espalier copies FOLDER` makes them later."
+    )
+    st.code(PYTHON, "python")
+    st.code(R, "r")
+shell.sidebar(state)

@@ -1,0 +1,116 @@
+"""What is asked of a release, chosen by columns and values, and how an answer is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from core.analysis.answers import Answer
+from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
+from core.project.file import Project
+from core.release import asking
+from pages.parts.text import name, names, plain
+
+KINDS = ("Association, adjusted", "Odds ratio", "Difference", "Proportion")
+MEANING = {
+    "counted": "counted together: the interval's coverage is promised",
+    "outcome pairs counted": "each counted with the outcome, their joint pattern modelled: an interval given the "
+    "model, no coverage promised",
+    "thin": "too few rows for their noise: a number without an interval",
+    "assumed": "not counted together: what the table shows is an assumption, so it has no interval",
+}
+
+
+def ask(project: Project, key: str) -> Figure | None:
+    """The fields of a question; None while something is still to be chosen."""
+    kind = st.segmented_control("What to ask", KINDS, default=KINDS[0], required=True, key=f"{key}-kind")
+    if kind == KINDS[0]:
+        return _regression(project, key)
+    columns = [c.name for c in project.schema.columns if c.size > 1]
+    target = project.plan.target
+    left, right = st.columns(2)
+    with left:
+        event = st.selectbox(
+            "Column", columns, columns.index(target) if target in columns else None, key=f"{key}-event",
+            placeholder="Choose a column",
+        )  # fmt: skip
+        happens = None if event is None else _value(project, event, "How often is it", f"{key}-event", last=True)
+    with right:
+        among = st.selectbox(
+            "Among rows with" if kind == "Proportion" else "Groups by",
+            [c for c in columns if c != event], None, key=f"{key}-group",
+            placeholder="all rows" if kind == "Proportion" else "Choose a column",
+        )  # fmt: skip
+        one = None if among is None else _value(project, among, "the value", f"{key}-one-{among}", last=True)
+        other = None
+        if among is not None and kind != "Proportion":
+            other = _value(project, among, "against", f"{key}-other-{among}", last=False)
+    if happens is None:
+        return None
+    if kind == "Proportion":
+        return Proportion(happens, one)
+    if one is None or other is None:
+        return None
+    if one == other:
+        st.info("Choose two values that differ.")
+        return None
+    if kind == "Difference":
+        return Difference(happens, one, other)
+    size = project.schema[happens.column].size
+    instead = Level(happens.column, 1 - happens.code) if size == 2 else None
+    if instead is None:
+        with left:
+            instead = _value(project, happens.column, "instead of", f"{key}-instead-{happens.column}", last=False)
+    if instead == happens:
+        st.info("Choose two values that differ.")
+        return None
+    return OddsRatio(happens, instead, one, other)
+
+
+def _regression(project: Project, key: str) -> Regression | None:
+    columns = [c.name for c in project.schema.columns if c.size > 1]
+    target = project.plan.target
+    left, right = st.columns(2)
+    with left:
+        outcome = st.selectbox(
+            "Outcome", columns, columns.index(target) if target in columns else None, key=f"{key}-outcome",
+            placeholder="Choose a column",
+        )  # fmt: skip
+    with right:
+        predictors = st.multiselect(
+            "Predictors, each adjusted for the others",
+            [c for c in columns if c != outcome],
+            key=f"{key}-predictors",
+            placeholder="Choose columns",
+        )
+    if outcome is None or not predictors:
+        return None
+    column = project.schema[outcome]
+    event = outcome
+    if column.kind != "numeric" or column.missing:
+        with left:
+            level = _value(project, outcome, "the value modelled", f"{key}-outcome-{outcome}", last=True)
+        event = f"{outcome}={column.labels[level.code]}"
+    return asking.regression(project.schema, event, predictors)
+
+
+def _value(project: Project, column: str, label: str, key: str, *, last: bool) -> Level:
+    labels = project.schema[column].labels
+    first = asking.last(project.schema[column]) if last else 0
+    code = st.selectbox(label, range(len(labels)), first, format_func=labels.__getitem__, key=f"{key}-{column}-value")
+    return Level(column, code)
+
+
+def show(answers: Sequence[Answer], figure: Figure) -> None:
+    """The numbers with their intervals and badges, in a table, in sentences, and as text to copy."""
+    if isinstance(figure, Regression):
+        how = "Odds ratios by logistic regression" if figure.event is not None else "Linear regression"
+        st.markdown(f"**{how}** of {name(figure.outcome)} on {names(figure.predictors, 40)}.")
+    st.dataframe(asking.lines(answers), hide_index=True, width="stretch")
+    for kind in dict.fromkeys(a.badge.kind for a in answers):
+        st.markdown(f"- **{asking.BADGES[kind].capitalize()}**: {MEANING[kind]}.")
+    st.markdown("**In words**")
+    st.markdown("\n".join(f"- {plain(asking.sentence(a))}" for a in answers))
+    with st.expander("Table to copy"):
+        st.code(asking.table(answers), None)

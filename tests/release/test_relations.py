@@ -1,0 +1,249 @@
+"""Releases of tables that stay where they are: what is asked of the plan holds, and nothing of the rows is left."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from core.errors import Cancelled, TableError
+from core.evaluation.private.counts import HeldOutCounts
+from core.evaluation.private.held_out import judged
+from core.ledger.ledger import Ledger
+from core.privacy.contribution import bounded, known_rows, split
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.release.spend import release
+from core.tables import frames
+from core.tables.frames import opened, read_data
+from core.tables.reading import TextTable, read_table
+from core.tables.relation import Relation, open_relation
+from core.tables.snapshot import CodeFile
+from core.tables.table import Table
+
+SCHEMA = Schema(
+    (
+        Column("a", "categorical", ("x", "y", "z")),
+        Column("v", "numeric", edges=(0, 10, 20, 100), integer=True),
+        Column("b", "categorical", ("n", "m"), missing=True),
+    )
+)
+ROWS = 4_000
+
+
+def rows(seed=0):
+    rng = np.random.default_rng(seed)
+    a = rng.integers(0, 3, ROWS)
+    return pa.table(
+        {
+            "id": [f"p{i}" for i in rng.integers(0, ROWS // 4, ROWS)],
+            "a": np.array(["x", "y", "z"])[a],
+            "v": np.where(a == 0, 5, rng.integers(0, 100, ROWS)),
+            "b": [None if i == 7 else "nm"[i % 2] for i in rng.integers(0, 8, ROWS).tolist()],
+        }
+    )
+
+
+@pytest.fixture
+def path(tmp_path):
+    parquet.write_table(rows(), tmp_path / "t.parquet")
+    return tmp_path / "t.parquet"
+
+
+def project(**plan):
+    return Project("far", SCHEMA, Plan("mst", 100.0, 1e-6, **plan))
+
+
+def shares(codes, name):
+    return np.bincount(codes[name], minlength=SCHEMA[name].size) / len(codes[name])
+
+
+PLANS = [
+    {},
+    {"neighbors": "add-remove"},
+    {"private_evaluation": 0.2, "target": "a"},
+    {"private_evaluation": 0.2, "neighbors": "add-remove"},
+    {"person": "id", "rows_per_person": 2, "neighbors": "add-remove"},
+    {"person": "id", "rows_per_person": 2, "rows": 1_500},
+    {"person": "id", "rows_per_person": 2, "rows": 9_000, "private_evaluation": 0.3, "target": "b"},
+]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_release_from_a_relation_is_that_of_the_table(path, plan, kind):
+    data = path
+    if kind == "csv":
+        data = path.with_suffix(".csv")
+        csv.write_csv(parquet.read_table(path), data)
+    made = release(project(**plan), open_relation(data))
+    real = Table.encode(read_table(path), SCHEMA)
+    if plan.get("rows") != 9_000:  # with that many filler rows the shares are others
+        for name in SCHEMA.names:
+            assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
+    if plan.get("rows"):
+        assert made.rows == plan["rows"]
+    elif plan.get("neighbors") != "add-remove":
+        assert made.rows == ROWS
+    assert (made.private_evaluation is not None) == ("private_evaluation" in plan)
+
+
+def test_every_file_of_codes_is_closed_at_the_end(path, monkeypatch):
+    made = []
+
+    class Watched(CodeFile):
+        def __init__(self, types):
+            super().__init__(types)
+            made.append(self)
+
+    for module in ("snapshot", "relation"):
+        monkeypatch.setattr(f"core.tables.{module}.CodeFile", Watched)
+    monkeypatch.setattr("core.privacy.parts.CodeFile", Watched)
+    plan = {"person": "id", "rows_per_person": 2, "rows": 3_000, "private_evaluation": 0.3, "target": "a"}
+    release(project(**plan), open_relation(path))
+    assert len(made) > 3
+    assert not any(file.close.alive for file in made)
+    made.clear()
+
+    def cancel(fraction, message):
+        if fraction > 0.35:
+            raise Cancelled("stop")
+
+    with pytest.raises(Cancelled) as stopped:
+        release(project(**plan), open_relation(path), cancel)
+    assert stopped.value.__traceback__ is not None  # which holds on to everything there was
+    assert made
+    assert not any(file.close.alive for file in made)
+
+
+def test_counting_on_a_snapshot_can_be_cancelled(path):
+    heard = []
+
+    def report(fraction, message):
+        heard.append(message)
+        if message == "stop now":
+            raise Cancelled("stop")
+
+    with opened(open_relation(path), SCHEMA, report=report) as source:
+        assert source.count(("a",)).sum() == ROWS
+        before = len(heard)
+        source.count_many([("a",), ("v", "b")])
+        assert len(heard) > before
+
+
+def test_a_snapshot_is_a_source_of_its_unit(path):
+    relation = open_relation(path)
+    plain = relation.snapshot(SCHEMA)
+    assert known_rows(plain, Unit("replace-one")) == ROWS
+    assert known_rows(plain, Unit("add-remove")) is None
+    people = relation.snapshot(SCHEMA, "id", 2)
+    assert known_rows(people, Unit("add-remove", 2)) is None
+    assert known_rows(people, Unit("replace-one", 2)) is None
+    with pytest.raises(TableError, match="keeps 2 of each"):
+        known_rows(people, Unit("add-remove", 1))
+    with pytest.raises(TableError, match="at most 1 rows"):
+        bounded(people, 1)
+    with pytest.raises(TableError, match="cannot be set"):
+        split(people, 0.5, 10)
+    filled = bounded(people, 2, 500)
+    assert known_rows(filled, Unit("replace-one", 2)) == filled.rows == 500
+    with pytest.raises(TableError, match="replace-one only"):
+        known_rows(filled, Unit("add-remove", 2))
+    with pytest.raises(TableError, match="only their bins are here"):
+        plain.numbers("v")
+
+
+def test_the_classifier_looks_at_held_out_rows_batch_by_batch(path):
+    made = dataclasses.replace(project(private_evaluation=0.2, target="a"))
+    table = Table.encode(read_table(path), SCHEMA)
+    asked = HeldOutCounts.of(made)
+    there = judged(asked, table, open_relation(path).snapshot(SCHEMA))
+    here = judged(asked, table, table)
+    asks = [(name,) for name in asked.schema.names] + asked.cliques("auc")
+    for one, other in zip(there.count_many(asks), here.count_many(asks), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_a_ledger_knows_the_table_again_in_another_order_and_with_other_lots(path, tmp_path):
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    plan = project(person="id", rows_per_person=1, neighbors="add-remove").with_plan(epsilon=1.0)
+    for name in ("one", "two"):
+        ledger.open_table(name, epsilon=5.0, delta=1e-6, neighbors="add-remove", rows_per_person=1, person="id")
+    release(plan, open_relation(path), ledger=ledger.account("one", "me"))
+    turned = tmp_path / "turned.parquet"
+    parquet.write_table(rows().take(np.arange(ROWS - 1, -1, -1)), turned)
+    with opened(open_relation(turned), SCHEMA, "id", 1) as again:
+        assert any("one" in text for text in ledger.account("two", "me").warnings(again.digest))
+    assert ledger.verify() == []
+
+
+def test_what_is_large_is_read_where_it_is(path, tmp_path, monkeypatch):
+    assert isinstance(read_data(path), TextTable)
+    monkeypatch.setattr(frames, "LARGE_CELLS", 100)
+    assert isinstance(read_data(path), Relation)
+    plain = tmp_path / "t.csv"
+    csv.write_csv(rows(), plain)
+    assert isinstance(read_data(plain), TextTable)
+    monkeypatch.setattr(frames, "LARGE_BYTES", 100)
+    assert isinstance(read_data(plain), Relation)
+    (tmp_path / "folder").mkdir()
+    parquet.write_table(rows(), tmp_path / "folder" / "0.parquet")
+    assert isinstance(read_data(tmp_path / "folder"), Relation)
+    monkeypatch.setenv("WHERE", "postgresql://me:secret@127.0.0.1:1/db")
+    with pytest.raises(TableError, match="cannot open the postgresql relation 'visits'") as refused:
+        read_data("env:WHERE", "visits")
+    assert "secret" not in str(refused.value)
+    with pytest.raises(TableError, match="no variable NOWHERE"):
+        read_data("env:NOWHERE")
+
+
+@pytest.fixture
+def in_postgres(postgres):
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute("CREATE TABLE far (id text, a text, v int, b text)")
+        with con.cursor().copy("COPY far FROM STDIN") as copy:
+            for row in rows().to_pylist():
+                copy.write_row(list(row.values()))
+        yield postgres
+        con.execute("DROP TABLE far")
+
+
+@pytest.mark.parametrize("plan", [{}, PLANS[4]], ids=str)
+def test_a_release_from_postgres(in_postgres, path, plan, tmp_path):
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    unit = {"neighbors": "replace-one", "rows_per_person": 1, "person": None} | plan
+    unit = {key: unit[key] for key in ("neighbors", "rows_per_person", "person")}
+    ledger.open_table("far", epsilon=100.0, delta=1e-6, **unit)
+    relation = open_relation(in_postgres, "far")
+    made = release(project(**plan), relation, ledger=ledger.account("far", "me"))
+    real = Table.encode(read_table(path), SCHEMA)
+    for name in SCHEMA.names:
+        assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
+    found = relation.backend.con.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'espalier%'").fetchone()
+    assert found == (0,)
+    one, other = (opened(relation, SCHEMA, "id", 1) for _ in range(2))
+    with one as first:
+        digest = first.digest
+    with other as second:
+        assert second.digest == digest
+    assert "host=" not in "".join(f.decode("utf-8", "replace") for n, f in made.files.items() if n != "model.npz")
+
+
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ({"private_evaluation": 0.2}, "cannot be held out"),
+        ({"person": "id", "rows_per_person": 2, "rows": 3_000}, "cannot be filled or cut"),
+    ],
+)
+def test_what_a_server_cannot_do_is_refused_before_it_reads(in_postgres, plan, words, monkeypatch):
+    monkeypatch.setattr(Relation, "snapshot", lambda *_, **__: pytest.fail("it was read"))
+    with pytest.raises(TableError, match=words):
+        release(project(**plan), open_relation(in_postgres, "far"))
