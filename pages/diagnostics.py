@@ -5,7 +5,7 @@ import json
 import streamlit as st
 
 from pages.parts import doors, shell, text
-from pages.parts.diagnostics import distributions, fairness, judgement, questions, summary
+from pages.parts.diagnostics import distributions, fairness, further, judgement, questions, summary
 from pages.parts.plan import private_evaluation
 from pages.parts.text import name, plain
 
@@ -83,5 +83,6 @@ if state.findings:
         icon=":material/lock:",
     )
     judgement.another_table(state, released)
+further.show(state, released)
 shell.link_to("Plan", "Change the plan", primary=False)
 shell.sidebar(state)
