@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.analysis.combine import PYTHON, R
 from core.graph.annotations import Annotation, annotations_from_json
 from core.methods import METHODS
 from core.privacy.accounting import guess_right, round_up
@@ -18,6 +17,7 @@ from core.privacy.unit import Unit
 from core.project.schema import FIELDS
 from core.release import picture
 from core.release import report_front as front
+from core.release.conclusion_section import conclusions
 from core.release.html import table as _table
 from core.release.question_section import question_section
 
@@ -62,7 +62,7 @@ def render(facts: Mapping[str, Any]) -> str:
     project, spent = facts["project"], facts["spent"]
     name = escape(project["name"])
     pools: dict[str, float] = {}
-    for item in [*facts["choices"], *facts["measurements"]]:
+    for item in [*facts.get("schema_bought", []), *facts["choices"], *facts["measurements"]]:
         pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
     parts = [
         f"<h1>{name}: synthetic table</h1>",
@@ -86,6 +86,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
+        _schema_bought(facts.get("schema_bought")),
         _constraints(facts.get("constraints")),
         _explained(facts),
         "<h2>Every measurement</h2>",
@@ -93,7 +94,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _choices(facts),
         question_section(facts),
         _bounds(facts),
-        _copies(facts),
+        conclusions(facts),
         "<h2>What to keep in mind</h2>",
         _bullets(
             [
@@ -259,6 +260,25 @@ def _frame(facts: Mapping[str, Any]) -> str:
     return "\n".join(out)
 
 
+def _schema_bought(parts: Sequence[Mapping[str, Any]] | None) -> str:
+    """What the schema was bought with; nothing where all of it was declared."""
+    if not parts:
+        return ""
+    rows = [
+        f'<tr><td>{escape(p["what"])}</td><td class="n">{round_up(p["rho"])}</td>'
+        f'<td class="n">{round_up(p["delta"])}</td><td class="n">{p["scale"]:.4g}</td></tr>'
+        for p in parts
+    ]
+    return (
+        "<h2>The schema that was bought</h2>"
+        "<p>Nobody declared these bins and categories: they were chosen privately, and paid for. Texts for which no "
+        "category was found count as empty cells.</p>"
+        + _table(
+            "Parts of the schema, in the order they were bought", ["part", "ρ#", "δ₀#", "noise scale (rows)#"], rows
+        )
+    )
+
+
 def _constraints(section: Mapping[str, Any] | None) -> str:
     """What no row may be, and that none is."""
     if section is None:
@@ -358,27 +378,6 @@ def _bounds(facts: Mapping[str, Any]) -> str:
             f"{_within(bounds['excess_risk'], percent=False)}.</p>"
         )
     return out
-
-
-def _copies(facts: Mapping[str, Any]) -> str:
-    """How intervals are made from copies; absent from releases that keep no counts."""
-    if not facts.get("noisy_counts"):
-        return ""
-    number = facts["copies"]
-    there = (
-        f"{number} copies lie beside this table (<code>copies/</code>)"
-        if number
-        else "Copies can be made at any time from the noisy counts (<code>espalier copies FOLDER</code>)"
-    )
-    return (
-        "<h2>How sure a figure is</h2>"
-        f"<p>An interval worked out from this table as if its rows were real is too narrow. {there}: each is what this "
-        "release might have been, had the people and the noise come out otherwise. Estimate in each copy alone, then "
-        "combine. <strong>Never stack the copies into one table</strong>: that would count every person many times. "
-        "Only figures over columns that were counted together earn an interval; <code>espalier analyse FOLDER</code> "
-        "says which. How cliques were chosen, and where a number lies inside its bin, is not in it.</p>"
-        f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>"
-    )
 
 
 def _expected(share: float) -> str:

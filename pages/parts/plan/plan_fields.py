@@ -11,7 +11,7 @@ from core.errors import EspalierError
 from core.methods import METHODS, method_of
 from core.privacy.contribution import public_rows
 from pages.parts import fields, shell, text
-from pages.parts.plan import options, people_fields
+from pages.parts.plan import drawing_test, options, people_fields
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 
@@ -99,6 +99,9 @@ def show(state: Session) -> Spots:
         people_fields.show(state, spots, _bound)
     with st.expander("More: allocation, accounting, synthetic rows"):
         _more(state)
+    with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
+        drawing_test.fields(state, _bound)
+        spots["test_drawing"] = spots["statements"] = st.container()
     if options.any_further(state):
         with st.expander(f"More: options of {method.title}", expanded=options.any_changed(state)):
             options.further(state, _bound)
