@@ -539,7 +539,8 @@ def clipped_after_the_sum(
     """The sum of whole gradients, scaled down to as much as its rows could have had together: a broken copy."""
     total = clipped_sums(codes, heads, parameters, LARGEST_CLIP, step)
     most = clip * UNITS * len(next(iter(codes.values())))
-    return np.trunc(total * min(1.0, most / max(float(np.linalg.norm(total)), 1.0))).astype(np.int64)
+    scaled = total * min(1.0, most / max(float(np.linalg.norm(total)), 1.0))
+    return np.asarray(np.trunc(scaled), dtype=np.int64)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.methods import method_of
 from core.project.options import Option, declared
-from pages.parts import text
+from pages.parts import fields, text
 from pages.parts.session.session import Session
 
 Bound = Callable[..., dict[str, Any]]
@@ -97,6 +97,8 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
             now = [name for name in value or () if name in columns]
             st.multiselect(option.label, columns, now, placeholder=hint, help=tip,
                            **bound(state, key, lambda s, chosen: s.change_plan(**{key: chosen or None})))  # fmt: skip
+    elif option.weights:
+        _weights(state, given, bound)
     elif option.low is None or option.high is None:
         st.toggle(option.label, value, wrap=True, help=tip, **bound(state, key))
     elif option.whole and option.high <= 10 and not option.empty:
@@ -114,6 +116,24 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
             help=tip,
             **bound(state, key),
         )
+
+
+def _weights(state: Session, given: Given, bound: Bound) -> None:
+    """Numbers by column or columns, typed one a line."""
+    key, option, value = given
+
+    def take(s: Session, typed: str) -> None:
+        weights = {}
+        for line in filter(str.strip, typed.splitlines()):
+            what, _, number = line.rpartition(":")
+            weights[what.strip()] = fields.number(number, f"the weight of {what.strip()}")
+        s.change_plan(**{key: weights})
+
+    lines = "\n".join(f"{what}: {number:g}" for what, number in value.items())
+    tip = f"{option.help} One a line, such as age × income: 2".strip()
+    st.text_area(option.label, lines, placeholder="age × income: 2", help=tip, **bound(state, key, take))
+    if key in state.trouble:
+        st.error(f"{text.plain(state.trouble[key])}. The plan keeps its old weights.")
 
 
 def _share(state: Session, given: Given, bound: Bound) -> None:
