@@ -5,7 +5,7 @@ import json
 import streamlit as st
 
 from pages.parts import doors, shell, text
-from pages.parts.diagnostics import distributions, fairness, judgement, questions, summary
+from pages.parts.diagnostics import distributions, fairness, further, judgement, questions, summary
 from pages.parts.plan import private_evaluation
 from pages.parts.text import name, plain
 
@@ -26,6 +26,13 @@ if released is None:
     shell.sidebar(state)
     st.stop()
 
+if released.real is None:
+    st.info(
+        "This release was made from a table that was read where it is. Its rows never were in memory, so figures on "
+        "real rows cannot be worked out here. Private figures, which the Plan page can ask for, can."
+    )
+    shell.sidebar(state)
+    st.stop()
 if released.release.project.to_json() != project.to_json():
     st.info(
         f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "
@@ -83,5 +90,6 @@ if state.findings:
         icon=":material/lock:",
     )
     judgement.another_table(state, released)
+further.show(state, released)
 shell.link_to("Plan", "Change the plan", primary=False)
 shell.sidebar(state)
