@@ -54,7 +54,7 @@ ORDER = (
     "age", "workclass", "education", "marital-status", "occupation", "relationship", "race", "sex",
     "capital-gain", "capital-loss", "hours-per-week", "income",
 )  # fmt: skip
-METHODS = ("prism", "privci", "mst", "prefair", "independent")
+METHODS = ("prism", "workload", "privci", "mst", "prefair", "independent")
 
 
 def adult_project(method: str, **plan: object) -> Project:

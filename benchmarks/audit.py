@@ -50,7 +50,7 @@ from core.evaluation.private import held_out
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Clique
-from core.methods import METHODS, frame_of
+from core.methods import fit, frame_of
 from core.models.base import MarginalModel
 from core.privacy import clipped, contribution, mechanisms
 from core.privacy.accounting import Budget, epsilon_of
@@ -60,11 +60,14 @@ from core.privacy.draws import Measurement, Merged, ScoreMeasurement
 from core.privacy.gradient import LogisticGradient
 from core.privacy.heads import FloatArray, Heads
 from core.privacy.moments import Bin, Histogram, Moments, Reading, Scored
+from core.privacy.questions.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from core.privacy.sums import SumRecipe
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Neighbors, Plan
+from core.project.question_list import QuestionList
+from core.project.questions import Count, Question
 from core.project.schema import Column, Schema
 from core.release.spend import release
 from core.tables.gradient import Weights
@@ -110,7 +113,19 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "workload": {"method": "workload"},
     "copula": {"method": "copula", "schema": NUMBERS},
     "decoder": {"method": "decoder", "steps": 4},
+    "mst with questions and a count": {"method": "mst", "question_share": 0.4, "asked": True},
+    "fpt-lp": {"method": "fpt-lp", "asked": True},
+    "fpt-mw": {"method": "fpt-mw", "rounds": 4, "asked": True},
 }
+ASKED = QuestionList(
+    (
+        {"name": "no x", "where": {"a": ["x", "y"], "b": ["x"]}},
+        {"name": "either", "any": [{"a": ["x"], "d": ["x"]}, {"c": ["w"]}]},
+        {"name": "many", "where": {"marks": [2, 4]}},
+    ),
+    ({"name": "marks", "of": {name: ["x"] for name in "abcd"}, "up_to": 4},),
+)
+"""What the methods' audits ask; every one of them changes with the person."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +224,14 @@ class Witness(PrivateCurator):
         scale = self.spending.draws[-1].scale * score.per_row(self.rows)
         one, other = (log_softmax(scores(score, candidates, view, self.rows) / scale) for view in self.views)
         self.evidence += float((one - other)[list(candidates).index(chosen)])
+        return chosen
+
+    def _worst(self, recipe: WorstQuestion, scale: float) -> int:
+        """The curator's answer; its likelihood under either table is a softmax of the scores."""
+        chosen, asked = super()._worst(recipe, scale), recipe.asked
+        exact = [answers(view._source, asked.questions, asked.counts, asked.sizes) for view in self.views]
+        one, other = (log_softmax(np.array(recipe.scores(x), dtype=float) / scale) for x in exact)
+        self.evidence += float((one - other)[chosen])
         return chosen
 
     def merge(self, merged: Merged) -> Merged:
@@ -319,6 +342,23 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
     def ask_step(c: Witness) -> None:
         c.measure_sums(STEP, rho)
 
+    questions = tuple(Question(name, ({name: (1,)},)) for name in "abcd")
+    count = Count("marks", dict.fromkeys("abcdy", (1,)), 5)
+    counted = Question("many marks", ({"marks": (3, 4, 5)},))
+    sums = QuestionSums((*questions, counted), (count,), dict.fromkeys("abcdy", 3))
+    # of one question it is as if the person were in D, of the other as in D′; both are far above what is expected
+    either = QuestionSums(tuple(Question(f"a = {v}", ({"a": (v,)},)) for v in (0, 1)), (), sums.sizes)
+    far = np.array([-50.0, -50.0])
+
+    def ask_sums(recipe: SumRecipe) -> Callable[[Witness], object]:
+        return lambda c: c.measure_sums(recipe, rho)
+
+    def ask_margin(c: Witness) -> None:
+        c.measure_sums(QuestionSums((counted,), (count,), sums.sizes, less=20.0), rho)
+
+    def ask_worst(c: Witness) -> None:
+        c.choose_question(WorstQuestion(either, far), rho)
+
     def ask_scores(score: Score) -> Callable[[Witness], object]:
         return lambda c: c.measure_scores(score, of_pairs, rho, "audit")
 
@@ -338,6 +378,10 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
             "measure a histogram": (switched(unit), ask_histogram),
             "measure moments": (switched(unit), ask_moments),
             "a training step": (between(unit, SMALL), ask_step),
+            "answer questions": (plain, ask_sums(sums)),
+            "a count over whole rows": (plain, ask_sums(CountHistogram(count, sums.sizes))),
+            "a noisy margin": (plain, ask_margin),
+            "choose the worst question": (plain, ask_worst),
             "choose by EdgeScore": (plain, choose(edge, of_pairs)),
             "choose by FeatureScore": (pairs, choose(FeatureScore(dict(zip(of_pairs, "bd", strict=True))), of_pairs)),
             "choose by ConditionalScore": (strata, choose(ConditionalScore("y"), of_triples)),
@@ -420,9 +464,10 @@ def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]
 def project(case: str, relation: Neighbors) -> Project:
     """A project for one of METHOD_CASES."""
     plan = dict(METHOD_CASES[case])
-    dag, schema = plan.pop("dag", DAG), plan.pop("schema", SCHEMA)
+    dag, schema, asked = plan.pop("dag", DAG), plan.pop("schema", SCHEMA), plan.pop("asked", False)
     settings = {"epsilon": EPSILON, "delta": DELTA, "neighbors": relation, "target": "d", **plan}
-    return Project("audit", schema, Plan.from_json(settings), dag, ROLES)
+    listed = ASKED if asked else QuestionList()
+    return Project("audit", schema, Plan.from_json(settings), dag, ROLES, question_list=listed)
 
 
 def between(unit: Unit, schema: Schema) -> Pair:
@@ -447,7 +492,7 @@ def methods(broken: bool) -> Iterator[Case]:
             side: int, given: Project = given, pair: Pair = pair, frame: Any = frame, budget: Any = budget
         ) -> float:
             curator = Witness(pair, side, budget)
-            METHODS[given.plan.method].fit(curator, given, frame)
+            fit(curator, given, frame)
             return curator.evidence
 
         times = 3 if {"width", "schema"} & METHOD_CASES[name].keys() else 8  # thicker ones are slow, and easier to tell
@@ -509,9 +554,9 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
             stack.enter_context(mock.patch.object(mechanisms, "add_gaussian", seeded_gaussian))
             stack.enter_context(mock.patch.object(mechanisms, "noisy_max", seeded_max))
         elif way == "no sensitivity":
-            for recipe in (EdgeScore, FeatureScore, ConditionalScore):
+            for recipe in (EdgeScore, FeatureScore, ConditionalScore, WorstQuestion):
                 stack.enter_context(mock.patch.object(recipe, "sensitivity", return_value=1))
-            for sums in (LogisticGradient, ClippedGradient, Moments):
+            for sums in (LogisticGradient, ClippedGradient, Moments, QuestionSums, CountHistogram):
                 stack.enter_context(mock.patch.object(sums, "sensitivity", return_value=1))
         elif way == "clipped after the sum":
             stack.enter_context(mock.patch.object(clipped, "clipped_sums", clipped_after_the_sum))

@@ -16,13 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import SchemaError, TableError
+from core.project.cells import MISSING as MISSING
+from core.project.dates import DateBins, date_texts, day_number
 
 Kind = Literal["categorical", "ordinal", "numeric"]
-MISSING = ""
-"""How a missing cell is written, in a table that comes in and in one that goes out."""
-
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
-_KEYS = {"name", "kind", "categories", "groups", "edges", "integer", "missing", "unknown", "guessed", "confirmed"}
+_KEYS = {
+    "name",
+    "kind",
+    "categories",
+    "groups",
+    "edges",
+    "integer",
+    "missing",
+    "unknown",
+    "guessed",
+    "confirmed",
+    "dates",
+}
 FIELDS = {
     "kind": "kind", "categories": "categories", "edges": "bin edges", "integer": "whole numbers",
     "missing": "empty cells",
@@ -45,7 +56,8 @@ class Column:
     is not declared there instead of refusing it. ``groups`` pairs a category with texts of the table that count as
     it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields that were read off the
     data, in whole or in part, and that nobody has confirmed yet, ``confirmed`` those that somebody has: the report
-    tells them.
+    tells them. ``dates`` makes a numeric column one of dates: its numbers are days, its edges and labels those of
+    calendar periods, and its texts ISO dates. In the project file its kind is ``date``.
 
     Raises :class:`SchemaError` for a description that cannot be.
     """
@@ -60,12 +72,15 @@ class Column:
     guessed: tuple[str, ...] = ()
     confirmed: tuple[str, ...] = ()
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    dates: DateBins | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError("a column needs a name that is a text of at least one character", column=self.name)
         if self.kind not in get_args(Kind):
-            raise self._error(f"kind is {self.kind!r}; it must be categorical, ordinal or numeric")
+            raise self._error(f"kind is {self.kind!r}; it must be categorical, ordinal, numeric, date or identifier")
+        if self.dates is not None and (self.kind, self.edges, self.integer) != ("numeric", self.dates.edges, True):
+            raise self._error("a column of dates takes its bins from its range and period")
         if self.kind == "numeric":
             self._check_edges()
         else:
@@ -131,7 +146,9 @@ class Column:
     @property
     def labels(self) -> tuple[str, ...]:
         """What each code is called on screen and in the report."""
-        if self.kind == "numeric":
+        if self.dates is not None:
+            shown = list(self.dates.labels)
+        elif self.kind == "numeric":
             bins = list(zip(self.edges, self.edges[1:], strict=False))
             shown = [f"{_plain(a)} – <{_plain(b)}" for a, b in bins[:-1]]
             shown += [f"{_plain(a)} – {_plain(b)}" for a, b in bins[-1:]]
@@ -160,15 +177,22 @@ class Column:
         for i, text in enumerate(texts):
             if text == MISSING:
                 codes[i] = self._missing_code()
-            elif NUMBER.fullmatch(text):
-                codes[i] = np.searchsorted(inner, float(text), side="right")
+            elif (number := self._number(text)) is not None:
+                codes[i] = np.searchsorted(inner, number, side="right")
             else:
-                codes[i] = self._unknown_code(text, "is not a number")
+                why = "is not a number" if self.dates is None else "is not a date written as 2024-01-31"
+                codes[i] = self._unknown_code(text, why)
         return codes
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """The number that each text of a numeric column says, NaN for an empty cell and for what is not a number."""
-        return np.array([float(t) if NUMBER.fullmatch(t) else math.nan for t in texts], dtype=np.float64)
+        """The number (of a date: the day) that each text says, NaN for an empty cell and for what says none."""
+        known = map(self._number, texts)
+        return np.array([math.nan if x is None else x for x in known], dtype=np.float64)
+
+    def _number(self, text: str) -> float | None:
+        if self.dates is not None:
+            return day_number(text)
+        return float(text) if NUMBER.fullmatch(text) else None
 
     def _missing_code(self) -> int:
         if not self.missing:
@@ -210,7 +234,7 @@ class Column:
         A whole number where that is declared, else five figures of the bin's width.
         """
         if self.integer:
-            texts = [str(int(x)) for x in numbers]
+            texts = [str(int(x)) for x in numbers] if self.dates is None else date_texts(np.floor(numbers))
         else:
             low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
             high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
@@ -229,14 +253,16 @@ class Column:
     def to_json(self) -> dict[str, Any]:
         """The column as it stands in the project file."""
         out: dict[str, Any] = {"name": self.name, "kind": self.kind}
-        if self.kind == "numeric":
+        if self.dates is not None:
+            out |= {"kind": "date", "dates": self.dates.to_json()}
+        elif self.kind == "numeric":
             out["edges"] = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in self.edges]
         else:
             out["categories"] = list(self.categories)
         if self.groups:
             out["groups"] = {group: list(members) for group, members in self.groups}
         for key in ("integer", "missing"):
-            if getattr(self, key):
+            if getattr(self, key) and (key != "integer" or self.dates is None):
                 out[key] = True
         if self.unknown != "refuse":
             out["unknown"] = self.unknown
@@ -258,8 +284,20 @@ class Column:
         for key in ("integer", "missing"):
             if not isinstance(data.get(key, False), bool):
                 raise SchemaError(f"column {name!r}: {key} must be true or false", column=name)
+        dates = None
+        if data.get("kind") == "date":
+            if odd := {"edges", "categories", "integer", "groups"} & set(data):
+                raise SchemaError(f"column {name!r}: a column of dates has no {sorted(odd)[0]}", column=name)
+            try:
+                dates = DateBins.from_json(data.get("dates"))
+            except SchemaError as error:
+                raise SchemaError(f"column {name!r}: {error}", column=name) from None
+            data = {**data, "kind": "numeric", "edges": list(dates.edges), "integer": True}
+        elif "dates" in data:
+            raise SchemaError(f'column {name!r}: "dates" belongs to the kind "date"', column=name)
         return cls(
             name=name,
+            dates=dates,
             kind=data.get("kind", "categorical"),
             categories=_texts(name, "categories", data.get("categories", [])),
             edges=_numbers(name, data.get("edges", [])),
@@ -316,6 +354,33 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class Identifier:
+    """A column that tells rows or people apart. It is never read, counted or modelled.
+
+    ``invented``: the table that goes out has such a column too, with made-up values; else it has none. ``place`` is
+    where it stands among all columns.
+    """
+
+    name: str
+    invented: bool = False
+    place: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as it stands in the project file."""
+        return {"name": self.name, "kind": "identifier", **({"invented": True} if self.invented else {})}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], place: int) -> Identifier:
+        """An entry from the project file; raises :class:`SchemaError`."""
+        name, invented = data.get("name"), data.get("invented", False)
+        if not isinstance(name, str) or not name or not isinstance(invented, bool):
+            raise SchemaError('an identifier has a "name", and may say "invented": true')
+        if odd := set(data) - {"name", "kind", "invented"}:
+            raise SchemaError(f"column {name!r}: an identifier has no {sorted(odd)[0]!r}", column=name)
+        return cls(name, invented, place)
+
+
+@dataclass(frozen=True)
 class Schema:
     """All columns, in order; ``schema["age"]`` is one of them.
 
@@ -326,6 +391,7 @@ class Schema:
 
     columns: tuple[Column, ...]
     left_out: tuple[LeftOut, ...] = ()
+    identifiers: tuple[Identifier, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -334,6 +400,10 @@ class Schema:
         if len(set(names)) < len(names):
             twice = next(n for n in names if names.count(n) > 1)
             raise SchemaError(f"the schema names column {twice!r} twice", column=twice)
+        told = [c.name for c in self.identifiers]
+        for name in told:
+            if name in names or told.count(name) > 1:
+                raise SchemaError(f"the schema names column {name!r} twice", column=name)
         out = [c.name for c in self.left_out]
         for name in out:
             if name in names or out.count(name) > 1:
@@ -343,6 +413,14 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """Column names, in order."""
         return tuple(c.name for c in self.columns)
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The columns of a table that goes out, in order: these, and the identifiers that are invented."""
+        out = list(self.names)
+        for c in sorted((c for c in self.identifiers if c.invented), key=lambda c: c.place):
+            out.insert(c.place, c.name)
+        return tuple(out)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -375,7 +453,10 @@ class Schema:
 
     def to_json(self) -> list[dict[str, Any]]:
         """The columns as they stand in the project file; ``left_out`` stands beside them."""
-        return [c.to_json() for c in self.columns]
+        out = [c.to_json() for c in self.columns]
+        for c in sorted(self.identifiers, key=lambda c: c.place):
+            out.insert(c.place, c.to_json())
+        return out
 
     @classmethod
     def from_json(cls, data: Any, left_out: Any = ()) -> Schema:
@@ -384,7 +465,12 @@ class Schema:
             raise SchemaError("schema must be a list of columns")
         if not isinstance(left_out, list | tuple):
             raise SchemaError("left_out must be a list")
-        return cls(tuple(Column.from_json(c) for c in data), tuple(LeftOut.from_json(c) for c in left_out))
+        told = [isinstance(c, Mapping) and c.get("kind") == "identifier" for c in data]
+        return cls(
+            tuple(Column.from_json(c) for c, is_one in zip(data, told, strict=True) if not is_one),
+            tuple(LeftOut.from_json(c) for c in left_out),
+            tuple(Identifier.from_json(c, i) for i, c in enumerate(data) if told[i]),
+        )
 
 
 def _whole_numbers(low: float, high: float, *, closed: bool) -> tuple[int, int]:

@@ -7,6 +7,7 @@ it, formulas defused. A number is drawn uniformly inside its bin, as :meth:`core
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,9 @@ from core.models.base import Codes
 from core.progress import Report, silent
 from core.project.schema import Column, Schema
 from core.tables.csv_safety import defuse
+
+EPOCH = date(1970, 1, 1).toordinal()
+"""The day that Parquet counts from."""
 
 
 def write_rows(
@@ -64,7 +68,10 @@ def cells(column: Column, codes: NDArray[Any], rng: np.random.Generator, *, defu
         texts = pa.array([defuse(c) for c in column.categories] if defused else list(column.categories))
         indices = pa.array(codes.astype(np.int32), mask=missing)
         return pa.DictionaryArray.from_arrays(indices, texts)
-    return pa.array(numbers(column, np.minimum(codes, column.values - 1), rng), mask=missing)
+    drawn = numbers(column, np.minimum(codes, column.values - 1), rng)
+    if column.dates is not None:
+        return pa.array((drawn - EPOCH).astype(np.int32), mask=missing).cast(pa.date32())
+    return pa.array(drawn, mask=missing)
 
 
 def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:

@@ -193,6 +193,10 @@ def dictionary(facts: Mapping[str, Any]) -> str:
     for c in facts["project"]["schema"]:
         if c["kind"] == "numeric" and c.get("edges"):
             values = f"{c['edges'][0]:g} to {c['edges'][-1]:g}, {len(c['edges']) - 1} bins"
+        elif c["kind"] == "date":
+            values = f"{c['dates']['from']} to {c['dates']['to']}, by {c['dates']['by']}"
+        elif c["kind"] == "identifier":
+            values = "an identifier: invented values" if c.get("invented") else "an identifier: not in the table"
         else:
             listed = c.get("categories", [])
             values = ", ".join(map(escape, listed[:8])) + (f" … ({len(listed)})" if len(listed) > 8 else "")

@@ -24,6 +24,7 @@ from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
+from core.release.files import with_identifiers
 from core.release.planning import Preview, preview
 from core.release.study import Study
 from core.tables.consistency import settle
@@ -137,6 +138,7 @@ class _Run:
         rng = np.random.default_rng()
         codes, text = drawn(model, project, rows, rng)
         text = settle(project.constraints, project.schema, codes, text)
+        text = with_identifiers(project.schema, text, rng)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         judged = self._judge(Table(project.schema, codes, rows), report)
         made = Release(

@@ -75,7 +75,7 @@ def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
         row = error.data.get("row", 0)
         raise TableError(str(error).replace(f", line {row}:", f", line {row + before}:"), row=row + before) from None
     try:
-        table = _parsed(text, names, delimiter=delimiter)
+        table = _parsed(text, names, once=False, delimiter=delimiter)
     except pa.ArrowInvalid:  # its text may quote a row
         raise TableError(f"{shown}: some line has more or fewer cells than the header names; mend it") from None
     if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:

@@ -142,6 +142,11 @@ def _code(value: Any, column: Column, dialect: str) -> Any:
         missing |= value == MISSING
     empty = column.values if column.missing else column.size + 1
     unknown = column.values if column.unknown == "missing" else column.size
+    if column.dates is not None:
+        raise TableError(
+            f"column {column.name!r}: dates are not read from a database yet; give the table as a file",
+            column=column.name,
+        )
     if column.kind == "numeric":
         codes = _bins(value, column, _int(unknown), dialect)
     else:

@@ -6,7 +6,10 @@ import datetime as dt
 import gzip
 import io
 import re
+import subprocess
+import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +22,7 @@ from pyarrow import parquet
 from core.errors import TableError
 from core.project.file import Project
 from core.project.schema import Column, LeftOut, Schema
+from core.tables import reading
 from core.tables.guessing import guess_schema, identifiers
 from core.tables.reading import TextColumn, TextTable, misread, read_table
 from core.tables.table import Table
@@ -422,3 +426,23 @@ def test_what_a_table_has_is_cut_short_visibly():
     text = read_table(",".join(f"c{i}" for i in range(14)).encode() + b"\n" + b",".join([b"1"] * 14) + b"\n")
     with pytest.raises(TableError, match="c11, …$"):
         Table.encode(text, Schema((Column("gender", "categorical", ("x",)),)))
+
+
+def test_codes_of_a_dictionary_with_nulls_and_of_a_part_of_one():
+    indices = pa.array([2, None, 0, 1, None, 2, 0, 1, 1, None, 0], pa.int8())
+    whole = [2, 9, 0, 1, 9, 2, 0, 1, 1, 9, 0]
+    assert reading._codes(indices, 9).tolist() == whole
+    for start in range(len(whole)):
+        assert reading._codes(indices[start : start + 4], 9).tolist() == whole[start : start + 4]
+    assert reading._codes(pa.array([1, 0], pa.int32()), -1).tolist() == [1, 0]
+
+
+def test_a_table_is_read_without_pandas(tmp_path):
+    """Loading pandas costs a third of a second, as much as the whole fit of a small table."""
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\nx,1\ny,2\n")
+    code = (
+        "import sys; from pathlib import Path; from core.tables.reading import read_table; "
+        "read_table(Path(sys.argv[1])); sys.exit('pandas' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, cwd=Path(__file__).resolve().parents[2])

@@ -26,10 +26,11 @@ _CONFIG = {
     "name": st.column_config.TextColumn("Name", pinned=True, help="As in the table's header"),
     "kind": st.column_config.SelectboxColumn(
         "Kind",
-        options=["categorical", "ordinal", "numeric"],
+        options=["categorical", "ordinal", "numeric", "date", "identifier"],
         required=True,
         width=110,
-        help="categorical: names; ordinal: names in an order; numeric: numbers in bins",
+        help="categorical: names; ordinal: names in an order; numeric: numbers in bins; date: days in calendar "
+        "periods; identifier: never read, left out or invented",
     ),
     "categories": st.column_config.TextColumn(
         "Categories (; between)",
@@ -37,10 +38,11 @@ _CONFIG = {
         help='For categorical and ordinal columns. Put "quotes" around a category that holds a semicolon.',
     ),
     "edges": st.column_config.TextColumn(
-        "Bin edges (; between)",
+        "Bin edges (; between), or range of dates",
         width=170,
         help="For numeric columns: 0; 18; 40 makes the bins 0 to below 18 and 18 to 40. Numbers outside join "
-        "the outermost bin.",
+        "the outermost bin. For dates: first day; last day; week, month, quarter or year. For identifiers: invented, "
+        "if the released table shall have such a column.",
     ),
     "integer": st.column_config.CheckboxColumn("Whole numbers", width=120),
     "missing": st.column_config.CheckboxColumn(
@@ -98,7 +100,8 @@ def _draft(state: Session) -> SchemaDraft:
 def _apply(state: Session, columns: list[Column], draft: SchemaDraft) -> None:
     place = {row["name"]: i for i, row in reversed(list(enumerate(draft.rows)))}
     try:
-        state.change_schema(Schema(tuple(sorted(columns, key=lambda c: place[c.name])), draft.still_out(columns)))
+        inside = tuple(sorted(columns, key=lambda c: place[c.name]))
+        state.change_schema(Schema(inside, draft.still_out(columns), draft.identifiers()))
     except EspalierError as error:
         st.error(plain(error))
 

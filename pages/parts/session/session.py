@@ -203,7 +203,7 @@ class Session:
             kept = tuple(c for c in project.schema.columns if c.name != column)
             if not kept:
                 raise EspalierError(f"{column!r} is the only column: there would be nothing left to release")
-            self.change_schema(Schema(kept, project.schema.left_out))
+            self.change_schema(replace(project.schema, columns=kept))
             if self.drafts.schema is not None:
                 self.drafts.schema.leave_out(column)
         self.change_plan(person=column or None)
