@@ -3,13 +3,14 @@
 import streamlit as st
 
 from core.errors import EspalierError
+from core.methods import method_of
 from core.privacy.accounting import round_up
 from core.privacy.contribution import public_rows
 from core.release.planning import Preview
 from core.tables.table import Table
 from pages.parts import doors, shell, text
 from pages.parts.plan import plan_fields
-from pages.parts.release import bundle, payment, spending
+from pages.parts.release import bundle, not_private, payment, spending
 from pages.parts.session.session import Session
 from pages.parts.text import name, names, plain
 
@@ -19,6 +20,10 @@ state = shell.start(
     "Spend the budget on the table, once. Whatever this page hands over may leave the building; the table never does.",
 )
 project = shell.need_project(state)
+if not method_of(project.plan).private:
+    not_private.show(state)
+    shell.sidebar(state)
+    st.stop()
 
 
 def ready(state: Session) -> tuple[Table, Preview] | None:

@@ -83,14 +83,20 @@ def _shown(state: Session) -> list[Given]:
 def _field(state: Session, given: Given, bound: Bound) -> None:
     key, option, value = given
     tip = option.help or None
-    if option.choices:
+    if option.columns:
+        names = [c.name for c in state.project.schema.columns] if state.project else []
+        st.multiselect(
+            option.label, names, [n for n in value or () if n in names], placeholder=option.empty, help=tip,
+            **bound(state, key, lambda s, chosen: s.change_plan(**{key: list(chosen) or None})),
+        )  # fmt: skip
+    elif option.choices:
         choices, label = list(option.choices), option.choices.__getitem__
         st.selectbox(option.label, choices, choices.index(value), label, help=tip, **bound(state, key))
     elif option.low is None or option.high is None:
         st.toggle(option.label, value, wrap=True, help=tip, **bound(state, key))
     elif option.whole and option.high <= 10 and not option.empty:
         st.slider(option.label, int(option.low), int(option.high), value, help=tip, **bound(state, key))
-    elif not option.whole and option.high <= 1 and not option.empty:
+    elif not option.whole and option.high <= 1 and not option.empty and not 0 < option.low < 0.01:
         _share(state, given, bound)
     else:
         kind = int if option.whole else float
@@ -100,6 +106,7 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
             kind(option.high),
             value,
             placeholder=option.empty or None,
+            format="%g" if not option.whole and option.low < 0.01 else None,
             help=tip,
             **bound(state, key),
         )
