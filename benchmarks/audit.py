@@ -69,6 +69,7 @@ from core.project.plan import Neighbors, Plan
 from core.project.question_list import QuestionList
 from core.project.questions import Count, Question
 from core.project.schema import Column, Schema
+from core.release.drawing import tested
 from core.release.spend import release
 from core.tables.gradient import Weights
 from core.tables.table import Table
@@ -106,6 +107,11 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "privci explained": {"method": "privci", "explain": 0.1},
     "privci compressed": {"method": "privci", "width": 2, "compress": True},
     "mst": {"method": "mst"},
+    "mst, the drawing tested": {
+        "method": "mst",
+        "test_drawing": 0.5,
+        "statements": [{"left": ["a"], "right": ["c"]}, {"left": ["a"], "right": ["d"], "given": ["b", "c"]}],
+    },
     "prefair": {"method": "prefair"},
     "privbayes drawn": {"method": "privbayes"},
     "privbayes learned": {"method": "privbayes", "dag": Dag()},
@@ -440,7 +446,7 @@ def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]
     """Two curators with the whole ρ each, of rows held out by lot and of the rest; the attacker knows the lots too."""
     unit = Unit(relation)
     given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", private_evaluation=0.5))
-    asked, likely = held_out.Questions.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
+    asked, likely = held_out.HeldOutCounts.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
     # a classifier of such rows is right about the one and wrong about the other
     pair = pair_of(unit, [(2,) * 5] * (ROWS - 1), (0, 0, 0, 0, 0), (1, 1, 1, 1, 2), SMALL)
     seen = [held_out.judged(asked, likely, table) for table in pair.tables]
@@ -492,7 +498,8 @@ def methods(broken: bool) -> Iterator[Case]:
             side: int, given: Project = given, pair: Pair = pair, frame: Any = frame, budget: Any = budget
         ) -> float:
             curator = Witness(pair, side, budget)
-            fit(curator, given, frame)
+            with tested(curator, given):
+                fit(curator, given, frame)
             return curator.evidence
 
         times = 3 if {"width", "schema"} & METHOD_CASES[name].keys() else 8  # thicker ones are slow, and easier to tell
@@ -532,7 +539,8 @@ def clipped_after_the_sum(
     """The sum of whole gradients, scaled down to as much as its rows could have had together: a broken copy."""
     total = clipped_sums(codes, heads, parameters, LARGEST_CLIP, step)
     most = clip * UNITS * len(next(iter(codes.values())))
-    return np.trunc(total * min(1.0, most / max(float(np.linalg.norm(total)), 1.0))).astype(np.int64)
+    scaled = total * min(1.0, most / max(float(np.linalg.norm(total)), 1.0))
+    return np.asarray(np.trunc(scaled), dtype=np.int64)
 
 
 @contextmanager

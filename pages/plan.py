@@ -6,7 +6,15 @@ from core.errors import EspalierError
 from core.methods import frame_of, method_of
 from core.privacy.accounting import guess_right, round_up
 from pages.parts import charts, doors, shell, text
-from pages.parts.plan import allocation_editor, error_bounds, measured, plan_fields, private_evaluation, questions
+from pages.parts.plan import (
+    allocation_editor,
+    drawing_test,
+    error_bounds,
+    measured,
+    plan_fields,
+    private_evaluation,
+    questions,
+)
 from pages.parts.release import payment
 from pages.parts.text import names, plain
 
@@ -124,6 +132,7 @@ questions.planned(seen)
 allocation_editor.show(state, seen)
 if seen.bounds and seen.bounds.tree is not None:
     error_bounds.show(seen, plan)
+drawing_test.planned(seen)
 private_evaluation.planned(seen)
 shell.link_to("Release", "Next: Release")
 shell.sidebar(state)

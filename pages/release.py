@@ -93,8 +93,8 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         )
         if plan.private_evaluation:
             st.caption(
-                f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, drawn by lot, stay "
-                "out of it and judge it: figures that may leave the building, at no further cost."
+                f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, chosen at random, "
+                "stay out of it and judge it. Their figures are safe to share and add no privacy cost."
             )
         agreed, ticked, note = True, False, f"note-{state.opened}"
         if population is not None:

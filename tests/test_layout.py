@@ -171,7 +171,7 @@ def test_ci_runs_the_readmes_test_command():
 def test_the_number_of_private_rows_leaves_a_table_through_one_function():
     """Where plans, budgets and files are made, ``table.rows`` is the argument of `public_rows` and nothing else."""
     looked_at = {"tables", "evaluation", "graph", "models"}
-    eyes_only = {"fence_cost.py", "contribution.py", "curator.py"}
+    eyes_only = {"fence_cost.py", "membership.py", "contribution.py", "curator.py"}
     files = [p for p in CORE if room(p) not in looked_at and p.name not in eyes_only]
     tables = {"table", "real", "rest", "held", "text", "kept"}
     found = []

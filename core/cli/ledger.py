@@ -93,11 +93,12 @@ def _ledger(opt: argparse.Namespace, create: bool = False) -> Ledger:
 
 
 def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digests: Sequence[bytes]) -> None:
-    """Tell the ledger that ``evaluate`` is about to compute figures that are not private.
+    """Tell the ledger that a command is about to compute figures that are not private.
 
-    ``facts`` are the release's. The ledger is the one that ``--ledger`` names, or the default; the budgets are those of
-    ``--table``, of the release's entry, and those that the tables with these ``digests`` were released from. Where the
-    ledger is not there, or knows none of them, nothing is recorded, and this is said if the release is in a ledger.
+    ``facts`` are the release's, or empty where there is none. The ledger is the one that ``--ledger`` names, or the
+    default; the budgets are those of ``--table``, of the release's entry, and those that the tables with these
+    ``digests`` were released from. Where the ledger is not there, or knows none of them, nothing is recorded, and this
+    is said if the release is in a ledger.
     """
     entry = facts.get("ledger")
     tables = [opt.table] if opt.table is not None else []
@@ -112,7 +113,7 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
             ledger.population_of(table)
         if isinstance(entry, dict) and any(e.chain == entry.get("chain") for e in _entries(ledger).values()):
             tables.append(entry["table"])
-        concerned = ledger.diagnosed(digests, tables, opt.by, "evaluate")
+        concerned = ledger.diagnosed(digests, tables, opt.by, opt.command)
     for population in concerned:
         print(f"ledger: that diagnostics were looked at is recorded for {_shown(population)}", file=sys.stderr)
     if entry and not concerned:

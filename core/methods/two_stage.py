@@ -24,7 +24,7 @@ from core.project.options import option, read_options
 MOST_ROWS = 50_000
 """Rows at most: matching costs their square within blocks."""
 
-PROMISING = ("delta", "person", "private_evaluation", "rows", "strict")
+PROMISING = ("delta", "person", "private_evaluation", "rows", "strict", "test_drawing", "statements")
 """Keys of a plan that promise something, or mean nothing here."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -46,6 +46,15 @@ class Model(Protocol):
 
     def dumps(self) -> bytes | None:
         """Its file: plain arrays under a tag, no pickle; None for a model that must not be written."""
+        ...
+
+
+@runtime_checkable
+class BatchModel(Model, Protocol):
+    """A model that draws any number of rows in the memory of a few."""
+
+    def sample_batches(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Iterator[Codes]:
+        """What ``sample`` draws, in batches; with ``even`` the rows are spread over the whole output."""
         ...
 
 

@@ -9,13 +9,15 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from core.errors import ProjectError
+from core.graph.separations import Separation
 from core.project.options import Option, check_number, check_weights, short
 
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
 AccountingRule = Literal["zcdp", "basic"]
 RowsDrawn = Literal["even", "independent"]
-MAX_ROWS = 10_000_000
+MAX_ROWS = 1_000_000_000
+MOST_STATEMENTS = 10
 NO_EPSILON = math.inf
 """The ε of a plan that gives none: it promises nothing."""
 MOST_ASKED = 0.9
@@ -31,7 +33,10 @@ _WORDS: dict[str, Any] = {
     "rows_drawn": RowsDrawn,
 }
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
-_LEFT_OUT = ("copies", "max_cells", "person", "private_evaluation", "question_share", "rows_drawn", "strict")
+_LEFT_OUT = (
+    "copies", "max_cells", "person", "private_evaluation", "question_share", "rows_drawn",
+    "statements", "strict", "test_drawing",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,8 @@ class Plan:
     measures the project's questions and counts beside the method's marginals. ``rows_drawn`` is how the table is drawn
     from the model: ``even`` spreads the rows over the cells as evenly as whole numbers allow, so the table errs less
     than independent draws would, and varies less than they do. ``copies`` is how many copies of the release are made
-    for intervals.
+    for intervals. ``test_drawing`` is the share of the budget for a test of the drawing's implied independences,
+    ``statements`` how many of them are tested, or which.
 
     ``options`` are the keys that methods declare for themselves (`core.project.options`); whoever knows the methods
     checks them. The file is flat: they stand beside the others.
@@ -78,6 +84,8 @@ class Plan:
     question_share: float = 0.0
     rows_drawn: RowsDrawn = "even"
     copies: int = 0
+    test_drawing: float = 0.0
+    statements: int | tuple[Separation, ...] = 5
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -107,6 +115,12 @@ class Plan:
         if self.target is not None and not isinstance(self.target, str):
             raise ProjectError("plan: target must be a column name", key="target")
         check_weights("targets", self.targets, 1000)
+        check_number("test_drawing", self.test_drawing, Option("", low=0, high=0.5))
+        if isinstance(self.statements, tuple):
+            if not 1 <= len(self.statements) <= MOST_STATEMENTS:
+                raise ProjectError(f"plan: statements lists 1 to {MOST_STATEMENTS} of them", key="statements")
+        else:
+            check_number("statements", self.statements, Option("", low=1, high=MOST_STATEMENTS, whole=True))
         check_number("copies", self.copies, Option("", low=0, high=100, whole=True))
         if self.person is not None and (not isinstance(self.person, str) or not self.person):
             raise ProjectError("plan: person must be the name of a column", key="person")
@@ -132,6 +146,8 @@ class Plan:
         if isinstance(self.allocation, Mapping):
             out["allocation"] = dict(self.allocation)
         out["targets"] = dict(self.targets)
+        if isinstance(self.statements, tuple):
+            out["statements"] = [s.to_json() for s in self.statements]
         if not self.targets:
             del out["targets"]
         for key in _LEFT_OUT:
@@ -159,6 +175,8 @@ class Plan:
         if given.get("epsilon") == NO_EPSILON:
             raise ProjectError("plan: epsilon must be a finite number", key="epsilon")
         given.setdefault("epsilon", NO_EPSILON)
+        if isinstance(given.get("statements"), list):
+            given["statements"] = tuple(Separation.read(s) for s in given["statements"])
         own = {f.name for f in fields(cls)} - {"options"}
         options = {k: v for k, v in given.items() if k not in own and (k not in ALWAYS or v != ALWAYS[k])}
         return cls(**{k: v for k, v in given.items() if k in own}, options=options)

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from core.analysis.drawing_test import Tested
 from core.display import card
 from core.errors import EspalierError, ProjectError, TableError
 from core.evaluation.private.figures import PrivateEvaluation
@@ -22,13 +24,17 @@ from core.models.base import Codes, Model
 from core.privacy.accounting import Budget, epsilon_of, round_up
 from core.privacy.curator import Spending
 from core.privacy.draws import Draw
+from core.progress import Report, silent
 from core.project.file import Project
 from core.project.plan import Plan
 from core.release.counts import COUNTS, NoisyCounts
+from core.release.drawing import Test, test_facts
 from core.release.files import NOT_PRIVATE_CSV, copy_files, csv_text, read_csv, save_files
+from core.release.output import WHOLE, write_texts, write_whole
 from core.release.planning import error_bounds_of
 from core.release.questions import question_facts
 from core.tables.consistency import violations
+from core.tables.snapshot import Snapshot
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -64,7 +70,9 @@ class Release:
     ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
     aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
     told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), as
-    codes. ``date`` is the day it was made, in UTC.
+    codes, ``drawing`` what the test of the drawing found. ``date`` is the day it was made, in UTC. Of more than a
+    million rows ``codes`` and ``table`` hold only some, and ``whole`` all, as codes on disk while somebody holds the
+    release (`core.release.output`).
     """
 
     project: Project
@@ -82,7 +90,14 @@ class Release:
     reservation: Reservation | None = None
     ledger_trouble: str = ""
     copies: tuple[Codes, ...] = ()
+    whole: Snapshot | None = None
+    drawing: tuple[tuple[Test, Tested], ...] = ()
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+
+    @property
+    def shown(self) -> int:
+        """How many of the rows are in memory, and in ``synthetic.csv``."""
+        return len(next(iter(self.codes.values())))
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -130,16 +145,18 @@ class Release:
             "measurements": [_measurement(d) for d in s.draws if d.kind != "choice"],
             "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
             **self.fitted.facts(self.project),
-            **question_facts(self.fitted, self.model, self.codes, self.rows),
+            **question_facts(self.fitted, self.model, self.codes, self.shown),
             "choices": [_choice(d) for d in s.draws if d.kind == "choice"],
             "looking": None if self.private_evaluation is None else self.private_evaluation.to_json(),
             **self._constraints(),
             "rows": self.rows,
+            **({} if self.whole is None else {"rows_shown": self.shown}),
             "date": self.date,
             "fit": dict(self.model.facts()),
             "model": None if self._dumped is None else MODEL,
             "noisy_counts": None if self._counted is None else COUNTS,
             "copies": len(self.copies),
+            **({"test_drawing": test_facts(self.drawing)} if plan.test_drawing else {}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
             "promises": promises(plan),
@@ -190,9 +207,18 @@ class Release:
         """The noisy counts of the fit, for copies made later."""
         return NoisyCounts.of(self.fitted) if method_of(self.project.plan).private else None
 
-    def save(self, folder: str | Path) -> None:
-        """Write the :attr:`files` into a new or empty folder; all of them or nothing."""
-        save_files(self.files, folder)
+    def save(self, folder: str | Path, kind: Literal["csv", "parquet"] = "csv", report: Report = silent) -> None:
+        """Write the :attr:`files` into a new or empty folder; all of them or nothing.
+
+        A file of `core.release.output.WHOLE` joins them where ``synthetic.csv`` does not hold all rows, or where
+        ``kind`` is Parquet. It is written batch by batch, and no ledger knows its hash.
+        """
+        more: dict[str, Callable[[Path], None]] = {}
+        if self.whole is not None:
+            more = {WHOLE[kind]: partial(write_whole, self.project, self.whole, report=report)}
+        elif kind == "parquet":
+            more = {WHOLE[kind]: partial(write_texts, [self.table], self.project.schema, self.rows)}
+        save_files(self.files, folder, more)
 
 
 def _measurement(d: Draw) -> dict[str, Any]:

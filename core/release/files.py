@@ -8,7 +8,7 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,10 @@ def copy_files(
         yield f"copies/{i:02d}.csv.gz", gzip.compress(csv_text(schema, table).encode(), 6, mtime=0)
 
 
-def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:
-    """Write a release's files into a new or empty folder; all of them or nothing."""
+def save_files(
+    files: Mapping[str, bytes], folder: str | Path, more: Mapping[str, Callable[[Path], None]] | None = None
+) -> None:
+    """Write a release's files into a new or empty folder; all of them or nothing. ``more`` write theirs themselves."""
     folder = Path(folder)
     check_folder(folder)
     try:
@@ -91,6 +93,8 @@ def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:
             for name, data in files.items():
                 (part / name).parent.mkdir(exist_ok=True)
                 (part / name).write_bytes(data)
+            for name, write in (more or {}).items():
+                write(part / name)
             if folder.exists():
                 folder.rmdir()
             shutil.move(part, folder)

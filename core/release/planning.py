@@ -29,6 +29,7 @@ from core.project.file import Project
 from core.project.options import declared
 from core.project.plan import ALWAYS, Plan
 from core.release.counts import NoisyCounts
+from core.release.drawing import POOL, Test, predicted, tested
 from core.release.error_bounds import Counted, ErrorBounds, error_bounds
 from core.release.questions import Expected
 from core.release.questions import expected as expected_answers
@@ -79,6 +80,8 @@ class Preview:
     asked: tuple[Expected, ...] = ()
     delta: float = 0.0
     """The δ₀ of all its draws, those on the held-out part included."""
+    tests: tuple[Test, ...] = ()
+    """What of the drawing would be tested, on made-up counts."""
 
     @property
     def pools(self) -> dict[str, float]:
@@ -118,6 +121,7 @@ class Preview:
             "bounds": self.bounds.to_json() if self.bounds else None,
             "features": self.frame.features, "refused": self.frame.refused,
             "cells": self.size.cells, "bytes": self.size.bytes, "seconds": self.size.seconds,
+            **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
             "forest": self.forest, "warnings": self.warnings,
         }  # fmt: skip
 
@@ -137,7 +141,8 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     rows = None if rows is None else rows - held
     curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
     curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
-    fitted = fit(curator, project, frame)
+    with tested(curator, project) as tests:
+        fitted = fit(curator, project, frame)
     if plan.copies and NoisyCounts.of(fitted) is None:
         raise ProjectError(
             "copies are refitted to noisy counts of marginals, and this plan fits something else: set copies to "
@@ -165,6 +170,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
         bounds,
         asked=expected_answers(fitted),
         delta=curator.spending.delta,
+        tests=tests,
     )
     if not plan.private_evaluation:
         return shown
@@ -175,7 +181,9 @@ def preview(project: Project, rows: int | None = None) -> Preview:
 
 def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
     """What theory says of everything that ``draws`` counted, on a table of ``rows`` rows."""
-    counted = (Counted(d.columns, d.cells, d.scale) for d in draws if d.kind == "count" and d.columns)
+    counted = (
+        Counted(d.columns, d.cells, d.scale) for d in draws if d.kind == "count" and d.columns and d.pool != POOL
+    )
     return error_bounds(counted, rows, plan.rows or rows, plan.target if method_of(plan).targets else None)
 
 
@@ -236,6 +244,11 @@ def _warnings(
         out.append("Nothing is asked, so the share for questions goes to the method.")
     if plan.question_share and method.questions == "alone":
         out.append(f"The method {method.title} spends its whole budget on questions: their share is not read.")
+    if plan.test_drawing and not any(line.pool == POOL for line in lines):
+        out.append(
+            "Nothing of the drawing can be tested: it implies no independence, or no odds ratio up to 2.5 would be "
+            "noticed with so few rows. The share for the test goes to the method."
+        )
     if others := _unused(plan):
         out.append(f"The method {method.title} does not read {', '.join(others)}: what they say is not used.")
     elif plan.options.get("explain") and not any(line.pool == "explain" for line in lines):

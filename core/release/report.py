@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.analysis.combine import PYTHON, R
 from core.graph.annotations import Annotation, annotations_from_json
 from core.methods import METHODS
 from core.privacy.accounting import guess_right, round_up
@@ -18,6 +17,7 @@ from core.privacy.unit import Unit
 from core.project.schema import FIELDS
 from core.release import picture
 from core.release import report_front as front
+from core.release.conclusion_section import conclusions
 from core.release.html import table as _table
 from core.release.question_section import question_section
 
@@ -93,7 +93,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _choices(facts),
         question_section(facts),
         _bounds(facts),
-        _copies(facts),
+        conclusions(facts),
         "<h2>What to keep in mind</h2>",
         _bullets(
             [
@@ -358,27 +358,6 @@ def _bounds(facts: Mapping[str, Any]) -> str:
             f"{_within(bounds['excess_risk'], percent=False)}.</p>"
         )
     return out
-
-
-def _copies(facts: Mapping[str, Any]) -> str:
-    """How intervals are made from copies; absent from releases that keep no counts."""
-    if not facts.get("noisy_counts"):
-        return ""
-    number = facts["copies"]
-    there = (
-        f"{number} copies lie beside this table (<code>copies/</code>)"
-        if number
-        else "Copies can be made at any time from the noisy counts (<code>espalier copies FOLDER</code>)"
-    )
-    return (
-        "<h2>How sure a figure is</h2>"
-        f"<p>An interval worked out from this table as if its rows were real is too narrow. {there}: each is what this "
-        "release might have been, had the people and the noise come out otherwise. Estimate in each copy alone, then "
-        "combine. <strong>Never stack the copies into one table</strong>: that would count every person many times. "
-        "Only figures over columns that were counted together earn an interval; <code>espalier analyse FOLDER</code> "
-        "says which. How cliques were chosen, and where a number lies inside its bin, is not in it.</p>"
-        f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>"
-    )
 
 
 def _expected(share: float) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from core.errors import Cancelled, EspalierError, SchemaError
+from core.errors import Cancelled, EspalierError, ProjectError, SchemaError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
 from core.methods import check_options, fit, method_of, need_private
@@ -24,12 +26,15 @@ from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
+from core.release.drawing import outcome, tested
 from core.release.files import with_identifiers
+from core.release.output import IN_MEMORY, on_disk
 from core.release.planning import Preview, preview
 from core.release.study import Study
 from core.tables.consistency import settle
 from core.tables.frames import opened
 from core.tables.relation import Relation
+from core.tables.snapshot import Snapshot
 from core.tables.source import Source
 from core.tables.table import Table
 
@@ -79,6 +84,10 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
             if column.kind == "numeric":
                 table.numbers(column.name)  # refused here, before anything is drawn, where there are codes only
     total = public_rows(plan, table.rows)
+    if plan.copies and (plan.rows or total or 0) > IN_MEMORY:
+        raise ProjectError(
+            f"copies are drawn in memory, of at most {IN_MEMORY:,} rows each: set the plan's rows", key="copies"
+        )
     shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
     rest, held = _parts(plan, table, total, files)
     curator = PrivateCurator(rest, Unit(plan.neighbors, plan.rows_per_person), shown.budget, plan.max_cells)
@@ -127,7 +136,8 @@ class _Run:
         """Measure, fit, sample and judge."""
         project, curator, plan = self.project, self.curator, self.project.plan
         report(0.0, "Measuring")  # the last moment to cancel for nothing
-        fitted = fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
+        with tested(curator, project) as tests:
+            fitted = fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
         fitted.size(plan.max_cells)
         report(0.4, "Fitting the model")
         start = time.perf_counter()
@@ -136,14 +146,14 @@ class _Run:
         report(0.8, "Drawing synthetic rows")
         rows = plan.rows or self.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), MAX_ROWS)
         rng = np.random.default_rng()
-        codes, text = drawn(model, project, rows, rng)
+        codes, text, whole = drawn(model, project, rows, rng, part(report, 0.8, 0.9))
         text = settle(project.constraints, project.schema, codes, text)
         text = with_identifiers(project.schema, text, rng)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
-        judged = self._judge(Table(project.schema, codes, rows), report)
+        judged = self._judge(Table(project.schema, codes, len(next(iter(codes.values())))), report)
         made = Release(
             project, curator.budget, self.planned.frame, fitted, model, codes, text, rows, curator.spending, seconds,
-            self.planned.warnings, judged,
+            self.planned.warnings, judged, whole=whole, drawing=outcome(project, tests, rng),
         )  # fmt: skip
         if plan.copies:
             start = time.perf_counter()
@@ -161,16 +171,26 @@ class _Run:
         return judge(self.project, synthetic, self.held, replace(self.curator.budget, rho=spent), self.looked)
 
 
-def drawn(model: Model, project: Project, rows: int, rng: np.random.Generator) -> tuple[Codes, dict[str, list[str]]]:
-    """``rows`` rows of ``model`` as codes and as text; numbers from their bins where it does not draw them."""
+def drawn(
+    model: Model, project: Project, rows: int, rng: np.random.Generator, report: Report = silent
+) -> tuple[Codes, dict[str, list[str]], Snapshot | None]:
+    """``rows`` rows of ``model`` as codes and as text; numbers from their bins where it does not draw them.
+
+    Beyond `IN_MEMORY` rows some of them, and all of them as codes on disk. Numbers of a model's own stay in memory.
+    """
+    numbers: Mapping[str, NDArray[np.float64]] = {}
+    whole, even = None, project.plan.rows_drawn == "even"
     if isinstance(model, NumberModel):
         codes, numbers = model.sample_numbers(rows, rng)
+    elif rows > IN_MEMORY:
+        codes, whole = on_disk(model, project.schema, rows, rng, even=even, report=report)
     else:
-        codes, numbers = model.sample(rows, rng, even=project.plan.rows_drawn == "even"), {}
-    return codes, {
+        codes = model.sample(rows, rng, even=even)
+    text = {
         c.name: c.write(numbers[c.name], codes[c.name]) if c.name in numbers else c.decode(codes[c.name], rng)
         for c in project.schema.columns
     }
+    return codes, text, whole
 
 
 def _parts(plan: Plan, table: Source, total: int | None, files: ExitStack) -> tuple[Source, Source | None]:

@@ -104,6 +104,12 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
     """
     made = {}
     for i, column in enumerate(schema.columns):
+        if column.dates is not None:
+            raise TableError(
+                f"column {column.name!r} is one of dates, which engines do not bin yet; give the table as a file that "
+                "fits into memory, or declare its periods as categories",
+                column=column.name,
+            )
         narrow = "uint8" if dialect == "duckdb" and column.size + 2 <= 1 << 8 else "int32"
         made[code_name(i)] = _code(_column(table, column.name), column, dialect).cast(narrow)
     if person is not None:

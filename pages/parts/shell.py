@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.project.file import Project
 from pages.parts.session import restore, session
-from pages.parts.text import name, plain
+from pages.parts.text import CONFIDENTIAL, name, plain
 
 PAGES = {
     "Home": "pages/home.py",
@@ -65,11 +65,11 @@ def sidebar(state: session.Session) -> None:
         st.caption(f"{count} column{'s' * (count != 1)} · {table}")
         guessed = bool(project.unconfirmed)
         if guessed:
-            st.caption("It holds guesses read off private rows: the project file is not for sharing yet.")
+            st.caption(f"{CONFIDENTIAL} The project file holds guesses that were read off real rows.")
         st.download_button(
             "Download project file",
             project.dumps(),
-            file_name=f"{filename(project.name)}{'-NOT-PRIVATE' if guessed else ''}.json",
+            file_name=f"{filename(project.name)}{'-CONFIDENTIAL' if guessed else ''}.json",
             mime="application/json",
             on_click="ignore",
             icon=":material/download:",

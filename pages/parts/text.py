@@ -22,6 +22,9 @@ NEIGHBORS: dict[Neighbors, str] = {
 }
 DECLARED = "All rows of one person may become any others, or none. Only the declared total of rows is public."
 """Replace-one with a person column."""
+SAFE = ":green-badge[:material/share: Safe to share]"
+CONFIDENTIAL = ":red-badge[:material/lock: Confidential: do not share]"
+"""The two classes of everything that the app hands over or shows."""
 ROLES = {
     "outcome": "what is decided or predicted",
     "protected": "who must not be treated differently: sex, origin, …",

@@ -110,7 +110,7 @@ def test_every_file_of_codes_is_closed_at_the_end(path, monkeypatch):
     assert not any(file.close.alive for file in made)
     made.clear()
 
-    def cancel(fraction, message):
+    def cancel(fraction, _):
         if fraction > 0.35:
             raise Cancelled("stop")
 
@@ -124,16 +124,21 @@ def test_every_file_of_codes_is_closed_at_the_end(path, monkeypatch):
 def test_counting_on_a_snapshot_can_be_cancelled(path):
     heard = []
 
-    def report(fraction, message):
+    def report(_, message):
         heard.append(message)
-        if message == "stop now":
-            raise Cancelled("stop")
 
     with opened(open_relation(path), SCHEMA, report=report) as source:
         assert source.count(("a",)).sum() == ROWS
         before = len(heard)
         source.count_many([("a",), ("v", "b")])
         assert len(heard) > before
+
+        def cancel():
+            raise Cancelled("stop")
+
+        source.pulse = cancel
+        with pytest.raises(Cancelled):
+            source.count(("a",))
 
 
 def test_a_snapshot_is_a_source_of_its_unit(path):

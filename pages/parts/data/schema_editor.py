@@ -49,7 +49,7 @@ _CONFIG = {
         "May be empty", width=110, help="Empty cells become a category of their own"
     ),
     "unknown": st.column_config.CheckboxColumn(
-        "Undeclared → empty", width=150, help="Values that are not declared count as empty instead of being refused"
+        "Treat unexpected values as missing", width=200, help="Otherwise a value that is not declared is refused"
     ),
 }
 

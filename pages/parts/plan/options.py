@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.methods import method_of
 from core.project.options import Option, declared
-from pages.parts import text
+from pages.parts import fields, text
 from pages.parts.session.session import Session
 
 Bound = Callable[..., dict[str, Any]]
@@ -92,6 +92,8 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
     elif option.choices:
         choices, label = list(option.choices), option.choices.__getitem__
         st.selectbox(option.label, choices, choices.index(value), label, help=tip, **bound(state, key))
+    elif option.weights:
+        _weights(state, given, bound)
     elif option.low is None or option.high is None:
         st.toggle(option.label, value, wrap=True, help=tip, **bound(state, key))
     elif option.whole and option.high <= 10 and not option.empty:
@@ -110,6 +112,24 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
             help=tip,
             **bound(state, key),
         )
+
+
+def _weights(state: Session, given: Given, bound: Bound) -> None:
+    """Numbers by column or columns, typed one a line."""
+    key, option, value = given
+
+    def take(s: Session, typed: str) -> None:
+        weights = {}
+        for line in filter(str.strip, typed.splitlines()):
+            what, _, number = line.rpartition(":")
+            weights[what.strip()] = fields.number(number, f"the weight of {what.strip()}")
+        s.change_plan(**{key: weights})
+
+    lines = "\n".join(f"{what}: {number:g}" for what, number in value.items())
+    tip = f"{option.help} One a line, such as age × income: 2".strip()
+    st.text_area(option.label, lines, placeholder="age × income: 2", help=tip, **bound(state, key, take))
+    if key in state.trouble:
+        st.error(f"{text.plain(state.trouble[key])}. The plan keeps its old weights.")
 
 
 def _share(state: Session, given: Given, bound: Bound) -> None:

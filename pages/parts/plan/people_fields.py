@@ -1,4 +1,4 @@
-"""Whose rows they are, how many of each person count, and what may be held out for private figures."""
+"""Whose rows they are, how many of each person count, and what may be held out for shareable figures."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             **bound(state, "rows"),
         )
     st.toggle(
-        "Private figures, from people held out",
+        "Shareable figures, from people held out",
         plan.private_evaluation > 0,
         wrap=True,
-        help="A tenth of the people (without a person column: of the rows), drawn by lot, is kept out of the release "
-        "and used to judge it with the same ρ once more, which costs nothing further: nobody is in both parts. "
-        "The figures may leave the building. The release is made from a tenth fewer rows.",
+        help="A tenth of the people (without a person column: of the rows), chosen at random, is kept out of the "
+        "release and judges it. Nobody is in both parts, so it adds no privacy cost. The figures are safe to share. "
+        "The release is made from a tenth fewer rows.",
         **bound(state, "private_evaluation", lambda s, v: s.change_plan(private_evaluation=TENTH if v else 0.0)),
     )
     spots["private_evaluation"] = st.container()

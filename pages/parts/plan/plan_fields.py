@@ -15,7 +15,7 @@ from core.project.plan import ALWAYS, NO_EPSILON
 from core.release.files import NOT_PRIVATE
 from core.release.not_private import SENTENCE
 from pages.parts import fields, shell, text
-from pages.parts.plan import options, people_fields
+from pages.parts.plan import drawing_test, options, people_fields
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 
@@ -64,6 +64,9 @@ def show(state: Session) -> Spots:
     if method.private:
         with st.expander("More: allocation, accounting, synthetic rows"):
             _more(state)
+        with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
+            drawing_test.fields(state, _bound)
+            spots["test_drawing"] = spots["statements"] = st.container()
     if options.any_further(state):
         with st.expander(f"More: options of {method.title}", expanded=options.any_changed(state)):
             options.further(state, _bound)
@@ -294,7 +297,7 @@ def _method(state: Session, method: str) -> None:
     if not METHODS[method].private:  # it takes nothing that promises something
         state.change_plan(
             method=method, fair=None, epsilon=NO_EPSILON, delta=None, person=None, private_evaluation=0.0, rows=None,
-            strict=False,
+            strict=False, test_drawing=0.0,
         )  # fmt: skip
         return
     if plan.epsilon == NO_EPSILON:

@@ -113,8 +113,8 @@ def show(state: Session, released: ReleaseBundle) -> None:
         measured.table(bought)
         if release.private_evaluation is not None:
             st.markdown(
-                "**Private figures**, paid with the same ρ once more on people (rows) that were held out, which adds "
-                "nothing. They stand on the Diagnostics page, in the report and in release.json."
+                "**Shareable figures** used separate, held-out people, so they add no privacy cost. They stand on the "
+                "Diagnostics page, in the report and in release.json."
             )
             measured.table(list(lines_of(release.private_evaluation.draws)))
         seconds = ", ".join(f"{step} {value:.1f} s" for step, value in release.seconds.items())

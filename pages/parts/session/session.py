@@ -117,6 +117,8 @@ class Session:
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    further: dict[tuple[int, str], Any] = field(default_factory=dict)
+    """What the further tests of Diagnostics found, by the release's number and the test."""
     compared: list[Outcome] = field(default_factory=list)
     """What the Compare page found last."""
     job: Job | None = None

@@ -6,11 +6,11 @@ from streamlit.testing.v1 import AppTest
 
 from core.project.plan import NO_EPSILON
 from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
-from tests.support.app import finish, go, press, state
+from tests.support.app import finish, go, press, sample, state
 
 
 def chosen(app: AppTest) -> AppTest:
-    app.button(key="home-stays").click().run()
+    sample(app, "stays")
     go(app, "plan")
     box = next(b for b in app.selectbox if b.label == "Method")
     box.set_value("two-stage").run()
