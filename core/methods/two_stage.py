@@ -43,7 +43,7 @@ class TwoStageOptions:
     )  # fmt: skip
     hybrid: bool = option(True, "Mix with the real rows", help="Off: rows of stage one have no part of a real one.")
     anonymize: Sequence[str] | None = option(
-        None, "Columns to anonymize (blank: all numeric inputs)", columns=True, empty="all numeric inputs",
+        None, "Columns to anonymize (blank: all numeric inputs)", columns="several", empty="all numeric inputs",
         help="All other inputs stay as they are in the real row.",
     )  # fmt: skip
     residual_noise: bool = option(

@@ -62,7 +62,7 @@ def render(facts: Mapping[str, Any]) -> str:
     project, spent = facts["project"], facts["spent"]
     name = escape(project["name"])
     pools: dict[str, float] = {}
-    for item in [*facts["choices"], *facts["measurements"]]:
+    for item in [*facts.get("schema_bought", []), *facts["choices"], *facts["measurements"]]:
         pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
     parts = [
         f"<h1>{name}: synthetic table</h1>",
@@ -86,6 +86,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
+        _schema_bought(facts.get("schema_bought")),
         _constraints(facts.get("constraints")),
         _explained(facts),
         "<h2>Every measurement</h2>",
@@ -257,6 +258,25 @@ def _frame(facts: Mapping[str, Any]) -> str:
     pairs = "; ".join(f"{escape(a)} – {escape(b)}" for a, b in facts["edges"])
     out.append(f"<p>Pairs of columns measured together: {pairs or 'none'}.</p>")
     return "\n".join(out)
+
+
+def _schema_bought(parts: Sequence[Mapping[str, Any]] | None) -> str:
+    """What the schema was bought with; nothing where all of it was declared."""
+    if not parts:
+        return ""
+    rows = [
+        f'<tr><td>{escape(p["what"])}</td><td class="n">{round_up(p["rho"])}</td>'
+        f'<td class="n">{round_up(p["delta"])}</td><td class="n">{p["scale"]:.4g}</td></tr>'
+        for p in parts
+    ]
+    return (
+        "<h2>The schema that was bought</h2>"
+        "<p>Nobody declared these bins and categories: they were chosen privately, and paid for. Texts for which no "
+        "category was found count as empty cells.</p>"
+        + _table(
+            "Parts of the schema, in the order they were bought", ["part", "ρ#", "δ₀#", "noise scale (rows)#"], rows
+        )
+    )
 
 
 def _constraints(section: Mapping[str, Any] | None) -> str:
