@@ -3,7 +3,7 @@
 import streamlit as st
 
 from core.errors import EspalierError
-from core.methods import method_of
+from core.methods import frame_of, method_of
 from core.privacy.accounting import guess_right, round_up
 from pages.parts import charts, doors, shell, text
 from pages.parts.plan import (
@@ -28,6 +28,14 @@ spots = plan_fields.show(state)
 spots["questions"] = spots["question_share"] = questions.show(state)
 project = state.project or project
 plan = project.plan
+if not method_of(plan).private:
+    try:
+        frame_of(project)
+    except EspalierError as error:
+        plan_fields.conflict(spots, error)
+    shell.link_to("Release", "Next: Release")
+    shell.sidebar(state)
+    st.stop()
 
 st.divider()
 population, trouble = payment.chosen(state)

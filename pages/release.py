@@ -3,6 +3,7 @@
 import streamlit as st
 
 from core.errors import EspalierError
+from core.methods import method_of
 from core.privacy.accounting import round_up
 from core.privacy.contribution import public_rows
 from core.release.planning import Preview
@@ -10,16 +11,24 @@ from core.tables.table import Table
 from pages.parts import doors, shell, text
 from pages.parts.data import far
 from pages.parts.plan import plan_fields
-from pages.parts.release import bundle, payment, signoff, spending
-from pages.parts.session.session import Session
+from pages.parts.release import bundle, not_private, payment, signoff, spending
+from pages.parts.session.session import Session, here
 from pages.parts.text import name, names, plain
 
 doors.enter("steward")
+opened = here().project
+promised = opened is None or method_of(opened.plan).private
 state = shell.start(
     "Release",
-    "Spend the budget on the table, once. The files on this page are safe to share; the table is not.",
+    "Spend the budget on the table, once. The files on this page are safe to share; the table is not."
+    if promised
+    else "These files are as confidential as the table itself.",
 )
 project = shell.need_project(state)
+if not method_of(project.plan).private:
+    not_private.show(state)
+    shell.sidebar(state)
+    st.stop()
 
 
 def ready(state: Session) -> tuple[Table | None, Preview] | None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from core.cli import ledger, questions
 from core.cli.terminal import bar
-from core.errors import EspalierError
-from core.methods import check_options
+from core.errors import EspalierError, ProjectError
+from core.methods import check_options, method_of
 from core.project.file import Project
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ def add(commands: Any) -> None:
     ledger.add_options(release)
     ledger.add_consent(release)
     release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
+    release.add_argument("--public", type=Path, metavar="FILE", help="a public table of the same columns, beside which "
+                         "rows that are not private are judged")  # fmt: skip
     release.add_argument("--note", default="", metavar="TEXT", help="a note for the ledger")
     release.set_defaults(run=run)
 
@@ -53,9 +55,40 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
+    project = questions.load(opt)
+    if not method_of(project.plan).private:
+        _not_private(project, opt)
+        return
+    if opt.public:
+        raise ProjectError("--public belongs to methods that are not private", key="public")
     account = ledger.account(opt, opt.by, opt.note)
     output = Output(opt.out, opt.quiet, opt.kind)
-    release_to(questions.load(opt), opt.data, output, opt.relation, account)
+    release_to(project, opt.data, output, opt.relation, account)
+
+
+def _not_private(project: Project, opt: argparse.Namespace) -> None:
+    """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger can stand for it."""
+    from core.release.files import NOT_PRIVATE, check_folder
+    from core.release.not_private import blurred, shown
+    from core.release.spend import refuse_guessed
+    from core.tables.reading import read_table
+
+    if any(getattr(opt, key, None) for key in ("ledger", "table", "note")):
+        raise ProjectError(
+            f"{NOT_PRIVATE}: no ledger keeps count of it; leave the options of the ledger out", key="method"
+        )
+    check_options(project.plan)
+    check_folder(opt.out)
+    refuse_guessed(project)
+    print(f"{NOT_PRIVATE}.", file=sys.stderr)
+    with bar(opt.quiet) as progress:
+        made = blurred(project, read_table(opt.data), progress, read_table(opt.public) if opt.public else None)
+    made.save(opt.out)
+    for what, value in shown(made.disclosure):
+        print(f"{value:>6}  {what}", file=sys.stderr)
+    if made.public is not None:
+        print(f"ΔMSE beside the public table: {made.public['delta_mse']:.0%}", file=sys.stderr)
+    print(f"{opt.out}: {made.rows:,} rows, NOT PRIVATE", file=sys.stderr)
 
 
 class Output(NamedTuple):

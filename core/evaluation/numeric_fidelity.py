@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata, wasserstein_distance
-from sklearn.ensemble import RandomForestRegressor
-from sklearn.metrics import mean_absolute_error, r2_score
+
+from core.project.schema import Schema
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles compared."""
@@ -63,6 +63,8 @@ def column_fidelity(
     real, synthetic = real[~np.isnan(real)], synthetic[~np.isnan(synthetic)]
     if not len(real) or not len(synthetic):
         raise ValueError(f"column {name!r} has no numbers to compare")
+    from scipy.stats import wasserstein_distance
+
     distance = float(wasserstein_distance(real, synthetic))
     spread = float(synthetic.std() / real.std()) if real.std() > 0 else float("nan")
     at, made = (tuple(float(q) for q in np.quantile(x, SHARES)) for x in (real, synthetic))
@@ -77,6 +79,8 @@ def correlations(
 
 
 def _ranked(table: Mapping[str, NDArray[np.float64]], names: Sequence[str]) -> NDArray[np.float64]:
+    from scipy.stats import rankdata
+
     values = np.column_stack([table[name] for name in names])
     ranks = rankdata(values[~np.isnan(values).any(axis=1)], axis=0)
     centred = ranks - ranks.mean(axis=0)
@@ -96,6 +100,35 @@ def train_and_test(
 
     Inputs are numbers, categories one-hot. ``seed`` fixes the forest.
     """
-    forest = RandomForestRegressor(100, min_samples_leaf=5, random_state=seed).fit(*train)
-    told = forest.predict(test[0])
+    from sklearn.metrics import mean_absolute_error, r2_score
+
+    told = forest(seed).fit(*train).predict(test[0])
     return Prediction(float(r2_score(test[1], told)), float(mean_absolute_error(test[1], told)))
+
+
+def forest(seed: int) -> Any:
+    """The regression that every method is judged by."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    return RandomForestRegressor(100, min_samples_leaf=5, random_state=seed)
+
+
+def design(
+    schema: Schema, codes: Mapping[str, NDArray[Any]], numbers: Mapping[str, NDArray[np.float64]], target: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Inputs and outcome of a table: numbers as they are (an empty cell as the middle of the range), categories
+    one-hot; rows without an outcome left out."""
+    parts = []
+    for c in schema.columns:
+        if c.name == target:
+            continue
+        if c.kind == "numeric":
+            middle = (c.edges[0] + c.edges[-1]) / 2
+            parts.append(np.where(np.isnan(numbers[c.name]), middle, numbers[c.name])[:, None])
+            if c.missing:
+                parts.append(np.isnan(numbers[c.name]).astype(np.float64)[:, None])
+        else:
+            parts.append(np.eye(c.size)[np.asarray(codes[c.name], dtype=np.int64)])
+    y = numbers[target]
+    x = np.hstack(parts) if parts else np.zeros((len(y), 1))
+    return x[~np.isnan(y)], y[~np.isnan(y)]

@@ -20,6 +20,7 @@ from core.ledger.store import Store
 from core.privacy.accounting import Budget, rho_of
 from core.privacy.draws import Act
 from core.project.file import Project
+from core.project.plan import NO_EPSILON
 
 KEPT_BYTES = 64 << 20
 """Releases are kept up to this size, zipped."""
@@ -52,6 +53,11 @@ class Account:
 
         A plan takes all of its (ε, δ) in ρ, whatever is spent of that in the end.
         """
+        if project.plan.epsilon == NO_EPSILON:
+            raise LedgerError(
+                "a ledger keeps count of private releases: this plan gives no epsilon; what it makes is not private",
+                key="epsilon",
+            )
         population = self.population
         fitting = population.fits(project, self.table, self.another_unit)
         population.allows(rho_of(fitting.plan.epsilon, population.delta))

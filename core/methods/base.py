@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from core.graph.separations import Clique, Separation
 from core.methods.frame import Frame
 from core.models.base import Model
@@ -65,6 +68,25 @@ class Fit(Protocol):
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Rows as ``codes``, with the ``numbers`` of numeric columns beside them."""
+
+    codes: Mapping[str, NDArray[Any]]
+    numbers: Mapping[str, NDArray[np.float64]]
+
+
+class Blur(Protocol):
+    """The algorithm of a method that is not private: it reads the real rows and gives other ones for them.
+
+    Beside the rows it says what they disclose, for release.json: shares of people, and in words what was done.
+    """
+
+    def __call__(self, project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
+        """Rows in place of ``real``, in another order, and what they disclose."""
+        ...
+
+
+@dataclass(frozen=True)
 class NoOptions:
     """The options of a method that has none of its own."""
 
@@ -109,9 +131,9 @@ class Method:
     """One published method. Pages, plan, release, report and command line render what it says; no other file names it.
 
     ``title`` is its name on screen, ``summary`` half a sentence on what it does, ``when`` one sentence on when to
-    choose it. ``fit`` is the algorithm; a method that is not ``private`` is given the table's source in place of a
-    curator. ``options`` is the dataclass of its own plan keys. ``frame`` makes the plan's frame, from the separations
-    that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
+    choose it. ``fit`` is the algorithm; a method that is not ``private`` refuses a curator there, and makes its rows
+    by ``blur``. ``options`` is the dataclass of its own plan keys. ``frame`` makes the plan's frame, from the
+    separations that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
     ``largest`` are the largest tables that its private choices could lead to, refused when planned or never; ``cells``
     the most that they could bring the whole model to, where a cap bounds it; ``fits`` how often a model is fitted on
     the way. ``targets``: it spends on predicting the plan's target. ``holds_constraints``:
@@ -149,6 +171,7 @@ class Method:
     load: Callable[[bytes], Model] = loads
     questions: Literal["no", "beside", "alone"] = "no"
     numbers: bool = False
+    blur: Blur | None = None
 
     def fenced(self, plan: Plan) -> bool:
         """Does the plan carry the roles' separation?"""

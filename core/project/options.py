@@ -22,9 +22,9 @@ class Option:
     """What is said of one option: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their words.
 
     ``low`` and ``high`` are both allowed. ``whole`` asks for a whole number; ``empty`` says what leaving it out means,
-    where None is allowed. ``weights``: it maps names of columns, or of several ("age × income"), to numbers; with a
-    ``low`` of 0 that may be 0. Its field is drawn only where the plan has a
-    fence (``fenced``) and where the options in ``only`` have these values.
+    where None is allowed. ``columns``: it is a list of column names. ``weights``: it maps names of columns, or of
+    several ("age × income"), to numbers; with a ``low`` of 0 that may be 0. Its field is drawn only where the plan has
+    a fence (``fenced``) and where the options in ``only`` have these values.
     """
 
     label: str

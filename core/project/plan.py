@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -17,6 +18,8 @@ AccountingRule = Literal["zcdp", "basic"]
 RowsDrawn = Literal["even", "independent"]
 MAX_ROWS = 1_000_000_000
 MOST_STATEMENTS = 10
+NO_EPSILON = math.inf
+"""The ε of a plan that gives none: it promises nothing."""
 MOST_ASKED = 0.9
 """The largest share of the budget that questions and counts may take beside a method."""
 _OLD_KEYS = {"looking": "private_evaluation"}
@@ -40,7 +43,8 @@ _LEFT_OUT = (
 class Plan:
     """How to release: method, unit of privacy and budget. Reads no data.
 
-    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. ``neighbors`` and
+    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget; ε is infinite where the plan gives
+    none, and whoever knows the methods refuses that for every method that is private. ``neighbors`` and
     ``rows_per_person`` are the unit of privacy. ``person`` is the column of the table, not of the schema, that says
     whose a row is: at most ``rows_per_person`` rows of each are kept; without it that number is a promise.
     ``fair`` None means what the method implies; ``strict`` also keeps inadmissible columns away from the outcome.
@@ -95,8 +99,9 @@ class Plan:
             elif getattr(self, name) not in get_args(allowed):
                 known = ", ".join(get_args(allowed))
                 raise ProjectError(f"plan: {name} is {getattr(self, name)!r}; it must be one of {known}", key=name)
-        _check_finite("epsilon", self.epsilon)
-        if not 1e-6 <= self.epsilon <= 100:
+        if self.epsilon != NO_EPSILON:
+            _check_finite("epsilon", self.epsilon)
+        if not 1e-6 <= self.epsilon <= 100 and self.epsilon != NO_EPSILON:
             raise ProjectError(
                 f"plan: epsilon ({self.epsilon:g}) must be above 0 (at least 1e-6) and at most 100", key="epsilon"
             )
@@ -153,6 +158,8 @@ class Plan:
                 del out[key]
         if self.fair is None:
             del out["fair"]
+        if self.epsilon == NO_EPSILON:
+            del out["epsilon"]
         return {**out, **ALWAYS, **self.options}
 
     @classmethod
@@ -166,9 +173,11 @@ class Plan:
                 raise ProjectError(f"plan: {old!r} is an old name of {new!r}; give one of them", key=old)
             if old in given:
                 given[new] = given.pop(old)
-        for key in ("method", "epsilon"):
-            if key not in given:
-                raise ProjectError(f"plan: {key} is missing", key=key)
+        if "method" not in given:
+            raise ProjectError("plan: method is missing", key="method")
+        if given.get("epsilon") == NO_EPSILON:
+            raise ProjectError("plan: epsilon must be a finite number", key="epsilon")
+        given.setdefault("epsilon", NO_EPSILON)
         if isinstance(given.get("statements"), list):
             given["statements"] = tuple(Separation.read(s) for s in given["statements"])
         own = {f.name for f in fields(cls)} - {"options"}

@@ -30,7 +30,7 @@ from core.project.file import Project
 from core.project.plan import Plan
 from core.release.counts import COUNTS, NoisyCounts
 from core.release.drawing import Test, test_facts
-from core.release.files import copy_files, csv_text, read_csv, save_files
+from core.release.files import NOT_PRIVATE_CSV, copy_files, csv_text, read_csv, save_files
 from core.release.output import WHOLE, write_texts, write_whole
 from core.release.planning import error_bounds_of
 from core.release.questions import question_facts
@@ -289,7 +289,8 @@ def load_release(folder: str | Path) -> Released:
     except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
         raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
     try:
-        table = read_csv(project.schema, folder / "synthetic.csv")
+        name = "synthetic.csv" if facts.get("private", True) else NOT_PRIVATE_CSV
+        table = read_csv(project.schema, folder / name)
     except TableError as error:
         raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
     return Released(facts, project, model, table)

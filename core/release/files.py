@@ -25,6 +25,12 @@ from core.tables.csv_safety import defuse, restore
 from core.tables.reading import TextColumn, TextTable, read_released
 from core.tables.table import Table
 
+NOT_PRIVATE = "Not private: each row is a blurred real person"
+"""Wherever rows that no budget protects appear."""
+
+NOT_PRIVATE_CSV = "synthetic-NOT-PRIVATE.csv"
+"""Their file; that of a private release is ``synthetic.csv``."""
+
 
 def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
     """``synthetic.csv``'s text; names and categories that look like formulas are defused (`core.tables.csv_safety`).

@@ -17,7 +17,7 @@ from core.errors import ProjectError
 from core.evaluation.private.figures import PrivateFigure
 from core.evaluation.private.held_out import rehearse
 from core.graph.separations import Clique
-from core.methods import METHODS, Frame, asks, fit, frame_of, method_of
+from core.methods import METHODS, Frame, asks, fit, frame_of, method_of, need_private
 from core.methods.select.allocation import MOST_BY_HAND, label
 from core.models.graphical import Size
 from core.privacy.accounting import Budget, epsilon_of, guess_right
@@ -133,6 +133,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
 
     Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``.
     """
+    need_private(project.plan)
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
     if plan.neighbors == "replace-one":

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from core.errors import Cancelled, EspalierError, ProjectError, SchemaError, TableError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
-from core.methods import check_options, fit, method_of
+from core.methods import check_options, fit, method_of, need_private
 from core.models.base import Codes, Model, NumberModel
 from core.privacy.bought_schema import buy, described, left, prices
 from core.privacy.contribution import bounded, check_engine, check_fits, held_rows, public_rows, split
@@ -60,6 +60,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     machine went down.
     """
     check_options(project.plan)
+    need_private(project.plan)
     refuse_guessed(project)
     reading = 0.0
     if isinstance(data, Relation):  # what will be refused is refused before a long scan

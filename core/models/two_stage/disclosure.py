@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
-from sklearn.metrics import roc_auc_score
 
 
 def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whose: NDArray[np.int64]) -> float:
@@ -33,4 +32,6 @@ def membership_auc(members: NDArray[np.float64], others: NDArray[np.float64], re
     tree = cKDTree(released)
     near = np.concatenate([tree.query(members)[0], tree.query(others)[0]])
     truth = np.repeat([1, 0], [len(members), len(others)])
+    from sklearn.metrics import roc_auc_score
+
     return float(roc_auc_score(truth, -near))

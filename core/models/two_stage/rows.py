@@ -12,9 +12,6 @@ from core.models.two_stage.disclosure import membership_auc, reidentified
 from core.models.two_stage.inputs import Mixed, alpha_for, disclosed, hypercube, matched, mixed, nearness, thresholds
 from core.models.two_stage.kernel import Regression, fit
 
-NOT_PRIVATE = "Not private: each row is a blurred real person"
-"""Wherever the method's output appears."""
-
 LEFT_OUT = 0.2
 """The share of people left out to measure membership."""
 

@@ -103,7 +103,7 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
         st.toggle(option.label, value, wrap=True, help=tip, **bound(state, key))
     elif option.whole and option.high <= 10 and not option.empty:
         st.slider(option.label, int(option.low), int(option.high), value, help=tip, **bound(state, key))
-    elif not option.whole and option.high <= 1 and not option.empty:
+    elif not option.whole and option.high <= 1 and not option.empty and not 0 < option.low < 0.01:
         _share(state, given, bound)
     else:
         kind = int if option.whole else float
@@ -113,6 +113,7 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
             kind(option.high),
             value,
             placeholder=option.empty or None,
+            format="%g" if not option.whole and option.low < 0.01 else None,
             help=tip,
             **bound(state, key),
         )

@@ -11,6 +11,10 @@ from core.errors import EspalierError
 from core.methods import METHODS, method_of
 from core.methods.purpose import Advice
 from core.privacy.contribution import public_rows
+from core.project.options import declared
+from core.project.plan import ALWAYS, NO_EPSILON
+from core.release.files import NOT_PRIVATE
+from core.release.not_private import SENTENCE
 from pages.parts import fields, shell, text
 from pages.parts.plan import drawing_test, options, people_fields, purpose
 from pages.parts.session.session import Session
@@ -52,40 +56,19 @@ def show(state: Session) -> Spots:
         )
         spots["target"] = st.container()
         spots |= options.first(state, _bound)
-        fair = _bound(state, "fair")
-        st.session_state[fair["key"]] = method.fenced(plan)
-        st.toggle(
-            "Fence between outcome and protected columns",
-            wrap=True,
-            disabled=method.fence != "optional" and plan.fair in (None, method.fence == "always"),
-            help="The outcome may depend on protected columns only through the admissible ones. "
-            + _FENCE[method.fence],
-            **fair,
-        )
-        spots["fair"] = spots["roles"] = st.container()
-        if method.fenced(plan):
-            st.toggle(
-                "Strict: fence off the inadmissible columns too",
-                plan.strict,
-                wrap=True,
-                help="Without it, an inadmissible column may be linked to the outcome or to the protected "
-                "columns, not to both. "
-                "With it, it stands on the protected columns' side.",
-                **_bound(state, "strict"),
-            )
+        if method.private:
+            _fence(state, spots)
     with right:
-        _epsilon(state)
-        spots["epsilon"] = spots["consequences"] = st.container()
-        public = plan.neighbors == "replace-one" and plan.person is None
-        if public and state.public_rows is None:
-            _n(state)
-            spots["rows"] = st.container()
-        _advanced(state, spots, public)
-    with st.expander("More: allocation, accounting, synthetic rows"):
-        _more(state)
-    with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
-        drawing_test.fields(state, _bound)
-        spots["test_drawing"] = spots["statements"] = st.container()
+        if method.private:
+            _promise(state, spots)
+        else:
+            st.error(f"**{NOT_PRIVATE}.** {SENTENCE} This method takes no ε and enters no ledger.")
+    if method.private:
+        with st.expander("More: allocation, accounting, synthetic rows"):
+            _more(state)
+        with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
+            drawing_test.fields(state, _bound)
+            spots["test_drawing"] = spots["statements"] = st.container()
     if options.any_further(state):
         with st.expander(f"More: options of {method.title}", expanded=options.any_changed(state)):
             options.further(state, _bound)
@@ -106,8 +89,8 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
             horizontal=True,
             **_bound(state, "neighbors"),
         )
-        declared = plan.person and plan.neighbors == "replace-one"
-        st.caption(text.DECLARED if declared else text.NEIGHBORS[plan.neighbors])
+        filled = plan.person and plan.neighbors == "replace-one"
+        st.caption(text.DECLARED if filled else text.NEIGHBORS[plan.neighbors])
         if public and state.public_rows is not None:
             _n(state)
             spots["rows"] = st.container()
@@ -121,6 +104,45 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
         if "delta" in state.trouble:
             spots["delta"].error(f"{plain(state.trouble['delta'])}. The plan keeps its old δ.")
         people_fields.show(state, spots, _bound)
+
+
+def _fence(state: Session, spots: Spots) -> None:
+    """The switches of the fence."""
+    assert state.project is not None
+    plan, method = state.project.plan, method_of(state.project.plan)
+    fair = _bound(state, "fair")
+    st.session_state[fair["key"]] = method.fenced(plan)
+    st.toggle(
+        "Fence between outcome and protected columns",
+        wrap=True,
+        disabled=method.fence != "optional" and plan.fair in (None, method.fence == "always"),
+        help="The outcome may depend on protected columns only through the admissible ones. " + _FENCE[method.fence],
+        **fair,
+    )
+    spots["fair"] = spots["roles"] = st.container()
+    if method.fenced(plan):
+        st.toggle(
+            "Strict: fence off the inadmissible columns too",
+            plan.strict,
+            wrap=True,
+            help="Without it, an inadmissible column may be linked to the outcome or to the protected "
+            "columns, not to both. "
+            "With it, it stands on the protected columns' side.",
+            **_bound(state, "strict"),
+        )
+
+
+def _promise(state: Session, spots: Spots) -> None:
+    """ε, n where it is still to be typed, and what is advanced."""
+    assert state.project is not None
+    plan = state.project.plan
+    _epsilon(state)
+    spots["epsilon"] = spots["consequences"] = st.container()
+    public = plan.neighbors == "replace-one" and plan.person is None
+    if public and state.public_rows is None:
+        _n(state)
+        spots["rows"] = st.container()
+    _advanced(state, spots, public)
 
 
 def _more(state: Session) -> None:
@@ -282,8 +304,20 @@ def _method(state: Session, method: str) -> None:
     """Another method; the fence's switch is remembered for the methods that leave it to the plan."""
     assert state.project is not None
     plan = state.project.plan
-    if method_of(plan).fence == "optional":
+    if method_of(plan).private and method_of(plan).fence == "optional":
         state.drafts.plan.fair = plan.fair
+    if METHODS[method].numbers:  # it refuses what it cannot keep, and has no field to take that back
+        shown = declared(METHODS[method].options)
+        state.change_plan(**{key: usual for key, usual in ALWAYS.items() if key not in shown})
+    if not METHODS[method].private:  # it takes nothing that promises something
+        state.change_plan(
+            method=method, fair=None, epsilon=NO_EPSILON, delta=None, person=None, private_evaluation=0.0, rows=None,
+            strict=False, test_drawing=0.0,
+        )  # fmt: skip
+        return
+    if plan.epsilon == NO_EPSILON:
+        state.drafts.plan.epsilon = None
+        state.change_plan(method=method, epsilon=1.0)
     state.change_plan(method=method, fair=state.drafts.plan.fair if METHODS[method].fence == "optional" else None)
 
 

@@ -29,6 +29,7 @@ from core.project.plan import Plan
 from core.project.question_list import QuestionList
 from core.project.schema import Schema
 from core.release.artefact import Release
+from core.release.not_private import Blurred
 from core.release.planning import Preview, preview
 from core.release.study import Study
 from core.tables.reading import TextTable
@@ -111,6 +112,8 @@ class Session:
     """What the browser's tab had kept from before a reload, until it is restored or forgotten."""
     forget: bool = False
     released: ReleaseBundle | None = None
+    blurred: Blurred | None = None
+    """Rows of a method that is not private; never among the releases."""
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
     studied: tuple[int, Study] | None = None
