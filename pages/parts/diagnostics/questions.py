@@ -1,4 +1,4 @@
-"""Do the synthetic rows answer the project's questions as the real ones do? For the curator's eyes only."""
+"""Do the synthetic rows answer the project's questions as the real ones do? Confidential."""
 
 from __future__ import annotations
 
