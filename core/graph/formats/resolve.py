@@ -25,6 +25,12 @@ MARGINALISE, DROP, NOTE = "marginalise", "drop", "note"
 LIMIT = 100_000
 """Arrows that marginalising one latent node may add at most."""
 _SUGGESTED_FOR = 200
+_ALIKE = (
+    {"sex", "gender"}, {"race", "ethnicity", "ethnic"}, {"income", "salary", "wage", "wages", "earnings", "pay"},
+    {"education", "schooling"}, {"smoking", "smoker", "tobacco"}, {"job", "occupation", "profession"},
+    {"nationality", "citizenship"}, {"children", "kids"}, {"death", "mortality", "died"}, {"weight", "mass"},
+)  # fmt: skip
+"""Words that tables and drawings use for the same thing: offered, never taken by themselves."""
 _GUESS = {"outcome": "outcome", "protected": "protected", "admissible": "admissible", "inadmissible": "inadmissible"}
 
 
@@ -206,6 +212,8 @@ class _Free:
                 close = difflib.get_close_matches(_fold(name)[:200], list(self._by_fold), 3, 0.6)
                 found += [self._by_fold[f] for f in close]
                 words = _words(name)
+                near = set().union(*(alike for alike in _ALIKE if alike & words)) - words
+                found += [c for c, others in self._words.items() if others & near]
                 found += [
                     c for c, others in self._words.items() if words and others and (words <= others or others <= words)
                 ]

@@ -253,3 +253,12 @@ def test_the_real_graphs_settle(shared_data: Path) -> None:
     assert loop.dag is None
     assert [(q.kind, q.line) for q in loop.open] == [("cycle", 8)]
     assert "'X3' → 'X4' → 'X3'" in loop.open[0].text
+
+
+def test_other_words_for_the_same_thing_are_offered_first_and_never_taken_unasked() -> None:
+    found = resolve(read_graph("dag { Gender -> Wages }"), ("sex", "salary", "region"))
+    assert [(q.text.split("'")[1], next(iter(q.choices)), q.default) for q in found.open] == [
+        ("Gender", "column:sex", None),
+        ("Wages", "column:salary", None),
+    ]
+    assert found.dag is None
