@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.graph.separations import Clique
 
-Kind = Literal["count", "choice", "scores", "gradient", "sums"]
+Kind = Literal["count", "choice", "scores", "gradient", "sums", "schema"]
 """Counts of a marginal, a private choice, a vector of scores, a gradient that chooses, other sums over the rows."""
 
 

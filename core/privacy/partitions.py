@@ -41,8 +41,8 @@ from typing import Any
 from core.errors import BudgetError
 from core.privacy.accounting import epsilon_of, rho_of
 from core.privacy.unit import Unit
+from core.project.schema import MOST_CATEGORIES
 
-MOST_CATEGORIES = 10_000
 LONGEST = 200
 """Characters of a text that may become a category; longer texts are no categories. A public rule, row by row."""
 

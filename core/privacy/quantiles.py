@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 
 from core.errors import SchemaError
 from core.privacy.unit import Unit
+from core.project.schema import MOST_BINS
 
 Choose = Callable[[Sequence[int], int], int]
 """The exponential mechanism at the price of one call: scores and their sensitivity → the index chosen."""
 
 Values = NDArray[np.float64]
 
-MOST_BINS = 64
 MOST_POINTS = 4096
 """Points of a grid at most: finer ones cost time and tell nothing that noise would leave."""
 

@@ -32,7 +32,7 @@ _WORDS: dict[str, Any] = {
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
 _LEFT_OUT = (
     "copies", "max_cells", "person", "private_evaluation", "question_share", "rows_drawn",
-    "statements", "strict", "test_drawing",
+    "schema_share", "statements", "strict", "test_drawing",
 )  # fmt: skip
 
 
@@ -48,7 +48,8 @@ class Plan:
     1 unless given. ``allocation`` may also map marginals ("age × income") to their parts of their
     pools, the others following ``auto``. ``rows`` None means n, or the noisy total under add-remove; with a person
     column under replace-one it must be given, and is the declared total to which the private table is filled up or
-    cut. ``max_cells`` is the largest table of the model that the plan allows. ``private_evaluation`` is the share of
+    cut. ``max_cells`` is the largest table of the model that the plan allows. ``schema_share`` is the share of the
+    budget that buys the bins and categories that nobody has declared. ``private_evaluation`` is the share of
     the people (rows) held out for private figures, 0 for none. ``question_share`` is the share of the budget that
     measures the project's questions and counts beside the method's marginals. ``rows_drawn`` is how the table is drawn
     from the model: ``even`` spreads the rows over the cells as evenly as whole numbers allow, so the table errs less
@@ -77,6 +78,7 @@ class Plan:
     max_cells: int = 10_000_000
     person: str | None = None
     private_evaluation: float = 0.0
+    schema_share: float = 0.0
     question_share: float = 0.0
     rows_drawn: RowsDrawn = "even"
     copies: int = 0
@@ -119,6 +121,7 @@ class Plan:
         check_number("copies", self.copies, Option("", low=0, high=100, whole=True))
         if self.person is not None and (not isinstance(self.person, str) or not self.person):
             raise ProjectError("plan: person must be the name of a column", key="person")
+        check_number("schema_share", self.schema_share, Option("", low=0, high=0.5))
         check_number("private_evaluation", self.private_evaluation, Option("", low=0, high=0.5))
         check_number("question_share", self.question_share, Option("", low=0, high=MOST_ASKED))
 

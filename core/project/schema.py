@@ -22,6 +22,9 @@ from core.project.dates import DateBins, date_texts, day_number
 Kind = Literal["categorical", "ordinal", "numeric"]
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _KEYS = {
+    "at_most",
+    "bins",
+    "range",
     "name",
     "kind",
     "categories",
@@ -39,6 +42,10 @@ FIELDS = {
     "missing": "empty cells",
 }  # fmt: skip
 """What can be guessed off a table, and what it is called on screen and in the report."""
+
+
+MOST_BINS, MOST_CATEGORIES = 64, 10_000
+"""Bins and categories that can be bought of a column at most."""
 
 
 def smallest_unsigned(size: int) -> np.dtype[Any]:
@@ -59,6 +66,10 @@ class Column:
     tells them. ``dates`` makes a numeric column one of dates: its numbers are days, its edges and labels those of
     calendar periods, and its texts ISO dates. In the project file its kind is ``date``.
 
+    A column may be left undeclared, for a plan that buys its description: ``at_most`` says how many categories it may
+    get, ``bins`` how many bins of numbers, over ``range`` where that is known. Until then its categories or edges only
+    hold the place (:meth:`to_buy`), and the empty cell is one of its codes.
+
     Raises :class:`SchemaError` for a description that cannot be.
     """
 
@@ -73,6 +84,9 @@ class Column:
     confirmed: tuple[str, ...] = ()
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
     dates: DateBins | None = None
+    at_most: int = 0
+    bins: int = 0
+    range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -132,6 +146,33 @@ class Column:
                 if member in seen or member == MISSING:
                     raise self._error(f"{member!r} in group {group!r} is empty, a category, or in a group already")
                 seen.add(member)
+
+    @property
+    def undeclared(self) -> bool:
+        """Are its bins or categories still to be bought?"""
+        return bool(self.at_most or self.bins)
+
+    @classmethod
+    def to_buy(
+        cls, name: str, kind: Kind, at_most: int = 0, bins: int = 0, range: tuple[float, float] | None = None,
+        integer: bool = False,
+    ) -> Column:  # fmt: skip
+        """A column of which only name and kind are declared (and the range of its numbers, where it is known)."""
+        numeric = kind == "numeric"
+        if numeric and not 2 <= bins <= MOST_BINS:
+            raise SchemaError(f"column {name!r}: from 2 to {MOST_BINS} bins can be bought", column=name)
+        if not numeric and not 1 <= at_most <= MOST_CATEGORIES:
+            raise SchemaError(f"column {name!r}: from 1 to {MOST_CATEGORIES:,} categories can be bought", column=name)
+        if range is not None and not (math.isfinite(range[0]) and math.isfinite(range[1]) and range[0] < range[1]):
+            raise SchemaError(f"column {name!r}: a range goes from a number up to a larger one", column=name)
+        if range is not None and integer and math.floor(range[1]) - math.ceil(range[0]) < 2:
+            raise SchemaError(f"column {name!r}: the range holds too few whole numbers", column=name)
+        edges = tuple(float(i) for i in np.arange(bins + 1)) if numeric else ()
+        categories = () if numeric else tuple(f"category {i + 1}" for i in np.arange(at_most))
+        return cls(
+            name, kind, categories, edges, integer and numeric, True, "missing", at_most=0 if numeric else at_most,
+            bins=bins if numeric else 0, range=range if numeric else None,
+        )  # fmt: skip
 
     @property
     def values(self) -> int:
@@ -253,6 +294,10 @@ class Column:
     def to_json(self) -> dict[str, Any]:
         """The column as it stands in the project file."""
         out: dict[str, Any] = {"name": self.name, "kind": self.kind}
+        if self.undeclared:
+            known = {"at_most": self.at_most, "bins": self.bins, "integer": self.integer}
+            out |= {k: v for k, v in known.items() if v}
+            return {**out, **({"range": list(self.range)} if self.range else {})}
         if self.dates is not None:
             out |= {"kind": "date", "dates": self.dates.to_json()}
         elif self.kind == "numeric":
@@ -284,6 +329,8 @@ class Column:
         for key in ("integer", "missing"):
             if not isinstance(data.get(key, False), bool):
                 raise SchemaError(f"column {name!r}: {key} must be true or false", column=name)
+        if held := {"at_most", "bins", "range"} & set(data):
+            return cls._to_buy_of(data, sorted(held)[0])
         dates = None
         if data.get("kind") == "date":
             if odd := {"edges", "categories", "integer", "groups"} & set(data):
@@ -308,6 +355,28 @@ class Column:
             confirmed=_texts(name, "confirmed", data.get("confirmed", [])),
             groups=_groups(name, data.get("groups", {})),
         )
+
+    @classmethod
+    def _to_buy_of(cls, data: Mapping[str, Any], key: str) -> Column:
+        """An undeclared column from the project file."""
+        name, kind = data["name"], data.get("kind", "categorical")
+        if kind not in get_args(Kind):
+            raise SchemaError(f"column {name!r}: {key} does not go with the kind {kind!r}", column=name)
+        allowed = {"bins", "range", "integer"} if kind == "numeric" else {"at_most"}
+        if odd := set(data) - allowed - {"name", "kind"}:
+            raise SchemaError(
+                f"column {name!r} is to be bought ({key}), so it has no {sorted(odd)[0]!r}", column=name, key=key
+            )
+        for count in ("at_most", "bins"):
+            if not isinstance(data.get(count, 0), int) or isinstance(data.get(count), bool):
+                raise SchemaError(f"column {name!r}: {count} must be a whole number", column=name)
+        ends = _numbers(name, data["range"]) if "range" in data else None
+        if ends is not None and len(ends) != 2:
+            raise SchemaError(f"column {name!r}: a range is two numbers", column=name)
+        return cls.to_buy(
+            name, kind, data.get("at_most", 0), data.get("bins", 10), (ends[0], ends[1]) if ends else None,
+            data.get("integer", False),
+        )  # fmt: skip
 
     def marked_like(self, origin: Column) -> Column:
         """This description with the marks of ``origin``, which it has taken the place of.

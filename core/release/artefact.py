@@ -21,9 +21,10 @@ from core.graph.separations import Clique, Separation
 from core.ledger.archive import MODEL
 from core.methods import METHODS, Fitted, Frame, method_of
 from core.models.base import Codes, Model
-from core.privacy.accounting import Budget, epsilon_of, round_up
+from core.privacy.accounting import Budget, round_up
 from core.privacy.curator import Spending
 from core.privacy.draws import Draw
+from core.privacy.partitions import epsilon_beside
 from core.progress import Report, silent
 from core.project.file import Project
 from core.project.plan import Plan
@@ -130,7 +131,8 @@ class Release:
             "method_title": method.title,
             "private": method.private,
             "spent": {
-                "epsilon": epsilon_of(s.rho, self.budget.delta), "delta": self.budget.delta, "rho": s.rho,
+                "epsilon": epsilon_beside(s.rho, self.budget.delta, [s.delta] if s.delta else []),
+                "delta": self.budget.delta, "rho": s.rho,
                 "neighbors": plan.neighbors, "rows_per_person": plan.rows_per_person, "person": plan.person,
             },
             "asked": {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "rho": self.budget.rho},
@@ -142,7 +144,8 @@ class Release:
                 {**x.to_json(), "holds": (kept := self.model.answers(x)) != "not promised", "how": kept}
                 for x in self.plan_frame.separations
             ],
-            "measurements": [_measurement(d) for d in s.draws if d.kind != "choice"],
+            **self._schema_bought(),
+            "measurements": [_measurement(d) for d in s.draws if d.kind not in ("choice", "schema")],
             "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
             **self.fitted.facts(self.project),
             **question_facts(self.fitted, self.model, self.codes, self.shown),
@@ -162,6 +165,17 @@ class Release:
             "promises": promises(plan),
             "ledger": self.reservation.facts() if self.reservation else None,
         }  # fmt: skip
+
+    def _schema_bought(self) -> dict[str, Any]:
+        """Every part of the schema that was bought; nothing where all of it was declared."""
+        bought = [
+            {
+                "column": (d.columns or ("",))[0], "what": d.what, "pool": d.pool, "rho": d.rho, "delta": d.delta,
+                "scale": d.scale, "sensitivity": d.sensitivity,
+            }
+            for d in self.spending.draws if d.kind == "schema"
+        ]  # fmt: skip
+        return {"schema_bought": bought} if bought else {}
 
     def _constraints(self) -> dict[str, Any]:
         """Every constraint with how many of the synthetic rows break it; nothing where there is none."""

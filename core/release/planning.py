@@ -21,7 +21,9 @@ from core.methods import METHODS, Frame, asks, fit, frame_of, method_of
 from core.methods.select.allocation import MOST_BY_HAND, label
 from core.models.graphical import Size
 from core.privacy.accounting import Budget, epsilon_of, guess_right
+from core.privacy.bought_schema import budget_of, left, prices
 from core.privacy.contribution import held_rows, public_rows
+from core.privacy.curator import Spending
 from core.privacy.draws import Draw
 from core.privacy.rehearsal import Rehearsal
 from core.privacy.unit import Unit
@@ -135,10 +137,13 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     frame = frame_of(project)
     if plan.neighbors == "replace-one":
         rows = public_rows(plan, rows)
-    budget = Budget.of(plan, rows)
+    budget = budget_of(project, Budget.of(plan, rows))
+    of_schema = Spending(budget.rho)
+    of_schema.debit(part.draw for part in prices(project, budget))
     held = held_rows(plan, rows)
     rows = None if rows is None else rows - held
-    curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
+    unit = Unit(plan.neighbors, plan.rows_per_person)
+    curator = Rehearsal(sizes, unit, left(budget, of_schema), rows)
     curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
     with tested(curator, project) as tests:
         fitted = fit(curator, project, frame)
@@ -153,7 +158,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
     bounds = error_bounds_of(draws, rows, plan) if rows else None
-    lines = tuple(lines_of(draws, rows, bounds))
+    lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
     warnings = (*frame.warnings, *method.advice(project), *_warnings(project, frame, budget, forest, rows, lines))
     spent, features = curator.spending.rho, len(fitted.features)
     shown = Preview(
@@ -162,13 +167,13 @@ def preview(project: Project, rows: int | None = None) -> Preview:
         frame,
         lines,
         size,
-        spent,
+        math.fsum((of_schema.rho, spent)),
         forest,
         warnings,
         features,
         bounds,
         asked=expected_answers(fitted),
-        delta=curator.spending.delta,
+        delta=math.fsum((of_schema.delta, curator.spending.delta)),
         tests=tests,
     )
     if not plan.private_evaluation:
@@ -230,6 +235,8 @@ def _warnings(
             f"Constraints that were guessed are not confirmed yet on the Data page: {'; '.join(map(str, doubtful[:4]))}"
             f"{' …' if len(doubtful) > 4 else ''}. A release will be refused until they are."
         )
+    if plan.schema_share and not any(c.undeclared for c in project.schema.columns):
+        out.append("Every column is declared, so the share for the schema buys nothing: it goes to the counts.")
     if frame.refused:
         out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
     if forest and method.links and not frame.warnings:

@@ -62,7 +62,7 @@ def render(facts: Mapping[str, Any]) -> str:
     project, spent = facts["project"], facts["spent"]
     name = escape(project["name"])
     pools: dict[str, float] = {}
-    for item in [*facts["choices"], *facts["measurements"]]:
+    for item in [*facts.get("schema_bought", []), *facts["choices"], *facts["measurements"]]:
         pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
     parts = [
         f"<h1>{name}: synthetic table</h1>",
@@ -86,6 +86,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
+        _schema_bought(facts.get("schema_bought")),
         _constraints(facts.get("constraints")),
         _explained(facts),
         "<h2>Every measurement</h2>",
@@ -137,8 +138,8 @@ def _promise(spent: Mapping[str, Any]) -> str:
         f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
         f"δ = {round_up(spent['delta'])}, for {unit} (<em>{escape(spent['neighbors'])}</em>). "
         f"It spent ρ = {round_up(spent['counted'])} of zero-concentrated differential privacy. "
-        f"Whoever would guess right half of the time whether a person's data are one thing or another "
-        f"now guesses right at most {round_up(100 * right)} % of the time.</p>"
+        "Someone guessing between two versions of a person's record is right half the time. With this table, at most "
+        f"{round_up(100 * right)} % of the time.</p>"
     )
 
 
@@ -222,7 +223,7 @@ def _looking(section: Mapping[str, Any] | None, plan: Mapping[str, Any]) -> str:
     return (
         "<h2>What the table is worth: private figures</h2>"
         f"<p>These figures are differentially private and may be shared. They were worked out from noisy counts of "
-        f"{section['rows']:,} real rows: {100 * section['share']:.3g} % {who}, held out by lot.{target} "
+        f"{section['rows']:,} real rows: {100 * section['share']:.3g} % {who}, held out at random.{target} "
         f"{escape(section['why'])} An interval holds the population's figure in 95 of 100 cases, for each figure by "
         "itself; it speaks of the noise and of the rows being a sample.</p>"
         + _table("Figures on rows held out", ["figure", "value#", "95 % interval#", "how the interval was made"], rows)
@@ -257,6 +258,25 @@ def _frame(facts: Mapping[str, Any]) -> str:
     pairs = "; ".join(f"{escape(a)} – {escape(b)}" for a, b in facts["edges"])
     out.append(f"<p>Pairs of columns measured together: {pairs or 'none'}.</p>")
     return "\n".join(out)
+
+
+def _schema_bought(parts: Sequence[Mapping[str, Any]] | None) -> str:
+    """What the schema was bought with; nothing where all of it was declared."""
+    if not parts:
+        return ""
+    rows = [
+        f'<tr><td>{escape(p["what"])}</td><td class="n">{round_up(p["rho"])}</td>'
+        f'<td class="n">{round_up(p["delta"])}</td><td class="n">{p["scale"]:.4g}</td></tr>'
+        for p in parts
+    ]
+    return (
+        "<h2>The schema that was bought</h2>"
+        "<p>Nobody declared these bins and categories: they were chosen privately, and paid for. Texts for which no "
+        "category was found count as empty cells.</p>"
+        + _table(
+            "Parts of the schema, in the order they were bought", ["part", "ρ#", "δ₀#", "noise scale (rows)#"], rows
+        )
+    )
 
 
 def _constraints(section: Mapping[str, Any] | None) -> str:

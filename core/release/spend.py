@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import Cancelled, EspalierError, ProjectError, SchemaError
+from core.errors import Cancelled, EspalierError, ProjectError, SchemaError, TableError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
 from core.methods import check_options, fit, method_of
 from core.models.base import Codes, Model, NumberModel
+from core.privacy.bought_schema import buy, described, left, prices
 from core.privacy.contribution import bounded, check_engine, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, acts_of
@@ -87,36 +88,64 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
         raise ProjectError(
             f"copies are drawn in memory, of at most {IN_MEMORY:,} rows each: set the plan's rows", key="copies"
         )
+    held_in_text = project.constraints or any(c.invented for c in project.schema.identifiers)
+    if held_in_text and (plan.rows or total or 0) > IN_MEMORY:
+        raise ProjectError(
+            f"rows with constraints or invented identifiers are made in memory, {IN_MEMORY:,} at most: set the plan's "
+            "rows",
+            key="rows",
+        )
     shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
     rest, held = _parts(plan, table, total, files)
-    curator = PrivateCurator(rest, Unit(plan.neighbors, plan.rows_per_person), shown.budget, plan.max_cells)
-    curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
-    looked = Spending(0.0)  # until it is known what the release itself has spent
+    looked, of_schema = Spending(0.0), Spending(shown.budget.rho)  # ``looked``: until it is known what was spent before
+    bought = [of_schema, looked]
     reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta) if ledger else None
     try:
-        made = _Run(planned, curator, held, looked, total, shown).release(report)
-        made = replace(made, project=project, reservation=reservation)
+        report(0.0, "Measuring")  # the last moment to cancel for nothing
+        known, rest, held = _described(planned, shown, rest, held, of_schema)
+        unit = Unit(plan.neighbors, plan.rows_per_person)
+        curator = PrivateCurator(rest, unit, left(shown.budget, of_schema), plan.max_cells)
+        curator.impossible = known.constraints.masks(known.schema, plan.max_cells)
+        bought = [of_schema, curator.spending, looked]
+        made = _Run(known, curator, held, looked, total, shown).release(report)
+        every = Spending(shown.budget.rho, [*of_schema.draws, *curator.spending.draws])
+        public = replace(project, schema=known.schema)
+        made = replace(made, project=public, budget=shown.budget, spending=every, reservation=reservation)
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
             raise
         reason = "cancelled" if isinstance(error, Cancelled) else type(error).__name__  # a text could tell of rows
-        drawn = bool(curator.spending.draws)
-        trouble = reservation.end(drawn, f"ended without a release: {reason}", acts_of(_draws(curator, looked)))
+        drawn = any(spending.draws for spending in bought)
+        trouble = reservation.end(drawn, f"ended without a release: {reason}", acts_of(_draws(bought)))
         if trouble and isinstance(error, EspalierError):
             raise type(error)(f"{error}. {trouble}", **error.data) from None
         raise
     if reservation:
         said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
-        draws = _draws(curator, looked)
+        draws = _draws(bought)
         if trouble := reservation.spend(said, kept, acts_of(draws), math.fsum(draw.delta for draw in draws)):
             made = replace(made, ledger_trouble=trouble)
     return made
 
 
-def _draws(curator: PrivateCurator, looked: Spending) -> list[Draw]:
-    """What was drawn from the release's own rows, and from those held out."""
-    return [*curator.spending.draws, *looked.draws]
+def _draws(bought: Sequence[Spending]) -> list[Draw]:
+    """What was drawn, from the release's own rows and from those held out."""
+    return [draw for spending in bought for draw in spending.draws]
+
+
+def _described(
+    project: Project, shown: Preview, rest: Source, held: Source | None, spending: Spending
+) -> tuple[Project, Source, Source | None]:
+    """Project and rows by a schema without gaps: what is not declared is bought from ``rest``."""
+    parts = prices(project, shown.budget)
+    if not parts:
+        return project, rest, held
+    if not isinstance(rest, Table) or not isinstance(held, Table | None):
+        raise TableError("a schema can be bought from a table that was read from a file or a frame, not a database")
+    plan = project.plan
+    schema = buy(rest, Unit(plan.neighbors, plan.rows_per_person), parts, shown.budget.delta, spending)
+    return replace(project, schema=schema), described(rest, schema), None if held is None else described(held, schema)
 
 
 @dataclass(frozen=True)
@@ -134,7 +163,6 @@ class _Run:
     def release(self, report: Report) -> Release:
         """Measure, fit, sample and judge."""
         project, curator, plan = self.project, self.curator, self.project.plan
-        report(0.0, "Measuring")  # the last moment to cancel for nothing
         with tested(curator, project) as tests:
             fitted = fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
         fitted.size(plan.max_cells)
