@@ -354,7 +354,6 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
     sums = QuestionSums((*questions, counted), (count,), dict.fromkeys("abcdy", 3))
     # of one question it is as if the person were in D, of the other as in D′; both are far above what is expected
     either = QuestionSums(tuple(Question(f"a = {v}", ({"a": (v,)},)) for v in (0, 1)), (), sums.sizes)
-    far = np.array([-50.0, -50.0])
 
     def ask_sums(recipe: SumRecipe) -> Callable[[Witness], object]:
         return lambda c: c.measure_sums(recipe, rho)
@@ -362,8 +361,10 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
     def ask_margin(c: Witness) -> None:
         c.measure_sums(QuestionSums((counted,), (count,), sums.sizes, less=20.0), rho)
 
-    def ask_worst(c: Witness) -> None:
-        c.choose_question(WorstQuestion(either, far), rho)
+    def ask_worst(unit: Unit) -> Callable[[Witness], object]:
+        # where one of the two counts alone moves, it moves from half of that below the other one to half above it
+        lead = unit.rows_per_person / 2 if unit.neighbors == "add-remove" else 0.0
+        return lambda c: c.choose_question(WorstQuestion(either, np.array([-50.0, -50.0 + lead])), rho)
 
     def ask_scores(score: Score) -> Callable[[Witness], object]:
         return lambda c: c.measure_scores(score, of_pairs, rho, "audit")
@@ -387,7 +388,7 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
             "answer questions": (plain, ask_sums(sums)),
             "a count over whole rows": (plain, ask_sums(CountHistogram(count, sums.sizes))),
             "a noisy margin": (plain, ask_margin),
-            "choose the worst question": (plain, ask_worst),
+            "choose the worst question": (plain, ask_worst(unit)),
             "choose by EdgeScore": (plain, choose(edge, of_pairs)),
             "choose by FeatureScore": (pairs, choose(FeatureScore(dict(zip(of_pairs, "bd", strict=True))), of_pairs)),
             "choose by ConditionalScore": (strata, choose(ConditionalScore("y"), of_triples)),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from core.errors import EspalierError
 from core.project.plan import Plan
 from pages.parts import doors, shell
-from pages.parts.data import constraint_editor, opening, schema_editor
+from pages.parts.data import constraint_editor, far, opening, schema_editor
 from pages.parts.session.session import Session
 from pages.parts.text import CONFIDENTIAL, name, plain
 
@@ -56,6 +56,11 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
 
 def table_state(state: Session) -> None:
     """Does the table fit its schema?"""
+    if state.relation is not None:
+        st.info(
+            f"Open where it is: {name(state.relation.shown)}. A release reads it once; none of its rows comes here."
+        )
+        return
     if state.text is None:
         st.info(
             "No table is open in this project. You can plan already; open one under “Open something else” to release."
@@ -99,6 +104,7 @@ if state.project is None:
     opening.samples(state)
     st.subheader("Or with your own", anchor=False)
     opening.upload(state)
+    far.show(state)
 else:
     head = st.container()
     columns, coarse, constraints, rows, other = st.tabs(
@@ -129,6 +135,7 @@ else:
             st.button(f"Go back to {name(kept.name)}, as you left it", on_click=state.go_back, icon=":material/undo:")
         opening.samples(state)
         opening.upload(state)
+        far.show(state)
         st.caption("Opening something else keeps what is open now: one click brings it back.")
 
 shell.sidebar(state)

@@ -26,6 +26,13 @@ if released is None:
     shell.sidebar(state)
     st.stop()
 
+if released.real is None:
+    st.info(
+        "This release was made from a table that was read where it is. Its rows never were in memory, so figures on "
+        "real rows cannot be worked out here. Private figures, which the Plan page can ask for, can."
+    )
+    shell.sidebar(state)
+    st.stop()
 if released.release.project.to_json() != project.to_json():
     st.info(
         f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "

@@ -8,6 +8,7 @@ from core.privacy.contribution import public_rows
 from core.release.planning import Preview
 from core.tables.table import Table
 from pages.parts import doors, shell, text
+from pages.parts.data import far
 from pages.parts.plan import plan_fields
 from pages.parts.release import bundle, payment, spending
 from pages.parts.session.session import Session
@@ -21,17 +22,19 @@ state = shell.start(
 project = shell.need_project(state)
 
 
-def ready(state: Session) -> tuple[Table, Preview] | None:
+def ready(state: Session) -> tuple[Table | None, Preview] | None:
     """The table and what would be spent, or what is still to be done."""
     assert state.project is not None
-    if state.text is None:
+    if state.text is None and state.relation is None:
         st.info("No table is open. Open one on the Data page, then come back.")
         shell.link_to("Data", "Go to Data")
         return None
     try:
-        table = state.table()
         population, _ = payment.chosen(state)
         delta = population.delta if population else None
+        if state.relation is not None:  # n is what the Plan page says, and checked before anything is drawn
+            return None, state.preview(state.public_rows, delta)
+        table = state.table()
         return table, state.preview(public_rows(state.project.plan, table.rows), delta)
     except EspalierError as error:
         if plan_fields.to_fill_in(error):
@@ -44,7 +47,7 @@ def ready(state: Session) -> tuple[Table, Preview] | None:
         return None
 
 
-def spend(state: Session, table: Table, seen: Preview) -> None:
+def spend(state: Session, table: Table | None, seen: Preview) -> None:
     """What will be spent, and the one act that spends it."""
     assert state.project is not None
     plan, again = state.project.plan, [s for s in state.spent if s.table == state.tables]
@@ -61,19 +64,23 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         if not decided or (population is not None and not payment.fits(state, population)):
             return
         line = st.empty()
-        planned, counted = state.public_rows, public_rows(plan, table.rows)
+        planned, counted = state.public_rows, None if table is None else public_rows(plan, table.rows)
         if planned is not None and counted is not None and planned != counted:
             st.warning(f"The plan says n = {planned:,}, the table has {counted:,} rows. The table's number counts.")
-        share = st.select_slider(
-            "Keep rows back for an honest test",
-            [0, 5, 10, 20, 30],
-            format_func=lambda p: f"{p} %" if p else "none",
-            key=f"holdout-{state.opened}",
-            help="Rows kept back are not used for the release, so a test on them is fair. The noise per cell "
-            "stays the same "
-            "while the rows get fewer: errors as a share of n grow.",
+        share = (
+            0
+            if table is None
+            else st.select_slider(
+                "Keep rows back for an honest test",
+                [0, 5, 10, 20, 30],
+                format_func=lambda p: f"{p} %" if p else "none",
+                key=f"holdout-{state.opened}",
+                help="Rows kept back are not used for the release, so a test on them is fair. The noise per cell "
+                "stays the same "
+                "while the rows get fewer: errors as a share of n grow.",
+            )
         )
-        if share:
+        if share and table is not None:
             delta = population.delta if population else None
             seen, left = spending.kept_back(state, table, share / 100, delta)
             st.caption(
@@ -81,8 +88,9 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
                 f"{'' if left is None else f'{left:,} '}rows that are left"
                 + (", and δ = 1/n² is that of the rows left." if plan.delta is None and population is None else ".")
             )
+        source = state.relation.shown if state.relation else state.text.source if state.text else ""
         line.markdown(
-            f"**{text.method(plan.method)}** on {name(state.text.source if state.text else '')} will spend "
+            f"**{text.method(plan.method)}** on {name(source)} will spend "
             f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
             f"for {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}."
         )
@@ -148,6 +156,7 @@ if state.spent and (sums := spending.total(state)) and len([s for s in state.spe
 if state.released is not None:
     if state.too_late:
         st.info("The cancel came too late: everything had been drawn and paid for, so here is the release.")
+    far.offer_whole(state)
     bundle.show(state, state.released)
 for old in reversed(state.earlier):
     with st.expander(f"Release {old.number} of {name(old.release.project.name)}: its files"):

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli import ledger
+from core.cli import ledger, questions
 from core.cli.release import TABLE
 from core.errors import ProjectError
 from core.methods import method_of
@@ -31,6 +31,7 @@ def add(commands: Any) -> None:
     plan.add_argument("--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no row")
     plan.add_argument("--data", metavar="TABLE", help="for --explain-sql: " + TABLE)
     plan.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
+    questions.add_option(plan)
     ledger.add_options(plan)
     plan.set_defaults(run=run)
 
@@ -63,7 +64,7 @@ def run(opt: argparse.Namespace) -> None:
         _explain(Project.load(opt.project), opt.data, opt.relation)
         return
     account = ledger.account(opt)
-    project, left = Project.load(opt.project), None
+    project, left = questions.load(opt), None
     if account is not None:
         project = account.population.fits(project, account.table)
     try:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from core.cli import ledger
+from core.cli import ledger, questions
 from core.cli.terminal import bar
 from core.errors import EspalierError
 from core.methods import check_options
@@ -38,6 +38,7 @@ def add(commands: Any) -> None:
         help="parquet: all rows in a Parquet file too",
     )
     release.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    questions.add_option(release)
     ledger.add_options(release)
     ledger.add_consent(release)
     release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
@@ -54,7 +55,7 @@ def add(commands: Any) -> None:
 def run(opt: argparse.Namespace) -> None:
     account = ledger.account(opt, opt.by, opt.note)
     output = Output(opt.out, opt.quiet, opt.kind)
-    release_to(Project.load(opt.project), opt.data, output, opt.relation, account)
+    release_to(questions.load(opt), opt.data, output, opt.relation, account)
 
 
 class Output(NamedTuple):

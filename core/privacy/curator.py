@@ -100,6 +100,8 @@ class Curator(ABC):
         self.whole: Mapping[str, int] = dict(sizes)
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
+        self._fine: set[Clique] = set()
+        """Cliques that were checked before: among 19,900 pairs a tree asks for each some hundred times."""
 
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
         """Noisy counts of each clique, for the ρ given: discrete Gaussian, σ = Δ/√(2ρ), Δ from the unit of privacy.
@@ -219,8 +221,9 @@ class Curator(ABC):
         if not cliques or not all(score.fits(clique) for clique in cliques):
             raise ValueError("a choice is among one or more sets of columns, or of a target with others")
         for clique in cliques:
-            if clique:
+            if clique and clique not in self._fine:
                 _check_clique(clique, self.whole, self._order, self._max_cells)
+                self._fine.add(clique)
 
     def _check_sums(self, recipe: SumRecipe) -> None:
         """Raise unless ``recipe`` is one of ours and may be asked of this table."""
@@ -360,7 +363,7 @@ class PrivateCurator(Curator):
             self._known = (score, {})
         known = self._known[1]
         known.setdefault((), 0)
-        wanted = [q for q in dict.fromkeys(cliques) if q not in known]
+        wanted = list(dict.fromkeys(q for q in cliques if q not in known))
         while wanted:
             some = _few(wanted, self.whole)
             for clique, counts in zip(wanted[:some], self._exact(wanted[:some]), strict=True):

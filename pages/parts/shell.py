@@ -60,7 +60,8 @@ def sidebar(state: session.Session) -> None:
         project = state.project
         st.caption("Project")
         st.markdown(name(project.name))
-        table = "no table opened" if state.text is None else plain(state.text.source)
+        opened = state.relation.shown if state.relation else state.text.source if state.text else None
+        table = "no table opened" if opened is None else plain(opened)
         count = len(project.schema.columns)
         st.caption(f"{count} column{'s' * (count != 1)} · {table}")
         guessed = bool(project.unconfirmed)

@@ -23,6 +23,7 @@ INTRODUCTION = (
 
 def work(released: ReleaseBundle, report: Any) -> Played:
     """The game, in a job."""
+    assert released.real is not None
     return play(released.release.project, released.real, np.random.default_rng(), report=report)
 
 

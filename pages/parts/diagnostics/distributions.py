@@ -39,9 +39,10 @@ def columns(facts: Facts, released: ReleaseBundle) -> None:
 
 def _one(released: ReleaseBundle, column: str) -> None:
     labels = released.release.project.schema[column].labels
+    assert released.real is not None
     series = {
         "real": (released.real.count((column,)) / released.real.rows).tolist(),
-        "synthetic": (_synthetic(released).count((column,)) / released.release.rows).tolist(),
+        "synthetic": (_synthetic(released).count((column,)) / released.release.shown).tolist(),
     }
     colors = (charts.REAL, charts.SYNTHETIC)
     draw = charts.bars if len(labels) <= UPRIGHT else charts.lying
@@ -86,9 +87,10 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
 def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
     schema = released.release.project.schema
     shape = tuple(schema[c].size for c in pair)
+    assert released.real is not None
     shares = {
         "Real": released.real.count(pair).reshape(shape) / released.real.rows,
-        "Synthetic": _synthetic(released).count(pair).reshape(shape) / released.release.rows,
+        "Synthetic": _synthetic(released).count(pair).reshape(shape) / released.release.shown,
     }
     top = max(float(s.max()) for s in shares.values())
     for place, (title, share) in zip(st.columns(2), shares.items(), strict=True):
@@ -119,7 +121,7 @@ def _lost(worse: Sequence[Facts]) -> None:
 
 
 def _synthetic(released: ReleaseBundle) -> Table:
-    return Table(released.release.project.schema, released.release.codes, released.release.rows)
+    return Table(released.release.project.schema, released.release.codes, released.release.shown)
 
 
 def _clickable(figure: Any, key: str, alt: str, points: Sequence[Any], field: str) -> None:

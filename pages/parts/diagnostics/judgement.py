@@ -25,29 +25,30 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
 
     The example of two hospitals is judged in both at once, since its answer is in the comparison.
     """
-    release, project = released.release, released.release.project
+    release, project, real = released.release, released.release.project, released.real
+    assert real is not None
     tests: list[tuple[str, Table | None]] = [other or home(released)]
     if other is None and _two_hospitals(state, released):
         text = read_table(FOLDER / OTHER, OTHER)
         tests.append(("The other hospital", Table.encode(text, project.schema)))
-    record = payment.diagnosed(state, released, [released.real, *(t for _, t in tests if t is not None)])
+    record = payment.diagnosed(state, released, [real, *(t for _, t in tests if t is not None)])
 
     def work(report: Any) -> dict[str, dict[str, Any]]:
         from core.compare.fence_cost import cost_or_reason
         from core.evaluation import evaluate
 
         record()  # before anything is computed: who has looked cannot undo it
-        synthetic = Table(project.schema, release.codes, release.rows)
+        synthetic = Table(project.schema, release.codes, release.shown)
         part = 1 / (len(tests) + (other is None))
         found = {}
         for i, (title, tested) in enumerate(tests):
             told = partial(_told, report, part * i, part)
-            made = evaluate(project, released.real, synthetic, model=release.model, holdout=tested, report=told)
+            made = evaluate(project, real, synthetic, model=release.model, holdout=tested, report=told)
             found[title] = made.to_json()
         if other is None:
             found[tests[0][0]] |= cost_or_reason(
                 project,
-                released.real,
+                real,
                 synthetic,
                 release.edges,
                 holdout=tests[0][1],

@@ -35,7 +35,8 @@ FIGURES = {
 def work(released: ReleaseBundle, report: Any) -> Downstream:
     """The fits, in a job."""
     made = released.release
-    synthetic = Table(made.project.schema, made.codes, made.rows)
+    assert released.real is not None
+    synthetic = Table(made.project.schema, made.codes, made.shown)
     return many_targets(released.real, synthetic, released.holdout, np.random.default_rng(0), report=report)
 
 

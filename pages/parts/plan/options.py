@@ -86,6 +86,17 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
     if option.choices:
         choices, label = list(option.choices), option.choices.__getitem__
         st.selectbox(option.label, choices, choices.index(value), label, help=tip, **bound(state, key))
+    elif option.columns:
+        assert state.project is not None
+        columns = [name for name in state.project.schema.names if name != state.project.plan.target]
+        hint = option.empty or "Choose a column"
+        if option.columns == "one":
+            index = columns.index(value) if value in columns else None
+            st.selectbox(option.label, columns, index, placeholder=hint, help=tip, **bound(state, key))
+        else:
+            now = [name for name in value or () if name in columns]
+            st.multiselect(option.label, columns, now, placeholder=hint, help=tip,
+                           **bound(state, key, lambda s, chosen: s.change_plan(**{key: chosen or None})))  # fmt: skip
     elif option.weights:
         _weights(state, given, bound)
     elif option.low is None or option.high is None:

@@ -53,7 +53,7 @@ def show(state: Session) -> Any:
 def _listed(state: Session, listed: QuestionList) -> None:
     for kind, entries in (("counts", listed.counts), ("questions", listed.questions)):
         for i, entry in enumerate(entries[:SHOWN]):
-            text, button = st.columns([12, 1], vertical_alignment="center")
+            text, button = st.columns([7, 1], vertical_alignment="center")
             up_to = f" (up to {entry['up_to']} told apart)" if "up_to" in entry else ""
             text.markdown(f"**{plain(entry['name'])}**: {plain(in_words(entry))}{up_to}")
             button.button(
@@ -103,7 +103,7 @@ def _build(state: Session, listed: QuestionList) -> None:
     if counting:
         entry["up_to"] = st.number_input("Told apart up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}")
     said = in_words(entry)
-    st.markdown(f"**{'How many rows are ' if not counting else ''}{plain(said)}?**")
+    st.markdown(f"**{plain(said[0].upper() + said[1:])}**" if counting else f"**How many {plain(said)} are there?**")
     called = st.text_input("Called", key=f"ask-name-{kind}-{at}", placeholder="a short name for the report").strip()
     st.button(
         "Add it", on_click=_add, args=(state, {"name": called, **entry}), disabled=not called, key=f"ask-add-{at}",

@@ -155,6 +155,9 @@ def known_table(state: Session) -> tuple[bool, bool]:
     """
     assert state.paid_from
     ledger, trouble = open_ledger()
+    if state.relation is not None:
+        st.caption("Whether the ledger knows this table is told when it is read: a known one is refused then.")
+        return True, False
     if ledger is None or state.text is None:
         st.error(f"{plain(trouble or 'The ledger is gone')}.")
         return False, False

@@ -32,6 +32,7 @@ from core.release.artefact import Release
 from core.release.planning import Preview, preview
 from core.release.study import Study
 from core.tables.reading import TextTable
+from core.tables.relation import Relation
 from core.tables.table import Table
 from pages.parts import doors
 from pages.parts.session.drafts import Drafts, Drawing, Kept
@@ -48,7 +49,7 @@ class ReleaseBundle:
     number: int
     release: Release
     files: dict[str, bytes]
-    real: Table
+    real: Table | None
     holdout: Table | None
 
 
@@ -71,6 +72,7 @@ class Opened:
 
     project: Project | None
     text: TextTable | None
+    relation: Relation | None
     rows: int | None
     sample: str
     tables: int
@@ -85,6 +87,8 @@ class Session:
 
     project: Project | None = None
     text: TextTable | None = None
+    relation: Relation | None = None
+    """A table that is read where it is, in place of ``text``: nothing of it is here but its catalogue."""
     rows: int | None = None
     """n as the person who plans has given it; the Plan page never reads it off the table by itself. It may have become
     private since, with a person column or under add-remove: what leaves this object is :attr:`public_rows`."""
@@ -131,6 +135,7 @@ class Session:
         if self.project is not None:
             self.before = self._opened()
         self.project, self.text, self.rows, self.sample = project, text, rows, sample
+        self.relation = None
         self.parked, self.drafts, self._encoded = (Dag(), Roles()), Drafts(), None
         self.past, self.future, self.compared = [], [], []
         self.opened += 1
@@ -157,7 +162,13 @@ class Session:
 
     def attach(self, text: TextTable) -> None:
         """A table for the project that is open."""
-        self.text, self._encoded = text, None
+        self.text, self.relation, self._encoded = text, None, None
+        self.opened += 1
+        self.tables, self.paid_from = self.opened, None
+
+    def attach_far(self, relation: Relation) -> None:
+        """A table that is read where it is, for the project that is open."""
+        self.text, self.relation, self._encoded = None, relation, None
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
 
