@@ -117,7 +117,7 @@ def judge_schema(schema: Schema) -> Schema:
     """The public description that both releases are judged on."""
     return Schema(
         tuple(
-            replace(c, edges=tuple(map(float, JUDGED[c.name])))
+            replace(c, edges=tuple(map(float, JUDGED[c.name])), missing=True, unknown="missing")
             if c.kind == "numeric"
             else replace(c, missing=True, unknown="missing")
             for c in schema.columns
