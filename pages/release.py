@@ -1,4 +1,4 @@
-"""Release: spend the budget once, deliberately, and take the synthetic table home."""
+"""Release: spend the budget once, deliberately, and download the synthetic table."""
 
 import streamlit as st
 
@@ -10,14 +10,14 @@ from core.tables.table import Table
 from pages.parts import doors, shell, text
 from pages.parts.data import far
 from pages.parts.plan import plan_fields
-from pages.parts.release import bundle, payment, spending
+from pages.parts.release import bundle, payment, signoff, spending
 from pages.parts.session.session import Session
 from pages.parts.text import name, names, plain
 
 doors.enter("steward")
 state = shell.start(
     "Release",
-    "Spend the budget on the table, once. Whatever this page hands over may leave the building; the table never does.",
+    "Spend the budget on the table, once. The files on this page are safe to share; the table is not.",
 )
 project = shell.need_project(state)
 
@@ -43,7 +43,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
             st.error("The table holds a value that is not declared." if error.data.get("value") else plain(error))
         key = error.data.get("key")
         page = "Structure" if key in ("roles", "regime") else "Plan" if key else "Data"
-        shell.link_to(page, f"Mend it on {page}")
+        shell.link_to(page, f"Fix this on the {page} page")
         return None
 
 
@@ -57,8 +57,9 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         shell.link_to("Data", "Confirm them on Data")
         return
     if state.drafts.schema_errors:
-        st.error("The column table on the Data page has entries that cannot be used: mend them before a release.")
+        st.error("The column table on the Data page has entries that cannot be used. Fix them before a release.")
         return
+    signoff.fields(state)
     with st.container(border=True):
         decided, population = payment.choose(state)
         if not decided or (population is not None and not payment.fits(state, population)):

@@ -134,6 +134,16 @@ def test_methods_never_see_a_table():
             assert not any(n.startswith("core.tables") for n in imports(path)), path
 
 
+def test_one_module_imports_ibis():
+    """What an engine is told stands in one file; connections and cursors are used beside it, never another dialect."""
+    found = {
+        str(path.relative_to(ROOT / "core"))
+        for path in CORE
+        if any(name.split(".")[0] in {"ibis", "duckdb"} for name in imports(path))
+    }
+    assert found == {"tables/sql.py"}
+
+
 def test_protective_noise_is_not_drawn_by_numpy():
     for path in (ROOT / "core" / "privacy").rglob("*.py"):
         assert not names(path) & {"random", "default_rng", "Generator", "seed"}, path

@@ -97,6 +97,14 @@ def any_association(drawn: bool) -> str:  # noqa: ARG001
 
 
 @dataclass(frozen=True)
+class Purpose:
+    """How a method serves a purpose: the plan keys that it then needs, and why, in a sentence."""
+
+    why: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Method:
     """One published method. Pages, plan, release, report and command line render what it says; no other file names it.
 
@@ -111,7 +119,9 @@ class Method:
     model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
     without its fence. ``numbers``: it reads numeric columns as numbers, so tables of codes alone are refused.
     ``unseparated`` is what is said of the table where the plan has no separation (given whether
-    arrows are drawn), ``advice`` what the drawing's annotations mean for it. ``load`` reads its model's file.
+    arrows are drawn), ``purposes`` what it is recommended for (the keys of :data:`core.methods.purpose.PURPOSES`),
+    ``arrows`` which of the drawn arrows shape the table, ``advice`` what the drawing's annotations mean
+    for it. ``load`` reads its model's file.
     ``questions`` says what it does with the project's questions and counts: nothing; it ends with `Marginals`, so that
     a share of the budget can measure them ``beside`` (`core.methods.questions`); or it spends on them ``alone``.
     """
@@ -133,6 +143,8 @@ class Method:
     links: bool = True
     without_fence: Mapping[str, Any] = field(default_factory=lambda: {"fair": False, "strict": False})
     unseparated: Callable[[bool], str] = any_association
+    purposes: Mapping[str, Purpose] = field(default_factory=dict)
+    arrows: Callable[[Project], tuple[tuple[str, str], ...]] = field(default=lambda project: ())  # noqa: ARG005
     advice: Callable[[Project], tuple[str, ...]] = field(default=lambda project: ())  # noqa: ARG005
     load: Callable[[bytes], Model] = loads
     questions: Literal["no", "beside", "alone"] = "no"

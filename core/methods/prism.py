@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.graph.separations import Clique, clique_edges
-from core.methods.base import Method
+from core.methods.base import Method, Purpose
 from core.methods.frame import Frame, Task
 from core.methods.marginals import Marginals, one_ways
 from core.methods.prism_effect import effect_regime
-from core.methods.prism_frame import PrismOptions, advice, frame_of_prism, largest
+from core.methods.prism_frame import PrismOptions, advice, arrows, frame_of_prism, largest
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.expected import noisy_total
 from core.methods.select.features import choose_features, fit_features, suggested
@@ -208,5 +208,13 @@ PRISM = Method(
     cells=lambda project: most_cells(project, min(MAX_CELLS, project.plan.max_cells)),
     fits=lambda project: 2,  # noqa: ARG005
     targets=True,
+    purposes={
+        "here": Purpose("Most of the budget goes to the columns that predict the target.", {"regime": "predictive"}),
+        "elsewhere": Purpose(
+            "Only the drawn direct causes of the target shape the table. They hold where coincidences break.",
+            {"regime": "causal"},
+        ),
+    },
+    arrows=arrows,
     advice=advice,
 )

@@ -211,6 +211,21 @@ def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> t
     return tuple(out)
 
 
+def arrows(project: Project) -> tuple[tuple[str, str], ...]:
+    """The drawn arrows that the regime reads: those into the targets, and for a Markov blanket into their effects.
+
+    What to adjust for is read off the whole drawing, so the regime of an effect uses all of it.
+    """
+    regime, effects = _options(project).regime, set(project.plan.weights)
+    if regime == "predictive":
+        return ()
+    if regime == "effect":
+        return project.dag.edges
+    if regime == "graphical":
+        effects |= {b for a, b in project.dag.edges if a in effects}
+    return tuple((a, b) for a, b in project.dag.edges if b in effects)
+
+
 def advice(project: Project) -> tuple[str, ...]:
     """What the regime should know about arrows that may break elsewhere, or are contested.
 

@@ -85,6 +85,7 @@ PRIVBAYES = Method(
     questions="beside",
     fence="never",
     unseparated=_unseparated,
+    arrows=lambda project: project.dag.edges,
 )
 """PrivBayes (Zhang et al. 2017). Where the graph is drawn its tables are known; where it is learned, tables above
 ``max_cells`` are pairs only, and its rehearsal, which takes the largest candidate, meets the largest pair once one of

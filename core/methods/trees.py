@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.graph.separations import Separation, clique_edges
-from core.methods.base import Method, largest_pair
+from core.methods.base import Method, Purpose, largest_pair
 from core.methods.frame import Frame
 from core.methods.marginals import Marginals, one_ways
 from core.methods.select.adaptive import BATCHES, Further, measure_further
@@ -165,6 +165,12 @@ PRIVCI = Method(
     title="PrivCI",
     summary="a tree of pair counts that respects the fence",
     when="Choose it where there is a fairness requirement.",
+    purposes={
+        "fairness": Purpose(
+            "It counts only pairs that the fence allows, and links outcome and protected columns "
+            "through admissible ones only."
+        )
+    },
     fit=tree,
     questions="beside",
     options=TreeOptions,

@@ -138,8 +138,8 @@ def _promise(spent: Mapping[str, Any]) -> str:
         f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
         f"δ = {round_up(spent['delta'])}, for {unit} (<em>{escape(spent['neighbors'])}</em>). "
         f"It spent ρ = {round_up(spent['counted'])} of zero-concentrated differential privacy. "
-        f"Whoever would guess right half of the time whether a person's data are one thing or another "
-        f"now guesses right at most {round_up(100 * right)} % of the time.</p>"
+        "Someone guessing between two versions of a person's record is right half the time. With this table, at most "
+        f"{round_up(100 * right)} % of the time.</p>"
     )
 
 
@@ -223,7 +223,7 @@ def _looking(section: Mapping[str, Any] | None, plan: Mapping[str, Any]) -> str:
     return (
         "<h2>What the table is worth: private figures</h2>"
         f"<p>These figures are differentially private and may be shared. They were worked out from noisy counts of "
-        f"{section['rows']:,} real rows: {100 * section['share']:.3g} % {who}, held out by lot.{target} "
+        f"{section['rows']:,} real rows: {100 * section['share']:.3g} % {who}, held out at random.{target} "
         f"{escape(section['why'])} An interval holds the population's figure in 95 of 100 cases, for each figure by "
         "itself; it speaks of the noise and of the rows being a sample.</p>"
         + _table("Figures on rows held out", ["figure", "value#", "95 % interval#", "how the interval was made"], rows)

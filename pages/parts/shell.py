@@ -51,7 +51,7 @@ def start(title: str, lead: str) -> session.Session:
 
 
 def sidebar(state: session.Session) -> None:
-    """What is open, and the project file to take home at any time. Called last, when the page has taken changes."""
+    """What is open, and the project file to download at any time. Called last, when the page has taken changes."""
     restore.keep(state)
     with st.sidebar:
         if state.project is None:
@@ -96,9 +96,9 @@ def need_project(state: session.Session) -> Project:
     if state.drafts.schema_errors:
         st.warning(
             "The column table on the Data page has entries that cannot be used yet. "
-            "Until they are mended, the last usable version of each column counts."
+            "Until you fix them, the last usable version of each column counts."
         )
-        link_to("Data", "Mend them on Data", primary=False)
+        link_to("Data", "Fix this on the Data page", primary=False)
     return state.project
 
 

@@ -86,7 +86,7 @@ def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
         by_outcome = any(not frame.forbids(column, o) for o in roles.outcome)
         by_protected = any(not frame.forbids(column, p) for p in roles.protected)
         if by_outcome and by_protected:
-            side = "either side, one of them: a private choice decides"
+            side = "either side, one of them: a noisy choice decides"
         elif by_protected:
             side = "the protected columns' side: never linked to the outcome"
         elif by_outcome:
@@ -102,11 +102,11 @@ def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None) 
     return Unit(neighbors, rows_per_person).in_words(None if person is None else name(person))
 
 
-def guess(epsilon: float, share: float) -> str:
+def guess(share: float) -> str:
     """What ε means for a person in the table."""
     return (
-        f"At ε = {epsilon:g}, whoever would guess right half of the time whether a person's data are one thing or "
-        f"another now guesses right at most **{round_up(100 * share)} %** of the time."
+        "Someone guessing between two versions of a person's record is right half the time. With this table, at most "
+        f"**{round_up(100 * share, 3)} %** of the time."
     )
 
 

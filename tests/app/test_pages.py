@@ -15,7 +15,7 @@ from core.graph.roles import Roles
 from core.methods import method_of
 from core.project.file import Project
 from pages.parts.session.job import QUEUE, Job
-from tests.support.app import ROOT, at_home, draft, finish, go, people, press, sample, sentences, state, upload
+from tests.support.app import ROOT, at_home, draft, field, finish, go, people, press, sample, sentences, state, upload
 
 PAGES = ("home", "compare", "glossary", "structure", "plan", "release", "diagnostics", "ledger", "data")
 
@@ -145,6 +145,30 @@ def test_a_second_release_is_agreed_to_and_adds_up(app: AppTest) -> None:
     finish(press(app, "Spend"))
     assert len(state(app).spent) == 2
     assert "together" in sentences(app)
+
+
+def test_who_answers_is_saved_and_stands_in_the_report(app: AppTest) -> None:
+    go(sample(app, "hiring"), "release")
+    field(app, "text_input", "Approved").set_value("Dr. Ada Approver").run()
+    assert state(app).project.signoff == {"approved_by": "Dr. Ada Approver"}
+    finish(press(app, "Spend"))
+    files = state(app).released.files
+    assert Project.loads(files["project.json"]).signoff["approved_by"] == "Dr. Ada Approver"
+    assert b"Dr. Ada Approver" in files["report.html"]
+    assert next(b.label for b in app.get("download_button")) == "Download everything (zip)"
+
+
+def test_a_purpose_recommends_a_plan_and_one_click_takes_it(app: AppTest) -> None:
+    go(sample(app, "readmission"), "plan")
+    next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("here").run()
+    press(app, "Plan so")
+    assert state(app).project.plan.options["regime"] == "predictive"
+    assert "The plan below does so" in sentences(app)
+    assert "does not use" in sentences(app)
+    next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("elsewhere").run()
+    press(app, "Plan so")
+    assert state(app).project.plan.options["regime"] == "causal"
+    assert "is right half the time. With this table, at most" in sentences(app)
 
 
 def test_a_changed_plan_leaves_the_release_as_it_was(app: AppTest) -> None:

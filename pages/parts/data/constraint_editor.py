@@ -166,7 +166,7 @@ def _look(state: Session) -> None:
     if state.text is None:
         return
     st.button(
-        "Look for constraints in the rows (for the curator's eyes)", on_click=_guess, args=(state,),
+        "Look for constraints in the rows (confidential)", on_click=_guess, args=(state,),
         key=f"constraint-look-{state.opened}", icon=":material/visibility:",
         help="Reads private rows. What it finds is marked as guessed, and blocks a release until it is confirmed.",
     )  # fmt: skip

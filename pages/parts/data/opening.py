@@ -98,7 +98,7 @@ def warn_if_misread(text: TextTable) -> None:
         st.warning(
             f"{name(text.source)} was read as **one column**, and most of its cells hold a comma, a semicolon, a tab "
             "or a bar. Most likely its header line does not name every column, or a quote in it is out of place: look "
-            "at the first lines of the file, mend them, and open it again."
+            "at the first lines of the file, correct them, and open it again."
         )
 
 
@@ -118,9 +118,8 @@ def _table_alone(state: Session, text: TextTable) -> None:
                 args=(text,),
             )
     st.markdown(
-        "**No project file?** The columns can be guessed from the table. A guess reads private values: the next "
-        "screen will show categories and ranges that occur in it, for the curator's eyes, and you will have to "
-        "confirm each."
+        "**No project file?** The columns can be guessed from the table. The next screen is confidential: it "
+        "shows categories and ranges that occur in the table. You will have to confirm each."
     )
     st.button(
         "Buy the schema: no look at the rows", on_click=_buy, args=(state, text), icon=":material/shopping_cart:",

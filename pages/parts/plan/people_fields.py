@@ -28,7 +28,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         format_func=lambda column: column or "none",
         accept_new_options=state.text is None,
         help="A column that names the person of each row, such as a patient number. It is used to keep at most so many "
-        "rows of each person, chosen by lot, before anything is counted. It is never released or counted itself.",
+        "rows of each person, chosen at random, before anything is counted. It is never released or counted itself.",
         **bound(state, "person", lambda s, v: s.change_person(v)),
     )
     spots["person"] = st.container()
@@ -39,8 +39,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         1,
         10_000,
         plan.rows_per_person,
-        help="Of each person at most so many rows are kept, chosen by lot. More keep more of the table and cost more "
-        "noise."
+        help="Of each person at most so many rows are kept, chosen at random. More rows cost more noise."
         if plan.person
         else "How many rows of the table may belong to one person. Without a person column this is a promise of "
         "yours; it is not checked.",
@@ -56,7 +55,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             plan.rows,
             placeholder="type a round number",
             help="How many rows are left when each person keeps only a few is private. The table is filled with "
-            "invented rows, or cut by lot, to this number, which is public; the synthetic table has as many. "
+            "invented rows, or cut at random, to this number, which is public; the synthetic table has as many. "
             "Take it from what is public anyway, such as an annual report, and not from a count of this table. "
             "Add-remove does without.",
             **bound(state, "rows"),

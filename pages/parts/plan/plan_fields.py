@@ -9,9 +9,10 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.methods import METHODS, method_of
+from core.methods.purpose import Advice
 from core.privacy.contribution import public_rows
 from pages.parts import fields, shell, text
-from pages.parts.plan import drawing_test, options, people_fields
+from pages.parts.plan import drawing_test, options, people_fields, purpose
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 
@@ -31,6 +32,7 @@ def show(state: Session) -> Spots:
     method = method_of(plan)
     spots: Spots = {}
 
+    purpose.show(state, _purposeful)
     left, right = shell.beside((1, 1), "plan")
     with left:
         st.selectbox(
@@ -73,7 +75,30 @@ def show(state: Session) -> Spots:
             )
     with right:
         _epsilon(state)
-        spots["epsilon"] = st.container()
+        spots["epsilon"] = spots["consequences"] = st.container()
+        public = plan.neighbors == "replace-one" and plan.person is None
+        if public and state.public_rows is None:
+            _n(state)
+            spots["rows"] = st.container()
+        _advanced(state, spots, public)
+    with st.expander("More: allocation, accounting, synthetic rows, schema"):
+        _more(state)
+        spots["schema_share"] = st.container()
+    with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
+        drawing_test.fields(state, _bound)
+        spots["test_drawing"] = spots["statements"] = st.container()
+    if options.any_further(state):
+        with st.expander(f"More: options of {method.title}", expanded=options.any_changed(state)):
+            options.further(state, _bound)
+    return spots
+
+
+def _advanced(state: Session, spots: Spots, public: bool) -> None:
+    """Unit of privacy, δ, n and rows per person; open where something there is not as usual."""
+    assert state.project is not None
+    plan = state.project.plan
+    unusual = not public or plan.delta is not None or state.public_rows is None or "delta" in state.trouble
+    with st.expander("Advanced: who is protected, δ, number of rows", expanded=unusual):
         known = list(text.NEIGHBORS)
         st.radio(
             "Neighbouring tables",
@@ -84,7 +109,7 @@ def show(state: Session) -> Spots:
         )
         declared = plan.person and plan.neighbors == "replace-one"
         st.caption(text.DECLARED if declared else text.NEIGHBORS[plan.neighbors])
-        if plan.neighbors == "replace-one" and plan.person is None:
+        if public and state.public_rows is not None:
             _n(state)
             spots["rows"] = st.container()
         st.text_input(
@@ -97,16 +122,6 @@ def show(state: Session) -> Spots:
         if "delta" in state.trouble:
             spots["delta"].error(f"{plain(state.trouble['delta'])}. The plan keeps its old δ.")
         people_fields.show(state, spots, _bound)
-    with st.expander("More: allocation, accounting, synthetic rows, schema"):
-        _more(state)
-        spots["schema_share"] = st.container()
-    with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
-        drawing_test.fields(state, _bound)
-        spots["test_drawing"] = spots["statements"] = st.container()
-    if options.any_further(state):
-        with st.expander(f"More: options of {method.title}", expanded=options.any_changed(state)):
-            options.further(state, _bound)
-    return spots
 
 
 def _more(state: Session) -> None:
@@ -255,8 +270,8 @@ def _n(state: Session) -> None:
         placeholder="type it, if you know it",
         help="Public under replace-one. Needed for δ = 1/n², and to show errors as a share of n.",
     )
-    if state.rows is None and state.text is not None:
-        st.button("Use the open table's number of rows", on_click=count, help="Under replace-one it is public.")
+    if state.public_rows is None and state.text is not None:
+        st.button("Use the open table's number of rows", on_click=count, help="This declares it as public.")
 
 
 def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | None = None) -> dict[str, Any]:
@@ -281,6 +296,13 @@ def _method(state: Session, method: str) -> None:
     if method_of(plan).fence == "optional":
         state.drafts.plan.fair = plan.fair
     state.change_plan(method=method, fair=state.drafts.plan.fair if METHODS[method].fence == "optional" else None)
+
+
+def _purposeful(state: Session, advice: Advice) -> None:
+    """Plan with the method that was recommended, and with the options that it needs for the purpose."""
+    _method(state, advice.method.name)
+    state.change_plan(**advice.changes)
+    state.opened += 1  # fresh fields, which show the plan that was taken
 
 
 def _take_epsilon(state: Session, typed: str) -> None:
@@ -328,4 +350,4 @@ def conflict(spots: Spots, error: EspalierError) -> None:
         else:
             st.error(_ON_SCREEN.get(key, f"{sentence[:1].upper()}{sentence[1:]}."))
         if key in ("roles", "regime"):
-            shell.link_to("Structure", "Mend it on Structure", primary=False)
+            shell.link_to("Structure", "Fix this on the Structure page", primary=False)

@@ -37,7 +37,7 @@ READS = "dagitty, DOT, GML, GraphML, BIF, bnlearn, Tetrad, CSV (arrows or a matr
 
 def show(state: Session) -> None:
     """An expander: bring a graph in, take this one out."""
-    with st.expander("Graph files of other tools: bring one in, take this one out"):
+    with st.expander("Import or export a graph"):
         bring, take = st.tabs(["Bring one in", "Take this one out"], key=f"graph-files-{state.opened}")
         with bring:
             _bring(state)
