@@ -607,12 +607,16 @@ PARTS = {"mechanisms": mechanism_cases, "methods": methods, "releases": releases
 def main() -> int:
     """Run the audit and print a line for each case; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("part", nargs="?", choices=(*PARTS, "seams"))
+    parser.add_argument("part", nargs="?", choices=(*PARTS, "schema", "seams"))
     parser.add_argument("--only", default="", metavar="NAME", help="the cases whose names hold this")
     parser.add_argument(
         "--runs", type=int, default=600, help="runs on each table (some cases take a multiple: see the table)"
     )
     opt = parser.parse_args()
+    if opt.part == "schema":
+        from benchmarks import audit_schema  # which builds on this file
+
+        return audit_schema.audited(opt.only, opt.runs)
     if opt.part == "seams":
         return seams.main()
     cases = [(part, c) for broken in (False, True) for part, made in PARTS.items() for c in made(broken)]

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.project.file import Project
-from core.project.schema import Schema
+from core.project.schema import Column, Schema
 from core.tables.guessing import guess_column, guess_schema
 from core.tables.reading import TextTable, misread, read_table
 from pages.parts.data.samples import FOLDER, SAMPLES
@@ -17,6 +17,9 @@ from pages.parts.data.schema_rows import SchemaDraft
 from pages.parts.session.session import Session, blank
 from pages.parts.shell import filename
 from pages.parts.text import name, plain
+
+AT_MOST, SHARE = 50, 0.05
+"""Categories of a column at most, and the share of the budget, where a schema is bought and nothing else was said."""
 
 
 def samples(state: Session) -> None:
@@ -118,7 +121,22 @@ def _table_alone(state: Session, text: TextTable) -> None:
         "**No project file?** The columns can be guessed from the table. The next screen is confidential: it "
         "shows categories and ranges that occur in the table. You will have to confirm each."
     )
+    st.button(
+        "Buy the schema: no look at the rows", on_click=_buy, args=(state, text), icon=":material/shopping_cart:",
+        help="Opens the table by the names of its columns alone. Say on the next page which of them are numbers; bins "
+        "and categories are then bought from the budget at release.",
+    )  # fmt: skip
     st.button("Guess the columns from the table", on_click=_guess, args=(state, text), icon=":material/visibility:")
+
+
+def _buy(state: Session, text: TextTable) -> None:
+    """Open the table by its header alone, every column to be bought."""
+    try:
+        schema = Schema(tuple(Column.to_buy(n, "categorical", AT_MOST) for n in text.columns if n))
+        project = blank(filename(text.source.split(".")[0]), schema).with_plan(schema_share=SHARE)
+        state.open(project, text)
+    except EspalierError as error:
+        state.trouble["open"] = str(error)
 
 
 def _guess(state: Session, text: TextTable) -> None:

@@ -159,8 +159,8 @@ def row_of(column: Column) -> dict[str, Any]:
         "guess": _guess_text(column),
         "name": column.name,
         "kind": column.kind if column.dates is None else "date",
-        "categories": join(column.categories),
-        "edges": "; ".join(f"{e:.12g}" for e in column.edges) if column.dates is None else _range(column.dates),
+        "categories": f"at most {column.at_most}" if column.at_most else join(column.categories),
+        "edges": _edges(column),
         "integer": column.integer,
         "missing": column.missing,
         "unknown": column.unknown == "missing",
@@ -181,6 +181,8 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         )  # fmt: skip
         return made if origin is None else made.marked_like(origin)
     numeric = row["kind"] == "numeric"
+    if (wanted := _to_buy(row, numeric)) is not None:
+        return wanted
     categories = () if numeric else split(row["categories"])
     groups = tuple(g for g in origin.groups if g[0] in categories) if origin else ()
     made = Column(
@@ -200,6 +202,28 @@ def _identifier_row(identifier: Identifier) -> dict[str, Any]:
     empty = dict.fromkeys(("checked", "integer", "missing", "unknown"), False)
     texts = {"guess": "", "name": identifier.name, "categories": "", "edges": INVENTED if identifier.invented else ""}
     return {"use": True, "kind": "identifier", **empty, **texts}
+
+
+def _edges(column: Column) -> str:
+    if column.dates is not None:
+        return _range(column.dates)
+    if column.bins:
+        between = f" from {column.range[0]:.12g} to {column.range[1]:.12g}" if column.range else ""
+        return f"{column.bins} bins{between}"
+    return "" if column.undeclared else "; ".join(f"{e:.12g}" for e in column.edges)
+
+
+def _to_buy(row: dict[str, Any], numeric: bool) -> Column | None:
+    """A row that leaves bins or categories to be bought; None for one that declares them."""
+    if not numeric:
+        found = re.fullmatch(r"\s*at most (\d{1,6})\s*", row["categories"])
+        return Column.to_buy(row["name"], row["kind"] or "categorical", int(found[1])) if found else None
+    found = re.fullmatch(r"\s*(\d{1,3}) bins(?: from (\S+) to (\S+))?\s*", row["edges"])
+    if found is None:
+        return None
+    ends = numbers(f"{found[2]}; {found[3]}", row["name"]) if found[2] else None
+    limits = (ends[0], ends[1]) if ends else None
+    return Column.to_buy(row["name"], "numeric", bins=int(found[1]), range=limits, integer=row["integer"])
 
 
 def _range(dates: DateBins) -> str:

@@ -64,8 +64,9 @@ def show(state: Session) -> Spots:
         else:
             st.error(f"**{NOT_PRIVATE}.** {SENTENCE} This method takes no ε and enters no ledger.")
     if method.private:
-        with st.expander("More: allocation, accounting, synthetic rows"):
+        with st.expander("More: allocation, accounting, synthetic rows, schema"):
             _more(state)
+            spots["schema_share"] = st.container()
         with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
             drawing_test.fields(state, _bound)
             spots["test_drawing"] = spots["statements"] = st.container()
@@ -183,6 +184,16 @@ def _more(state: Session) -> None:
                 placeholder="as many as the table",
                 **_bound(state, "rows"),
             )
+        st.number_input(
+            "Share of the budget that buys the schema",
+            0.0,
+            0.5,
+            plan.schema_share,
+            0.01,
+            help="For columns whose bins or categories nobody has declared (Data page: “at most 50”, “8 bins”): they "
+            "are chosen privately, from this share, and the counts get that much less. 0.05 is a fair start.",
+            **_bound(state, "schema_share"),
+        )
         st.number_input(
             "Copies for intervals",
             0,
