@@ -80,6 +80,12 @@ def summary(found: dict[str, Any]) -> list[str]:
     lines.append(f"Columns differ by {100 * looks['one_way_tv']:.1f} % of rows on average (total variation)")
     if looks.get("two_way_tv") is not None:
         lines.append(f"Pairs of columns differ by {100 * looks['two_way_tv']:.1f} %")
+    if (numbers := found.get("numbers")) is not None:
+        far = max((c["relative"] for c in numbers["columns"]), default=0.0)
+        lines.append(f"Numbers are at most {100 * far:.1f} % of their range off on average (Wasserstein distance)")
+        if "r2_synthetic" in numbers:
+            lines.append(f"A regression of {numbers['target']} on synthetic rows: R² {numbers['r2_synthetic']:.3f}, "
+                         f"mean absolute error {numbers['mae_synthetic']:.4g}")  # fmt: skip
     if fair is not None:
         for key, what in (
             ("demographic_parity_difference", "Demographic parity difference"),

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.project.file import Project
 from core.project.schema import Schema
+from core.tables.table import Table
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles compared."""
@@ -132,3 +134,41 @@ def design(
     y = numbers[target]
     x = np.hstack(parts) if parts else np.zeros((len(y), 1))
     return x[~np.isnan(y)], y[~np.isnan(y)]
+
+
+def numbers_of(project: Project, real: Table, synthetic: Table, holdout: Table | None) -> dict[str, Any] | None:
+    """The numeric columns of both tables as numbers, and where the target is one, a regression; for the curator's eyes.
+
+    None where there is no numeric column, or a table holds its codes only.
+    """
+    names = [c.name for c in project.schema.columns if c.kind == "numeric"]
+    tables = [real, synthetic, *([holdout] if holdout else [])]
+    if not names or any(name not in t.values for t in tables for name in names):
+        return None
+    columns = []
+    for name in names:
+        edges = project.schema[name].edges
+        try:
+            columns.append(
+                vars(column_fidelity(name, real.values[name], synthetic.values[name], (edges[0], edges[-1])))
+            )
+        except ValueError:
+            continue  # nothing but empty cells
+    found: dict[str, Any] = {"quantiles": list(SHARES), "columns": [_finite(c) for c in columns]}
+    if len(names) > 1:
+        found["largest_correlation_difference"] = correlations(real.values, synthetic.values, names).largest_difference
+    target = project.plan.target
+    if target in names:
+        tested = holdout or real
+        against = design(project.schema, tested.codes, tested.values, target)
+        for which, table in (("synthetic", synthetic), ("real", real)):
+            if which == "real" and holdout is None:
+                continue  # a forest tested on the rows that it was trained on says nothing
+            told = train_and_test(design(project.schema, table.codes, table.values, target), against)
+            found[f"r2_{which}"], found[f"mae_{which}"] = told.r2, told.mae
+        found["target"] = target
+    return found
+
+
+def _finite(column: dict[str, Any]) -> dict[str, Any]:
+    return {k: None if isinstance(v, float) and np.isnan(v) else v for k, v in column.items()}
