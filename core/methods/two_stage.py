@@ -154,7 +154,6 @@ TWO_STAGE = Method(
     fit=two_stage,
     options=TwoStageOptions,
     private=False,
-    holds_constraints=False,
     fence="never",
     frame=_frame,
     targets=False,
