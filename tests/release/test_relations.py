@@ -231,7 +231,8 @@ def test_a_release_from_postgres(in_postgres, path, plan, tmp_path):
     real = Table.encode(read_table(path), SCHEMA)
     for name in SCHEMA.names:
         assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
-    found = relation.backend.con.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'espalier%'").fetchone()
+    left = "SELECT count(*) FROM pg_class WHERE relname LIKE 'espalier%' AND relnamespace = pg_my_temp_schema()"
+    found = relation.backend.con.execute(left).fetchone()
     assert found == (0,)
     one, other = (opened(relation, SCHEMA, "id", 1) for _ in range(2))
     with one as first:
