@@ -395,7 +395,10 @@ SERVICES = {
     "questions": [
         {"name": "five burdens or more", "where": {"burdens": [5, 12]}},
         {"name": "many burdens, refused", "where": {"burdens": [4, 12], "benefit granted": ["no"]}},
-        {"name": "poor, old and granted", "where": {"age": [65, 100], "収入, yearly": [0, 8000], "benefit granted": YES}},
+        {
+            "name": "poor, old and granted",
+            "where": {"age": [65, 100], "収入, yearly": [0, 8000], "benefit granted": YES},
+        },
         {"name": "in need twice", "any": [
             {"work": ["none"], "disability, percent": ["40", "60", "80", "100"]},
             {"収入, yearly": [0, 2000], "household size": ["4", "5", "6+"]},

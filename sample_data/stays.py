@@ -41,6 +41,7 @@ STAYS = project(
     target="days",
 )
 
+
 def stays(rng: np.random.Generator, rows: int) -> Table:
     """Patients of one ward, with the length of their stay in days."""
     age = within(np.round(62 + 17 * rng.standard_normal(rows)), AGE)
