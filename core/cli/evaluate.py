@@ -84,8 +84,10 @@ def summary(found: dict[str, Any]) -> list[str]:
         far = max((c["relative"] for c in numbers["columns"]), default=0.0)
         lines.append(f"Numbers are at most {100 * far:.1f} % of their range off on average (Wasserstein distance)")
         if "r2_synthetic" in numbers:
-            lines.append(f"A regression of {numbers['target']} on synthetic rows: R² {numbers['r2_synthetic']:.3f}, "
-                         f"mean absolute error {numbers['mae_synthetic']:.4g}")  # fmt: skip
+            lines.append(
+                f"A regression of {numbers['target']} on synthetic rows: R² {numbers['r2_synthetic']:.3f}, "
+                f"mean absolute error {numbers['mae_synthetic']:.4g}"
+            )
     if fair is not None:
         for key, what in (
             ("demographic_parity_difference", "Demographic parity difference"),

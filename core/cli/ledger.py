@@ -31,9 +31,10 @@ def add_consent(command: argparse.ArgumentParser) -> None:
         "--again", action="store_true", help="release although the table was released from another budget before"
     )
     command.add_argument(
-        "--another-unit", action="store_true",
+        "--another-unit",
+        action="store_true",
         help="release for another person column than the ledger fixed for the table; this is recorded and shown",
-    )  # fmt: skip
+    )
 
 
 def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account | None:
@@ -56,9 +57,11 @@ def add(commands: Any) -> None:
     opened.add_argument("--epsilon", type=float, help="the total ε")
     opened.add_argument("--delta", type=float, help="the total δ, such as 1e-9")
     opened.add_argument(
-        "--delta-for-draws", type=float, metavar="D",
+        "--delta-for-draws",
+        type=float,
+        metavar="D",
         help="how much of δ plans may spend on draws with a δ₀ of their own (default: 0); the rest converts ρ to ε",
-    )  # fmt: skip
+    )
     opened.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default: replace-one")
     opened.add_argument("--rows-per-person", type=int, metavar="K", help="default: 1")
     opened.add_argument("--person", metavar="COLUMN", help="who a row is about (default: no column, K is a promise)")
@@ -137,9 +140,17 @@ def _open(opt: argparse.Namespace) -> None:
         )
     ledger = _ledger(opt, create=True)
     made = ledger.open_table(
-        opt.table, opt.population, epsilon=opt.epsilon, delta=opt.delta, delta_for_draws=opt.delta_for_draws,
-        neighbors=opt.neighbors, rows_per_person=opt.rows_per_person, person=opt.person, who=opt.by, note=opt.note,
-    )  # fmt: skip
+        opt.table,
+        opt.population,
+        epsilon=opt.epsilon,
+        delta=opt.delta,
+        delta_for_draws=opt.delta_for_draws,
+        neighbors=opt.neighbors,
+        rows_per_person=opt.rows_per_person,
+        person=opt.person,
+        who=opt.by,
+        note=opt.note,
+    )
     shared = f", shared with {', '.join(t for t in made.tables if t != opt.table)}" if len(made.tables) > 1 else ""
     print(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}")
     print(f"  {_shown(_unit(made, opt.table))}")

@@ -42,8 +42,12 @@ def add(commands: Any) -> None:
     ledger.add_options(release)
     ledger.add_consent(release)
     release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
-    release.add_argument("--public", type=Path, metavar="FILE", help="a public table of the same columns, beside which "
-                         "rows that are not private are judged")  # fmt: skip
+    release.add_argument(
+        "--public",
+        type=Path,
+        metavar="FILE",
+        help="a public table of the same columns, beside which rows that are not private are judged",
+    )
     release.add_argument("--note", default="", metavar="TEXT", help="a note for the ledger")
     release.set_defaults(run=run)
 

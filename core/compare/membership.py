@@ -89,12 +89,19 @@ class Played:
         """As ``attack`` prints it."""
         return {
             "private": False,
-            "method": self.method, "epsilon": self.epsilon, "rho": self.rho, "rows": self.rows, "models": self.models,
-            "game": self.game, "verdict": self.verdict, "blind": self.blind, "ceiling": self.top,
+            "method": self.method,
+            "epsilon": self.epsilon,
+            "rho": self.rho,
+            "rows": self.rows,
+            "models": self.models,
+            "game": self.game,
+            "verdict": self.verdict,
+            "blind": self.blind,
+            "ceiling": self.top,
             "attacks": {v.attack: _figures(v) for v in self.verdicts},
             "control": {v.attack: _figures(v) for v in self.control},
             "looked_at_real_data": True,
-        }  # fmt: skip
+        }
 
 
 def play(
@@ -152,9 +159,15 @@ def play(
     report(1.0, "Attacked")
     count = len(attacks)
     return Played(
-        method_of(plan).title, plan.epsilon, max(spent), Unit(plan.neighbors, plan.rows_per_person), game.rows, models,
-        tuple(found[:count]), tuple(found[count:]),
-    )  # fmt: skip
+        method_of(plan).title,
+        plan.epsilon,
+        max(spent),
+        Unit(plan.neighbors, plan.rows_per_person),
+        game.rows,
+        models,
+        tuple(found[:count]),
+        tuple(found[count:]),
+    )
 
 
 def rows_of(played: Played) -> list[dict[str, Any]]:
@@ -176,9 +189,12 @@ def rows_of(played: Played) -> list[dict[str, Any]]:
 
 def _figures(verdict: Verdict) -> dict[str, Any]:
     return {
-        "auc": _interval(verdict.auc), "advantage": _interval(verdict.advantage), "random": verdict.random,
-        "outlying": verdict.outlying, "by_target": list(verdict.aucs),
-    }  # fmt: skip
+        "auc": _interval(verdict.auc),
+        "advantage": _interval(verdict.advantage),
+        "random": verdict.random,
+        "outlying": verdict.outlying,
+        "by_target": list(verdict.aucs),
+    }
 
 
 def _interval(of: Interval) -> dict[str, float]:

@@ -30,9 +30,18 @@ if TYPE_CHECKING:
     from core.progress import Report
 
 __all__ = [
-    "ColumnFidelity", "Evaluation", "Fairness", "Fidelity", "Group", "Model", "PairFidelity", "Utility",
-    "evaluate", "split_holdout", "target_of",
-]  # fmt: skip
+    "ColumnFidelity",
+    "Evaluation",
+    "Fairness",
+    "Fidelity",
+    "Group",
+    "Model",
+    "PairFidelity",
+    "Utility",
+    "evaluate",
+    "split_holdout",
+    "target_of",
+]
 
 
 @dataclass(frozen=True)
@@ -83,9 +92,14 @@ class Evaluation:
 
 
 def evaluate(
-    project: Project, real: Table, synthetic: Table, *,
-    model: Model | None = None, holdout: Table | None = None, report: Report | None = None,
-) -> Evaluation:  # fmt: skip
+    project: Project,
+    real: Table,
+    synthetic: Table,
+    *,
+    model: Model | None = None,
+    holdout: Table | None = None,
+    report: Report | None = None,
+) -> Evaluation:
     """Compare ``synthetic`` with ``real``, the table it was released from. Not private: looks at every real
     row, also those of one person beyond the plan's bound.
 

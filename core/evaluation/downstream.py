@@ -105,9 +105,7 @@ def many_targets(
     if tested is None:
         held = rng.permutation(real.rows) < max(1, real.rows // 3)
         trained, tested = real.take(~held), real.take(held)
-    return downstream(
-        Tables(trained.codes, synthetic.codes, tested.codes, real.schema.sizes), rng, targets, report
-    )  # fmt: skip
+    return downstream(Tables(trained.codes, synthetic.codes, tested.codes, real.schema.sizes), rng, targets, report)
 
 
 def downstream(
@@ -128,9 +126,10 @@ def downstream(
         drawn = set(rng.permutation(names)[:TARGETS].tolist())
         targets = [name for name in names if name in drawn]
     thinned = [
-        _thin(tables.real, TRAIN_ROWS, rng), _thin(tables.synthetic, TRAIN_ROWS, rng),
+        _thin(tables.real, TRAIN_ROWS, rng),
+        _thin(tables.synthetic, TRAIN_ROWS, rng),
         _thin(tables.holdout, TEST_ROWS, rng),
-    ]  # fmt: skip
+    ]
     hot = [_one_hot(codes, tables.sizes) for codes in thinned]
     ends = np.cumsum([0, *tables.sizes.values()])
     spans = {name: (ends[i], ends[i + 1]) for i, name in enumerate(tables.sizes)}

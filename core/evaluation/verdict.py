@@ -49,8 +49,9 @@ def verdict(
     if grades[0] == "unknown" and grade == "good":
         grade = "unknown"
     if grade == "poor":
-        head = "This table should not be used: " + ("noise outweighs the data." if grades[1] == "poor" else
-                                                    "it does not teach what the real rows would.")  # fmt: skip
+        head = "This table should not be used: " + (
+            "noise outweighs the data." if grades[1] == "poor" else "it does not teach what the real rows would."
+        )
         sentences.append("Spend more of the budget, count fewer columns, or coarsen those with many categories.")
     else:
         head = sentences.pop(0)

@@ -155,9 +155,13 @@ def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: 
 
 
 def _task(
-    project: Project, target: str, weight: float, fence: tuple[Separation, ...], linked: list[tuple[str, str]],
+    project: Project,
+    target: str,
+    weight: float,
+    fence: tuple[Separation, ...],
+    linked: list[tuple[str, str]],
     warnings: list[str],
-) -> Task:  # fmt: skip
+) -> Task:
     """What one target's S is, or may be chosen from.
 
     Where the drawing decides S, its pairs with the target join ``linked``; one that would close a path around a

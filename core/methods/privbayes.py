@@ -61,8 +61,11 @@ def _drawn(project: Project) -> list[Clique]:
                 f"the table of {name} with all its causes, {named}, would have {cells:,} cells, more than the "
                 f"{limit:,} allowed; remove an arrow into {name}, or give one of these columns fewer categories or "
                 "bins",
-                clique=clique, cells=cells, limit=limit, column=name,
-            )  # fmt: skip
+                clique=clique,
+                cells=cells,
+                limit=limit,
+                column=name,
+            )
         cliques.append(clique)
     return cliques
 

@@ -33,27 +33,42 @@ class TwoStageOptions:
     """The method's own keys of a plan."""
 
     eta: float = option(
-        0.001, "η: how near counts as disclosed", low=1e-6, high=0.5,
+        0.001,
+        "η: how near counts as disclosed",
+        low=1e-6,
+        high=0.5,
         help="A fraction of the declared range: a value nearer than that to the real one counts as disclosed.",
-    )  # fmt: skip
+    )
     lid: float = option(
-        0.15, "Interval disclosure asked (LID)", low=0.0, high=1.0,
+        0.15,
+        "Interval disclosure asked (LID)",
+        low=0.0,
+        high=1.0,
         help="The share of people of whom a value may come that near. It says nothing of whether a row can be traced "
         "to its person.",
-    )  # fmt: skip
+    )
     hybrid: bool = option(True, "Mix with the real rows", help="Off: rows of stage one have no part of a real one.")
     anonymize: Sequence[str] | None = option(
-        None, "Columns to anonymize (blank: all numeric inputs)", columns="several", empty="all numeric inputs",
+        None,
+        "Columns to anonymize (blank: all numeric inputs)",
+        columns="several",
+        empty="all numeric inputs",
         help="All other inputs stay as they are in the real row.",
-    )  # fmt: skip
+    )
     residual_noise: bool = option(
-        False, "Add what the fit leaves to the outcome",
+        False,
+        "Add what the fit leaves to the outcome",
         help="The paper leaves it out: without it the outcome varies too little and standard errors are too small.",
-    )  # fmt: skip
+    )
     landmarks: int | None = option(
-        None, "Landmarks of the regression (blank: exact)", low=10, high=5_000, whole=True, empty="exact",
+        None,
+        "Landmarks of the regression (blank: exact)",
+        low=10,
+        high=5_000,
+        whole=True,
+        empty="exact",
         help="Above 5,000 rows the exact regression is refused, since it costs their cube.",
-    )  # fmt: skip
+    )
 
 
 def two_stage(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> NoReturn:  # noqa: ARG001
@@ -100,9 +115,14 @@ def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, M
         codes[name] = np.searchsorted(np.asarray(schema[name].edges[1:-1]), numbers[name], side="right")
     spread = float(made.outcome.std() / max(float(given.outcome.std()), 1e-300))
     return Rows(codes, numbers), {
-        **asdict(made.disclosure), "alpha": made.alpha, "eta": options.eta, "lid_asked": options.lid,
-        "anonymized": list(moved), "untouched": [c.name for c in kept], "spread": spread,
-    }  # fmt: skip
+        **asdict(made.disclosure),
+        "alpha": made.alpha,
+        "eta": options.eta,
+        "lid_asked": options.lid,
+        "anonymized": list(moved),
+        "untouched": [c.name for c in kept],
+        "spread": spread,
+    }
 
 
 def _scaled(edges: Sequence[float], values: Any) -> Any:
@@ -128,8 +148,9 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
     if plan.target is None or plan.target not in project.schema or project.schema[plan.target].kind != "numeric":
         raise ProjectError(
             "this method predicts a number from the other columns: choose a numeric column as the target",
-            key="target", **({} if plan.target else {"missing": "target"}),
-        )  # fmt: skip
+            key="target",
+            **({} if plan.target else {"missing": "target"}),
+        )
     usual = type(plan)(plan.method, plan.epsilon)
     if promised := [key for key in PROMISING if getattr(plan, key) != getattr(usual, key)]:
         raise ProjectError(
@@ -140,8 +161,9 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
     if holes := [c.name for c in project.schema.columns if c.kind == "numeric" and c.missing]:
         raise ProjectError(
             f"this method cannot use empty cells of the numeric column {holes[0]!r}: fill them or leave it out",
-            key="method", column=holes[0],
-        )  # fmt: skip
+            key="method",
+            column=holes[0],
+        )
     _anonymized(project)
     return Frame(warnings=tuple(warnings))
 

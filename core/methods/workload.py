@@ -345,9 +345,19 @@ def _one_by_one(
     noise = FITTED * expected_noise(curator, budget, second / max(1, most))
     score = EdgeScore(by_model(curator, [*ones, *known, *made]), noise)
     further, unspent = choose_pairs(
-        curator, budget, CHOICE * share, request.separations, score, tree, star, columns, most, WIDTH,
-        wanted.max_cells, "pair choice",
-    )  # fmt: skip
+        curator,
+        budget,
+        CHOICE * share,
+        request.separations,
+        score,
+        tree,
+        star,
+        columns,
+        most,
+        WIDTH,
+        wanted.max_cells,
+        "pair choice",
+    )
     return [*made, *curator.measure(weighed(second + unspent, further or tree), "pairs")], 0.0
 
 

@@ -57,7 +57,7 @@ class Budget:
                 f"delta ({delta:g}) must not be above {most}: publishing one row outright, drawn by lot, would keep "
                 "such a promise. Give a delta far below 1/n, such as 1/n² or 1e-9",
                 key="delta",
-            )  # fmt: skip
+            )
         return cls(plan.epsilon, delta, rho_of(plan.epsilon, delta))
 
 

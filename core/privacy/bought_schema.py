@@ -167,9 +167,7 @@ def _bought_bins(table: Table, column: Column, unit: Unit, calls: Sequence[float
         high = max(high, low + 2)
     grid = grid_of(low, high, integer=column.integer)
     edges = choose_edges(values, grid, column.bins, unit, _chooser(calls[-1]), calls[-1])
-    return Column(
-        column.name, "numeric", edges=edges, integer=column.integer, missing=True, unknown="missing"
-    )  # fmt: skip
+    return Column(column.name, "numeric", edges=edges, integer=column.integer, missing=True, unknown="missing")
 
 
 def _chooser(rho: float) -> Callable[[Sequence[int], int], int]:

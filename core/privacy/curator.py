@@ -67,8 +67,9 @@ class Spending:
                 raise BudgetError(
                     f"this needs ρ = {math.fsum(rhos):.6g}, but only {left:.6g} of {self.limit:.6g} is left; "
                     "nothing was read",
-                    requested=math.fsum(rhos), remaining=left,
-                )  # fmt: skip
+                    requested=math.fsum(rhos),
+                    remaining=left,
+                )
             self.draws += asked
 
     def decided(self, columns: Clique) -> None:
@@ -88,8 +89,13 @@ class Curator(ABC):
     """
 
     def __init__(
-        self, sizes: Mapping[str, int], unit: Unit, budget: Budget, rows: int | None, max_cells: int,
-    ) -> None:  # fmt: skip
+        self,
+        sizes: Mapping[str, int],
+        unit: Unit,
+        budget: Budget,
+        rows: int | None,
+        max_cells: int,
+    ) -> None:
         """A curator of columns of ``sizes``; what it may spend is ``budget.rho``."""
         self.sizes: Mapping[str, int] = dict(sizes)
         self.unit, self.budget, self.rows = unit, budget, rows
@@ -113,10 +119,19 @@ class Curator(ABC):
         delta = self.unit.count_sensitivity
         scales = {q: self._gaussian_scale(delta, rho) for q, rho in rhos.items()}
         self._debit(
-            Draw("count", _counts_of(q, self._is_open(q)), q, pool, math.prod(self.sizes[name] for name in q), delta,
-                 scales[q], rho, is_open=self._is_open(q))
+            Draw(
+                "count",
+                _counts_of(q, self._is_open(q)),
+                q,
+                pool,
+                math.prod(self.sizes[name] for name in q),
+                delta,
+                scales[q],
+                rho,
+                is_open=self._is_open(q),
+            )
             for q, rho in rhos.items()
-        )  # fmt: skip
+        )
         answers = self._counts(list(rhos), scales)
         return [Measurement(q, a, scales[q], rhos[q], pool) for q, a in zip(rhos, answers, strict=True)]
 
@@ -129,9 +144,9 @@ class Curator(ABC):
         n = self._score_rows()
         sensitivity = score.sensitivity(self.unit, n)
         scale, unit = self._choice_scale(sensitivity, rho), score.per_row(n)
-        self._debit([
-            Draw("choice", what, None, pool, 0, sensitivity / unit, scale / unit, rho, candidates=len(candidates))
-        ])  # fmt: skip
+        self._debit(
+            [Draw("choice", what, None, pool, 0, sensitivity / unit, scale / unit, rho, candidates=len(candidates))]
+        )
         return self._pick(score, candidates, scale)
 
     def choose_question(self, recipe: WorstQuestion, rho: float, pool: str = "") -> tuple[int, int]:
@@ -144,10 +159,21 @@ class Curator(ABC):
         self._check_sums(recipe.asked)
         sensitivity, unit = recipe.sensitivity(self.unit), recipe.units
         scale = self._choice_scale(sensitivity, rho)
-        self._debit([
-            Draw("choice", "question", None, pool, 0, sensitivity / unit, scale / unit, rho,
-            candidates=recipe.candidates)
-        ])  # fmt: skip
+        self._debit(
+            [
+                Draw(
+                    "choice",
+                    "question",
+                    None,
+                    pool,
+                    0,
+                    sensitivity / unit,
+                    scale / unit,
+                    rho,
+                    candidates=recipe.candidates,
+                )
+            ]
+        )
         return recipe.told(self._worst(recipe, scale))
 
     def measure_scores(
@@ -159,9 +185,7 @@ class Curator(ABC):
         n = self._score_rows()
         sensitivity = vector_sensitivity(score, len(wanted), self.unit, n)
         scale, unit = self._gaussian_scale(sensitivity, rho), score.per_row(n)
-        self._debit([
-            Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)
-        ])  # fmt: skip
+        self._debit([Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)])
         values = self._scores(score, wanted, scale)
         made = ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
         self.scored.append(made)
@@ -180,9 +204,7 @@ class Curator(ABC):
         self._check_sums(like)
         sensitivity = like.sensitivity(self.unit)
         scale = self._gaussian_scale(sensitivity, rho)
-        draw = Draw(
-            like.kind, like.what, None, pool, like.cells, sensitivity / like.units, scale / like.units, rho
-        )  # fmt: skip
+        draw = Draw(like.kind, like.what, None, pool, like.cells, sensitivity / like.units, scale / like.units, rho)
         self._debit([draw] * times)
         left = iter(range(times))
 
@@ -395,5 +417,7 @@ def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, 
         raise SizeError(
             f"the table of {' × '.join(clique)} would have {cells:,} cells, more than the {max_cells:,} allowed; "
             "give one of these columns fewer categories or bins",
-            clique=clique, cells=cells, limit=max_cells,
-        )  # fmt: skip
+            clique=clique,
+            cells=cells,
+            limit=max_cells,
+        )

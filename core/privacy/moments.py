@@ -46,9 +46,10 @@ class Reading:
     def only(self, *names: str) -> Reading:
         """The same for some columns."""
         return Reading(
-            {n: a for n, a in self.axes.items() if n in names}, self.ordered,
+            {n: a for n, a in self.axes.items() if n in names},
+            self.ordered,
             {n: s for n, s in self.sizes.items() if n in names},
-        )  # fmt: skip
+        )
 
     def blocks(self, source: Source) -> Iterator[dict[str, NDArray[np.int64]]]:
         """The rows of ``source``, ``BLOCK`` at a time at most. Private: for the curator."""

@@ -168,8 +168,9 @@ def _left(delta: float, deltas: Iterable[float]) -> float:
     if left <= 0:
         raise BudgetError(
             f"thresholds take δ₀ = {spent:.3g} in all, and δ is only {delta:.3g}; give them less",
-            requested=spent, remaining=delta,
-        )  # fmt: skip
+            requested=spent,
+            remaining=delta,
+        )
     return left
 
 

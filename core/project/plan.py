@@ -34,9 +34,17 @@ _WORDS: dict[str, Any] = {
 }
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
 _LEFT_OUT = (
-    "copies", "max_cells", "person", "private_evaluation", "question_share", "rows_drawn",
-    "schema_share", "statements", "strict", "test_drawing",
-)  # fmt: skip
+    "copies",
+    "max_cells",
+    "person",
+    "private_evaluation",
+    "question_share",
+    "rows_drawn",
+    "schema_share",
+    "statements",
+    "strict",
+    "test_drawing",
+)
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,12 @@ _KEYS = {
     "dates",
 }
 FIELDS = {
-    "kind": "kind", "categories": "categories", "edges": "bin edges", "integer": "whole numbers",
+    "kind": "kind",
+    "categories": "categories",
+    "edges": "bin edges",
+    "integer": "whole numbers",
     "missing": "empty cells",
-}  # fmt: skip
+}
 """What can be guessed off a table, and what it is called on screen and in the report."""
 
 
@@ -154,9 +157,14 @@ class Column:
 
     @classmethod
     def to_buy(
-        cls, name: str, kind: Kind, at_most: int = 0, bins: int = 0, range: tuple[float, float] | None = None,
+        cls,
+        name: str,
+        kind: Kind,
+        at_most: int = 0,
+        bins: int = 0,
+        range: tuple[float, float] | None = None,
         integer: bool = False,
-    ) -> Column:  # fmt: skip
+    ) -> Column:
         """A column of which only name and kind are declared (and the range of its numbers, where it is known)."""
         numeric = kind == "numeric"
         if numeric and not 2 <= bins <= MOST_BINS:
@@ -170,9 +178,17 @@ class Column:
         edges = tuple(float(i) for i in np.arange(bins + 1)) if numeric else ()
         categories = () if numeric else tuple(f"category {i + 1}" for i in np.arange(at_most))
         return cls(
-            name, kind, categories, edges, integer and numeric, True, "missing", at_most=0 if numeric else at_most,
-            bins=bins if numeric else 0, range=range if numeric else None,
-        )  # fmt: skip
+            name,
+            kind,
+            categories,
+            edges,
+            integer and numeric,
+            True,
+            "missing",
+            at_most=0 if numeric else at_most,
+            bins=bins if numeric else 0,
+            range=range if numeric else None,
+        )
 
     @property
     def values(self) -> int:
@@ -239,8 +255,9 @@ class Column:
         if not self.missing:
             raise TableError(
                 f'column {self.name!r} has empty cells, but its schema does not say "missing": true',
-                column=self.name, value=MISSING,
-            )  # fmt: skip
+                column=self.name,
+                value=MISSING,
+            )
         return self.values
 
     def _unknown_code(self, text: str, why: str = "is not among its declared categories") -> int:
@@ -250,8 +267,9 @@ class Column:
         raise TableError(
             f"column {self.name!r}: the value {shown!r} {why}; correct the table, declare it, "
             f'or say "unknown": "missing"',
-            column=self.name, value=text,
-        )  # fmt: skip
+            column=self.name,
+            value=text,
+        )
 
     def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
         """Texts for ``codes``; a number is drawn uniformly inside its bin, a whole one where declared."""
@@ -374,9 +392,13 @@ class Column:
         if ends is not None and len(ends) != 2:
             raise SchemaError(f"column {name!r}: a range is two numbers", column=name)
         return cls.to_buy(
-            name, kind, data.get("at_most", 0), data.get("bins", 10), (ends[0], ends[1]) if ends else None,
+            name,
+            kind,
+            data.get("at_most", 0),
+            data.get("bins", 10),
+            (ends[0], ends[1]) if ends else None,
             data.get("integer", False),
-        )  # fmt: skip
+        )
 
     def marked_like(self, origin: Column) -> Column:
         """This description with the marks of ``origin``, which it has taken the place of.

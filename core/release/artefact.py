@@ -132,8 +132,11 @@ class Release:
             "private": method.private,
             "spent": {
                 "epsilon": epsilon_beside(s.rho, self.budget.delta, [s.delta] if s.delta else []),
-                "delta": self.budget.delta, "rho": s.rho,
-                "neighbors": plan.neighbors, "rows_per_person": plan.rows_per_person, "person": plan.person,
+                "delta": self.budget.delta,
+                "rho": s.rho,
+                "neighbors": plan.neighbors,
+                "rows_per_person": plan.rows_per_person,
+                "person": plan.person,
             },
             "asked": {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "rho": self.budget.rho},
             "selected": list(self.fitted.features),
@@ -164,17 +167,23 @@ class Release:
             "warnings": list(self.warnings),
             "promises": promises(plan),
             "ledger": self.reservation.facts() if self.reservation else None,
-        }  # fmt: skip
+        }
 
     def _schema_bought(self) -> dict[str, Any]:
         """Every part of the schema that was bought; nothing where all of it was declared."""
         bought = [
             {
-                "column": (d.columns or ("",))[0], "what": d.what, "pool": d.pool, "rho": d.rho, "delta": d.delta,
-                "scale": d.scale, "sensitivity": d.sensitivity,
+                "column": (d.columns or ("",))[0],
+                "what": d.what,
+                "pool": d.pool,
+                "rho": d.rho,
+                "delta": d.delta,
+                "scale": d.scale,
+                "sensitivity": d.sensitivity,
             }
-            for d in self.spending.draws if d.kind == "schema"
-        ]  # fmt: skip
+            for d in self.spending.draws
+            if d.kind == "schema"
+        ]
         return {"schema_bought": bought} if bought else {}
 
     def _constraints(self) -> dict[str, Any]:
@@ -237,16 +246,26 @@ class Release:
 
 def _measurement(d: Draw) -> dict[str, Any]:
     return {
-        "columns": list(d.columns or ()), "pool": d.pool, "cells": d.cells, "rho": d.rho, "sigma": d.scale,
-        "kind": d.kind, **({} if d.columns else {"what": d.what}),
-    }  # fmt: skip
+        "columns": list(d.columns or ()),
+        "pool": d.pool,
+        "cells": d.cells,
+        "rho": d.rho,
+        "sigma": d.scale,
+        "kind": d.kind,
+        **({} if d.columns else {"what": d.what}),
+    }
 
 
 def _choice(d: Draw) -> dict[str, Any]:
     return {
-        "what": d.what, "chosen": list(d.columns or ()), "candidates": d.candidates, "pool": d.pool, "rho": d.rho,
-        "scale": d.scale, "sensitivity": d.sensitivity,
-    }  # fmt: skip
+        "what": d.what,
+        "chosen": list(d.columns or ()),
+        "candidates": d.candidates,
+        "pool": d.pool,
+        "rho": d.rho,
+        "scale": d.scale,
+        "sensitivity": d.sensitivity,
+    }
 
 
 def promises(plan: Plan) -> list[str]:

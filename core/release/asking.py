@@ -149,10 +149,17 @@ def to_json(answer: Answer) -> dict[str, Any]:
     """An answer as plain values, None for what cannot be told."""
     number = answer.value if math.isfinite(answer.value) else None
     return {
-        "name": answer.name, "value": number, "low": answer.low, "high": answer.high, "ratio": answer.ratio,
-        "badge": answer.badge.kind, "promised": answer.badge.promised, "why": answer.badge.sentence,
-        "apart": list(answer.badge.apart), "given": list(answer.badge.given),
-    }  # fmt: skip
+        "name": answer.name,
+        "value": number,
+        "low": answer.low,
+        "high": answer.high,
+        "ratio": answer.ratio,
+        "badge": answer.badge.kind,
+        "promised": answer.badge.promised,
+        "why": answer.badge.sentence,
+        "apart": list(answer.badge.apart),
+        "given": list(answer.badge.given),
+    }
 
 
 def table(answers: Sequence[Answer]) -> str:

@@ -84,8 +84,9 @@ def statements_of(project: Project) -> tuple[Separation, ...]:
         if odd := next((name for name in named if name not in schema), None):
             raise ProjectError(f"plan: statements name {odd!r}, which is not a column", key="statements")
         if why := check_statement(project.dag, statement):
-            raise ProjectError(f"plan: the statement on {' and '.join(named[:2])} cannot be tested: {why}",
-                               key="statements")  # fmt: skip
+            raise ProjectError(
+                f"plan: the statement on {' and '.join(named[:2])} cannot be tested: {why}", key="statements"
+            )
         if any(schema[name].size < 2 for name in (*statement.left, *statement.right)):
             raise ProjectError(f"plan: {' or '.join(named[:2])} has only one value", key="statements")
     return plan.statements
@@ -150,13 +151,22 @@ def test_facts(found: Sequence[tuple[Test, Tested]]) -> dict[str, Any]:
     out = []
     for test, result in found:
         s, strong = test.statement, result.strength
-        out.append({
-            **s.to_json(), "sentence": result.sentence(s.left[0], s.right[0], s.given, LEVEL),
-            "strength": {"of": strong.kind, "value": strong.value, "low": strong.low, "high": strong.high},
-            "p": result.p, "p_adjusted": result.adjusted, "contradicted": result.contradicted(LEVEL),
-            "enough_rows": result.telling, "noticed": result.noticed, "predicted": test.predicted,
-            "sigma": test.counts.sigma, "rho": test.counts.rho, "cells": int(test.counts.values.size),
-        })  # fmt: skip
+        out.append(
+            {
+                **s.to_json(),
+                "sentence": result.sentence(s.left[0], s.right[0], s.given, LEVEL),
+                "strength": {"of": strong.kind, "value": strong.value, "low": strong.low, "high": strong.high},
+                "p": result.p,
+                "p_adjusted": result.adjusted,
+                "contradicted": result.contradicted(LEVEL),
+                "enough_rows": result.telling,
+                "noticed": result.noticed,
+                "predicted": test.predicted,
+                "sigma": test.counts.sigma,
+                "rho": test.counts.rho,
+                "cells": int(test.counts.values.size),
+            }
+        )
     return {"level": LEVEL, "statements": out}
 
 

@@ -64,14 +64,31 @@ class Blurred:
         """``release.json``."""
         method = method_of(self.project.plan)
         return {
-            "format": "espalier-release/1", "private": False, "warning": NOT_PRIVATE,
-            "project": self.project.to_json(), "method": method.name, "method_title": method.title,
-            "spent": None, "asked": None, "ledger": None, "model": None,
-            "selected": [], "refused": [], "edges": [], "cliques": [], "separations": [], "measurements": [],
-            "choices": [], "rows": self.rows, "date": self.date, "disclosure": dict(self.disclosure),
-            "public": self.public, "seconds": {"fit": round(self.seconds, 2)},
-            "warnings": [f"{NOT_PRIVATE}.", SENTENCE], "promises": [],
-        }  # fmt: skip
+            "format": "espalier-release/1",
+            "private": False,
+            "warning": NOT_PRIVATE,
+            "project": self.project.to_json(),
+            "method": method.name,
+            "method_title": method.title,
+            "spent": None,
+            "asked": None,
+            "ledger": None,
+            "model": None,
+            "selected": [],
+            "refused": [],
+            "edges": [],
+            "cliques": [],
+            "separations": [],
+            "measurements": [],
+            "choices": [],
+            "rows": self.rows,
+            "date": self.date,
+            "disclosure": dict(self.disclosure),
+            "public": self.public,
+            "seconds": {"fit": round(self.seconds, 2)},
+            "warnings": [f"{NOT_PRIVATE}.", SENTENCE],
+            "promises": [],
+        }
 
     @cached_property
     def files(self) -> dict[str, bytes]:

@@ -79,9 +79,13 @@ EPOCH = date(1970, 1, 1).toordinal()
 
 
 def write_rows(
-    batches: Iterator[Codes], schema: Schema, rows: int, path: Path, rng: np.random.Generator,
+    batches: Iterator[Codes],
+    schema: Schema,
+    rows: int,
+    path: Path,
+    rng: np.random.Generator,
     report: Report = silent,
-) -> None:  # fmt: skip
+) -> None:
     """Write ``batches``, ``rows`` rows in all, to ``path``: Parquet, or CSV where it is named ``.csv``.
 
     Raising from ``report`` cancels; a file that is not finished is taken away.

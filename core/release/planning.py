@@ -112,20 +112,28 @@ class Preview:
         """Plain values, for the command line."""
         b = self.budget
         return {
-            "epsilon": b.epsilon, "delta": b.delta, "rho": b.rho, "spent": self.spent,
+            "epsilon": b.epsilon,
+            "delta": b.delta,
+            "rho": b.rho,
+            "spent": self.spent,
             "guess_right": guess_right(b.epsilon, b.delta),
-            "pools": self.pools, "pools_alone": self.alone,
+            "pools": self.pools,
+            "pools_alone": self.alone,
             "lines": [vars(line) for line in self.lines],
             "looking": [vars(line) for line in self.private_evaluation],
             "looking_expected": [f.to_json() for f in self.expected],
             "separations": [s.to_json() for s in self.frame.separations],
             **({"asked": [vars(one) for one in self.asked]} if self.asked else {}),
             "bounds": self.bounds.to_json() if self.bounds else None,
-            "features": self.frame.features, "refused": self.frame.refused,
-            "cells": self.size.cells, "bytes": self.size.bytes, "seconds": self.size.seconds,
+            "features": self.frame.features,
+            "refused": self.frame.refused,
+            "cells": self.size.cells,
+            "bytes": self.size.bytes,
+            "seconds": self.size.seconds,
             **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
-            "forest": self.forest, "warnings": self.warnings,
-        }  # fmt: skip
+            "forest": self.forest,
+            "warnings": self.warnings,
+        }
 
 
 def preview(project: Project, rows: int | None = None) -> Preview:

@@ -167,11 +167,18 @@ def _besides(ledger: Mapping[str, Any]) -> str:
     column = f"enforced by the person column “{escape(unit['person'] or '')}”"
     return (
         f"Rows per person are {column if unit['enforced'] else 'promised; no person column enforces them'}. "
-        + ("<strong>This is another unit than the one the ledger fixed for the table</strong>: the sums add up ρ of "
-           "different units. " if unit["another_unit"] else "")
-        + (f"Diagnostics that are not private had been looked at {looks} time{'s' if looks > 1 else ''} before it."
-           if looks else "No diagnostics that are not private were recorded before it.")
-    )  # fmt: skip
+        + (
+            "<strong>This is another unit than the one the ledger fixed for the table</strong>: the sums add up ρ of "
+            "different units. "
+            if unit["another_unit"]
+            else ""
+        )
+        + (
+            f"Diagnostics that are not private had been looked at {looks} time{'s' if looks > 1 else ''} before it."
+            if looks
+            else "No diagnostics that are not private were recorded before it."
+        )
+    )
 
 
 def _pools(facts: Mapping[str, Any]) -> str:
@@ -314,16 +321,18 @@ def _explained(facts: Mapping[str, Any]) -> str:
         + _table(
             f"The strongest of {len(bought['refused'])} refused pairs: distance from independence, noise "
             f"± {bought['sigma']:,.0f} rows",
-            ["pair", "score (rows)#"], rows,
+            ["pair", "score (rows)#"],
+            rows,
         )
-    )  # fmt: skip
+    )
 
 
 def _measurements(facts: Mapping[str, Any]) -> str:
     return _table(
         "Noisy counts; σ is the standard deviation of the noise, in rows per cell",
-        ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], _counts(facts),
-    )  # fmt: skip
+        ["columns", "pool", "cells#", "ρ#", "σ (rows)#"],
+        _counts(facts),
+    )
 
 
 def _counts(facts: Mapping[str, Any]) -> list[str]:
@@ -347,8 +356,9 @@ def _choices(facts: Mapping[str, Any]) -> str:
     ]
     return _table(
         "Private choices, in the order they were made; a choice releases no score",
-        ["chosen", "out of#", "ρ#", "noise scale (rows)#"], rows,
-    )  # fmt: skip
+        ["chosen", "out of#", "ρ#", "noise scale (rows)#"],
+        rows,
+    )
 
 
 def _bounds(facts: Mapping[str, Any]) -> str:
@@ -367,8 +377,9 @@ def _bounds(facts: Mapping[str, Any]) -> str:
         "Noisy counts before the fit: share of rows in the wrong cell (total variation distance), as expected, which "
         "is what to plan by, and a bound (PRISM's Proposition A.1) that all of them keep together in "
         f"{100 * (1 - inputs['beta']):.0f} of 100 releases",
-        ["columns", "cells#", "expected#", "bound#"], rows,
-    )  # fmt: skip
+        ["columns", "cells#", "expected#", "bound#"],
+        rows,
+    )
     if bounds["tree"] is not None:
         out += (
             "<p>Bound for the share of rows in the wrong cell of a table made from the pairs with the target alone, if "

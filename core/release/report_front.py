@@ -142,8 +142,10 @@ def advice(facts: Mapping[str, Any]) -> str:
     ]
     if facts["separations"]:
         dont.append("Do not study the links that were left out on purpose: the table cannot show them.")
-    lists = [f"<div><h3>{head}</h3><ul>{''.join(f'<li>{x}</li>' for x in rows)}</ul></div>" for head, rows in
-             (("Do", do), ("Do not", dont))]  # fmt: skip
+    lists = [
+        f"<div><h3>{head}</h3><ul>{''.join(f'<li>{x}</li>' for x in rows)}</ul></div>"
+        for head, rows in (("Do", do), ("Do not", dont))
+    ]
     return f'<div class="two">{"".join(lists)}</div>'
 
 

@@ -21,7 +21,7 @@ from core.models.base import Codes, Model, NumberModel
 from core.privacy.bought_schema import buy, described, left, prices
 from core.privacy.contribution import bounded, check_engine, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
-from core.privacy.draws import Draw, acts_of
+from core.privacy.draws import Draw, subtotals_of
 from core.privacy.unit import Unit
 from core.progress import Report, part, silent
 from core.project.file import Project
@@ -118,14 +118,14 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
             raise
         reason = "cancelled" if isinstance(error, Cancelled) else type(error).__name__  # a text could tell of rows
         drawn = any(spending.draws for spending in bought)
-        trouble = reservation.end(drawn, f"ended without a release: {reason}", acts_of(_draws(bought)))
+        trouble = reservation.end(drawn, f"ended without a release: {reason}", subtotals_of(_draws(bought)))
         if trouble and isinstance(error, EspalierError):
             raise type(error)(f"{error}. {trouble}", **error.data) from None
         raise
     if reservation:
         said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
         draws = _draws(bought)
-        if trouble := reservation.spend(said, kept, acts_of(draws), math.fsum(draw.delta for draw in draws)):
+        if trouble := reservation.spend(said, kept, subtotals_of(draws), math.fsum(draw.delta for draw in draws)):
             made = replace(made, ledger_trouble=trouble)
     return made
 
@@ -180,9 +180,21 @@ class _Run:
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
         judged = self._judge(Table(project.schema, codes, len(next(iter(codes.values())))), report)
         made = Release(
-            project, curator.budget, self.planned.frame, fitted, model, codes, text, rows, curator.spending, seconds,
-            self.planned.warnings, judged, whole=whole, drawing=outcome(project, tests, rng),
-        )  # fmt: skip
+            project,
+            curator.budget,
+            self.planned.frame,
+            fitted,
+            model,
+            codes,
+            text,
+            rows,
+            curator.spending,
+            seconds,
+            self.planned.warnings,
+            judged,
+            whole=whole,
+            drawing=outcome(project, tests, rng),
+        )
         if plan.copies:
             start = time.perf_counter()
             copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 1.0)))

@@ -67,9 +67,12 @@ def _broken(constraint: Constraint, schema: Schema, texts: Texts) -> NDArray[np.
         return np.asarray(low > high)  # False where one is missing
     numeric = schema[constraint.effect].kind == "numeric"
     return np.array(
-        [cause in constraint.table and not _same(t, constraint.table[cause], numeric)
-         for cause, t in zip(one, other, strict=True)], dtype=np.bool_,
-    )  # fmt: skip
+        [
+            cause in constraint.table and not _same(t, constraint.table[cause], numeric)
+            for cause, t in zip(one, other, strict=True)
+        ],
+        dtype=np.bool_,
+    )
 
 
 def _same(text: str, wanted: str, numeric: bool) -> bool:

@@ -114,9 +114,14 @@ class Relation:
         return encoding(self.table, schema, self.backend.name, person)
 
     def snapshot(
-        self, schema: Schema, person: str | None = None, most: int | None = None, *, key: str | None = None,
+        self,
+        schema: Schema,
+        person: str | None = None,
+        most: int | None = None,
+        *,
+        key: str | None = None,
         report: Report = silent,
-    ) -> Snapshot | RemoteSnapshot:  # fmt: skip
+    ) -> Snapshot | RemoteSnapshot:
         """The rows as codes, read in one statement; with ``person``, at most ``most`` rows of each.
 
         Of a file and of DuckDB they come into a file here, of PostgreSQL into a temporary table there.

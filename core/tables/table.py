@@ -87,8 +87,9 @@ class Table:
             raise TableError(
                 f"{text.source}: the person column {person!r} is empty, first in data row {row:,}; write there whose "
                 "row it is, or take such rows out of the table",
-                column=person, row=row,
-            )  # fmt: skip
+                column=person,
+                row=row,
+            )
         return cls(schema, codes, text.rows, text.digest, whose.codes, person, values=values, texts=texts)
 
     @classmethod

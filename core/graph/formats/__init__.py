@@ -227,6 +227,16 @@ def graph_of(dag: Dag, roles: Roles, columns: tuple[str, ...]) -> MixedGraph:
 
 
 __all__ = [
-    "ARROWS", "FORMATS", "Edge", "Format", "Mark", "MixedGraph", "Node", "Remark", "graph_of", "not_held", "read_graph",
+    "ARROWS",
+    "FORMATS",
+    "Edge",
+    "Format",
+    "Mark",
+    "MixedGraph",
+    "Node",
+    "Remark",
+    "graph_of",
+    "not_held",
+    "read_graph",
     "write_graph",
-]  # fmt: skip
+]

@@ -167,8 +167,16 @@ def _edges_of(cells: dict[tuple[str, str], float], line_of: dict[str, int], buil
 
 
 _MARK_OF = {
-    "->": "->", ">-": "<-", ">>": "<->", "--": "--", "o>": "o->", ">o": "<-o", "oo": "o-o", "o-": "o--", "-o": "--o",
-}  # fmt: skip
+    "->": "->",
+    ">-": "<-",
+    ">>": "<->",
+    "--": "--",
+    "o>": "o->",
+    ">o": "<-o",
+    "oo": "o-o",
+    "o-": "o--",
+    "-o": "--o",
+}
 
 
 def write(graph: MixedGraph) -> str:

@@ -26,10 +26,17 @@ LIMIT = 100_000
 """Arrows that marginalising one latent node may add at most."""
 _SUGGESTED_FOR = 200
 _ALIKE = (
-    {"sex", "gender"}, {"race", "ethnicity", "ethnic"}, {"income", "salary", "wage", "wages", "earnings", "pay"},
-    {"education", "schooling"}, {"smoking", "smoker", "tobacco"}, {"job", "occupation", "profession"},
-    {"nationality", "citizenship"}, {"children", "kids"}, {"death", "mortality", "died"}, {"weight", "mass"},
-)  # fmt: skip
+    {"sex", "gender"},
+    {"race", "ethnicity", "ethnic"},
+    {"income", "salary", "wage", "wages", "earnings", "pay"},
+    {"education", "schooling"},
+    {"smoking", "smoker", "tobacco"},
+    {"job", "occupation", "profession"},
+    {"nationality", "citizenship"},
+    {"children", "kids"},
+    {"death", "mortality", "died"},
+    {"weight", "mass"},
+)
 """Words that tables and drawings use for the same thing: offered, never taken by themselves."""
 _GUESS = {"outcome": "outcome", "protected": "protected", "admissible": "admissible", "inadmissible": "inadmissible"}
 
@@ -145,14 +152,16 @@ def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
 def _matrix(graph: MixedGraph, asking: _Asking) -> str | None:
     first = min((e.line for e in graph.edges), default=1)
     question = Question(
-        "matrix", "matrix", first,
+        "matrix",
+        "matrix",
+        first,
         "an adjacency matrix does not say which way its arrows go",
         {
             "row": "from the row to the column, as in bnlearn, networkx and dagitty",
             "column": "from the column to the row, as in LiNGAM and pcalg",
         },
         "row",
-    )  # fmt: skip
+    )
     return asking.ask(question)
 
 

@@ -111,6 +111,7 @@ def _axis(column: Column) -> Axis:
     if column.missing:
         raise ProjectError(
             f"this method cannot carry empty cells of the numeric column {column.name!r}: fill them or leave it out",
-            key="method", column=column.name,
-        )  # fmt: skip
+            key="method",
+            column=column.name,
+        )
     return Axis.declared(column.name, column.edges, 1.0 if column.integer else 0.0)

@@ -177,23 +177,32 @@ class CopulaModel:
         features, nominal = surface.features, self.inputs.nominal
         held = features.tables if isinstance(features, Polynomial) else features.phases
         head = {
-            "format": FORMAT, "total": self.total, "target": layout.target, "ordered": layout.ordered,
+            "format": FORMAT,
+            "total": self.total,
+            "target": layout.target,
+            "ordered": layout.ordered,
             "axes": [[a.name, a.edges, a.high, a.step, a.parts] for a in layout.axes.values()],
-            "categories": dict(layout.categories), "features": list(held),
-            "names": layout.names, "edges": dict(layout.edges),
+            "categories": dict(layout.categories),
+            "features": list(held),
+            "names": layout.names,
+            "edges": dict(layout.edges),
             "one": features.one if isinstance(features, Polynomial) else None,
             "share": None if isinstance(features, Polynomial) else features.share,
-            "middle": surface.middle, "half": surface.half,
-        }  # fmt: skip
+            "middle": surface.middle,
+            "half": surface.half,
+        }
         arrays: dict[str, NDArray[Any]] = {f"feature_{i}": table for i, table in enumerate(held.values())}
         arrays |= {f"shape_{i}": s.chances for i, s in enumerate(self.inputs.shapes.values())}
         if isinstance(features, Polynomial):
             arrays["pairs"] = np.array(features.pairs)
         arrays |= {
-            "slopes": self.inputs.slopes, "factor": self.inputs.factor, "weights": surface.weights,
-            "left": response.left, "left_edges": response.left_edges,
+            "slopes": self.inputs.slopes,
+            "factor": self.inputs.factor,
+            "weights": surface.weights,
+            "left": response.left,
+            "left_edges": response.left_edges,
             "nominal": np.frombuffer(b"" if nominal is None else nominal.dumps(), dtype=np.uint8),
-        }  # fmt: skip
+        }
         return _packed(head, arrays)
 
     @classmethod

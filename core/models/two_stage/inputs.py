@@ -145,8 +145,9 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
         raise ProjectError(
             f"a LID of {lid:.1%} cannot be reached: even rows without any part of a real one come within eta of theirs "
             f"in {best:.1%} of cases; ask for at least that, or for a smaller eta",
-            key="lid", best=best,
-        )  # fmt: skip
+            key="lid",
+            best=best,
+        )
     return alpha
 
 

@@ -71,9 +71,14 @@ class Numbers:
     def take(self, rows: NDArray[np.intp]) -> Numbers:
         """Some rows only."""
         return Numbers(
-            self.anonymized[rows], self.bounds, self.steps, self.untouched[rows], self.outcome[rows],
-            self.outcome_bounds, self.outcome_step,
-        )  # fmt: skip
+            self.anonymized[rows],
+            self.bounds,
+            self.steps,
+            self.untouched[rows],
+            self.outcome[rows],
+            self.outcome_bounds,
+            self.outcome_step,
+        )
 
 
 @dataclass(frozen=True)

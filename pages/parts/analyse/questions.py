@@ -37,16 +37,21 @@ def ask(project: Project, key: str, rows: int) -> Figure | None:
     left, right = st.columns(2)
     with left:
         event = st.selectbox(
-            "Column", columns, columns.index(target) if target in columns else None, key=f"{key}-event",
+            "Column",
+            columns,
+            columns.index(target) if target in columns else None,
+            key=f"{key}-event",
             placeholder="Choose a column",
-        )  # fmt: skip
+        )
         happens = None if event is None else _value(project, event, "How often is it", f"{key}-event", last=True)
     with right:
         among = st.selectbox(
             "Among rows with" if kind == "Proportion" else "Groups by",
-            [c for c in columns if c != event], None, key=f"{key}-group",
+            [c for c in columns if c != event],
+            None,
+            key=f"{key}-group",
             placeholder="all rows" if kind == "Proportion" else "Choose a column",
-        )  # fmt: skip
+        )
         one = None if among is None else _value(project, among, "the value", f"{key}-one-{among}", last=True)
         other = None
         if among is not None and kind != "Proportion":
@@ -79,9 +84,12 @@ def _regression(project: Project, key: str) -> Regression | None:
     left, right = st.columns(2)
     with left:
         outcome = st.selectbox(
-            "Outcome", columns, columns.index(target) if target in columns else None, key=f"{key}-outcome",
+            "Outcome",
+            columns,
+            columns.index(target) if target in columns else None,
+            key=f"{key}-outcome",
             placeholder="Choose a column",
-        )  # fmt: skip
+        )
     with right:
         predictors = st.multiselect(
             "Predictors, each adjusted for the others",
@@ -106,14 +114,20 @@ def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
     left, right = st.columns(2)
     with left:
         treatment = st.selectbox(
-            "Effect of", columns, columns.index(planned) if planned in columns else None, key=f"{key}-treatment",
+            "Effect of",
+            columns,
+            columns.index(planned) if planned in columns else None,
+            key=f"{key}-treatment",
             placeholder="Choose the treatment",
-        )  # fmt: skip
+        )
     with right:
         outcome = st.selectbox(
-            "on", columns, columns.index(target) if target in columns else None, key=f"{key}-effect-outcome",
+            "on",
+            columns,
+            columns.index(target) if target in columns else None,
+            key=f"{key}-effect-outcome",
             placeholder="Choose a column",
-        )  # fmt: skip
+        )
     if treatment is None or outcome is None or treatment == outcome:
         return None
     if not project.dag.edges:
@@ -124,9 +138,11 @@ def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
         chosen = None
         if len(valid) > 1:
             chosen = st.selectbox(
-                "Adjusted for (valid sets of the drawing, the cheapest first)", [c.columns for c in valid],
-                format_func=lambda c: ", ".join(c) or "nothing", key=f"{key}-adjust-{treatment}-{outcome}",
-            )  # fmt: skip
+                "Adjusted for (valid sets of the drawing, the cheapest first)",
+                [c.columns for c in valid],
+                format_func=lambda c: ", ".join(c) or "nothing",
+                key=f"{key}-adjust-{treatment}-{outcome}",
+            )
         figure = asking.effect_by_drawing(project, treatment, outcome, chosen, rows)
     except EspalierError as error:
         st.error(plain(error))

@@ -24,18 +24,23 @@ def show(state: Session) -> None:
         return
     with st.container(border=True):
         where = st.text_input(
-            "A file or database on the server", key=f"far-{state.opened}", placeholder="/data/visits.parquet",
+            "A file or database on the server",
+            key=f"far-{state.opened}",
+            placeholder="/data/visits.parquet",
             help="A CSV or Parquet file or a folder of them, of any size, or env:NAME for a database whose URL is in "
             "the server's environment. It is read where it is: only counts leave it.",
-        )  # fmt: skip
+        )
         relation = st.text_input("Name of its table, in a database", key=f"far-table-{state.opened}")
         place = st.container(horizontal=True)
         if state.project is not None:
             place.button("Open it in this project", on_click=_open, args=(state, where, relation), disabled=not where)
         place.button(
-            "Guess the columns from its first rows", on_click=_guess, args=(state, where, relation), disabled=not where,
+            "Guess the columns from its first rows",
+            on_click=_guess,
+            args=(state, where, relation),
+            disabled=not where,
             icon=":material/visibility:",
-        )  # fmt: skip
+        )
 
 
 def _open(state: Session, where: str, relation: str) -> None:

@@ -122,10 +122,13 @@ def _table_alone(state: Session, text: TextTable) -> None:
         "shows categories and ranges that occur in the table. You will have to confirm each."
     )
     st.button(
-        "Buy the schema: no look at the rows", on_click=_buy, args=(state, text), icon=":material/shopping_cart:",
+        "Buy the schema: no look at the rows",
+        on_click=_buy,
+        args=(state, text),
+        icon=":material/shopping_cart:",
         help="Opens the table by the names of its columns alone. Say on the next page which of them are numbers; bins "
         "and categories are then bought from the budget at release.",
-    )  # fmt: skip
+    )
     st.button("Guess the columns from the table", on_click=_guess, args=(state, text), icon=":material/visibility:")
 
 

@@ -176,9 +176,14 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
     if row["kind"] == "date":
         dates = _dates(row["edges"], row["name"])
         made = Column(
-            row["name"].strip() if origin is None else row["name"], "numeric", edges=dates.edges, integer=True,
-            missing=row["missing"], unknown="missing" if row["unknown"] else "refuse", dates=dates,
-        )  # fmt: skip
+            row["name"].strip() if origin is None else row["name"],
+            "numeric",
+            edges=dates.edges,
+            integer=True,
+            missing=row["missing"],
+            unknown="missing" if row["unknown"] else "refuse",
+            dates=dates,
+        )
         return made if origin is None else made.marked_like(origin)
     numeric = row["kind"] == "numeric"
     if (wanted := _to_buy(row, numeric)) is not None:

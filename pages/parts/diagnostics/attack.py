@@ -49,9 +49,10 @@ def show(played: Played) -> None:
         "AUC of each attack on releases of this plan and on published rows",
     )
     st.dataframe(
-        rows, hide_index=True,
+        rows,
+        hide_index=True,
         column_config={k: st.column_config.NumberColumn(format="%.3f") for k in rows[0] if k != "attack"},
-    )  # fmt: skip
+    )
     st.markdown(
         f"**How to read it.** {played.game} AUC 0.5 is a coin toss, 1 is always right. The intervals resample tables "
         f"and rows. The budget allows an AUC of about {played.top:.3f} at most in this game. The control publishes "

@@ -20,12 +20,24 @@ def show(state: Session, released: ReleaseBundle) -> None:
     strength = getattr(released.release.model, "strength", None)
     tabs = st.tabs(["Many targets", "Membership attack", *["Arrows"] * bool(strength)])
     with tabs[0]:
-        if found := _result(state, released, "many-targets", "Train the classifiers", many_targets.INTRODUCTION,
-                            lambda report: many_targets.work(released, report)):  # fmt: skip
+        if found := _result(
+            state,
+            released,
+            "many-targets",
+            "Train the classifiers",
+            many_targets.INTRODUCTION,
+            lambda report: many_targets.work(released, report),
+        ):
             many_targets.show(found, released.number)
     with tabs[1]:
-        if found := _result(state, released, "attack", "Play the game", attack.INTRODUCTION,
-                            lambda report: attack.work(released, report)):  # fmt: skip
+        if found := _result(
+            state,
+            released,
+            "attack",
+            "Play the game",
+            attack.INTRODUCTION,
+            lambda report: attack.work(released, report),
+        ):
             attack.show(found)
     if strength:
         with tabs[2]:
@@ -39,8 +51,14 @@ def _result(
     key = (released.number, kind)
     if key not in state.further:
         st.markdown(introduction)
-        st.button(label, key=f"{kind}-{released.number}", disabled=state.job is not None, icon=":material/play_arrow:",
-                  on_click=_start, args=(state, released, kind, work))  # fmt: skip
+        st.button(
+            label,
+            key=f"{kind}-{released.number}",
+            disabled=state.job is not None,
+            icon=":material/play_arrow:",
+            on_click=_start,
+            args=(state, released, kind, work),
+        )
     if reason := state.trouble.get(kind):
         st.error(f"This did not finish: {plain(reason)}.")
     return state.further.get(key)

@@ -95,8 +95,14 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
             st.selectbox(option.label, columns, index, placeholder=hint, help=tip, **bound(state, key))
         else:
             now = [name for name in value or () if name in columns]
-            st.multiselect(option.label, columns, now, placeholder=hint, help=tip,
-                           **bound(state, key, lambda s, chosen: s.change_plan(**{key: chosen or None})))  # fmt: skip
+            st.multiselect(
+                option.label,
+                columns,
+                now,
+                placeholder=hint,
+                help=tip,
+                **bound(state, key, lambda s, chosen: s.change_plan(**{key: chosen or None})),
+            )
     elif option.weights:
         _weights(state, given, bound)
     elif option.low is None or option.high is None:

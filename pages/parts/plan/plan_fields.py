@@ -322,9 +322,16 @@ def _method(state: Session, method: str) -> None:
         state.change_plan(**{key: usual for key, usual in ALWAYS.items() if key not in shown})
     if not METHODS[method].private:  # it takes nothing that promises something
         state.change_plan(
-            method=method, fair=None, epsilon=NO_EPSILON, delta=None, person=None, private_evaluation=0.0, rows=None,
-            strict=False, test_drawing=0.0,
-        )  # fmt: skip
+            method=method,
+            fair=None,
+            epsilon=NO_EPSILON,
+            delta=None,
+            person=None,
+            private_evaluation=0.0,
+            rows=None,
+            strict=False,
+            test_drawing=0.0,
+        )
         return
     if plan.epsilon == NO_EPSILON:
         state.drafts.plan.epsilon = None

@@ -42,9 +42,11 @@ def _make(state: Session, text: TextTable) -> None:
         shell.link_to("Plan", "Mend it on Plan")
         return
     given = st.file_uploader(
-        "A public table of the same columns (optional)", type=["csv"], key=f"public-{state.opened}",
+        "A public table of the same columns (optional)",
+        type=["csv"],
+        key=f"public-{state.opened}",
         help="Shows what the rows would add to it (ΔMSE). It is not kept.",
-    )  # fmt: skip
+    )
     agreed = st.checkbox(
         f"I understand: each row of {name(text.source)} comes out as a blurred real person", key=f"blur-{state.opened}"
     )
@@ -73,7 +75,10 @@ def _result(made: Blurred) -> None:
         st.markdown(f"Beside the public table: ΔMSE = **{made.public['delta_mse']:.0%}**.")
     for file, data in made.files.items():
         st.download_button(
-            f"{file} (NOT PRIVATE)" if "NOT-PRIVATE" not in file else file, data,
+            f"{file} (NOT PRIVATE)" if "NOT-PRIVATE" not in file else file,
+            data,
             file_name=f"{shell.filename(made.project.name)}-{file.replace('.json', '-NOT-PRIVATE.json')}",
-            on_click="ignore", key=f"blurred-{file}", icon=":material/lock_open:",
-        )  # fmt: skip
+            on_click="ignore",
+            key=f"blurred-{file}",
+            icon=":material/lock_open:",
+        )

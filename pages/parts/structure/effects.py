@@ -19,13 +19,19 @@ def show(state: Session) -> None:
         planned = project.plan.options.get("treatment")
         left, right = st.columns(2)
         treatment = left.selectbox(
-            "Effect of", columns, columns.index(planned) if planned in columns else None,
-            key=f"effect-of-{state.opened}", placeholder="Choose the treatment",
-        )  # fmt: skip
+            "Effect of",
+            columns,
+            columns.index(planned) if planned in columns else None,
+            key=f"effect-of-{state.opened}",
+            placeholder="Choose the treatment",
+        )
         outcome = right.selectbox(
-            "on", columns, columns.index(target) if target in columns else None,
-            key=f"effect-on-{state.opened}", placeholder="Choose the outcome",
-        )  # fmt: skip
+            "on",
+            columns,
+            columns.index(target) if target in columns else None,
+            key=f"effect-on-{state.opened}",
+            placeholder="Choose the outcome",
+        )
         if treatment is None or outcome is None:
             return
         try:
