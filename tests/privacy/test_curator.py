@@ -72,9 +72,11 @@ def test_what_was_bought_is_listed_by_kind_and_pool_as_it_was_first_paid_for():
     c.measure_scores(FLAT, [("a", "b")], 0.01, "score of a pair", "explain")
     c.measure({("a", "b"): 0.03}, "two-way")
     assert subtotals_of(c.spending.draws) == (
-        Subtotal("measure", "one-way", 2, 0.03), Subtotal("select", "tree", 2, 0.01), Subtotal("select", "explain", 1, 0.01),
+        Subtotal("measure", "one-way", 2, 0.03),
+        Subtotal("select", "tree", 2, 0.01),
+        Subtotal("select", "explain", 1, 0.01),
         Subtotal("measure", "two-way", 1, 0.03),
-    )  # fmt: skip
+    )
     assert math.fsum(act.rho for act in subtotals_of(c.spending.draws)) == pytest.approx(c.spending.rho, rel=1e-15)
 
 
