@@ -242,9 +242,12 @@ class Column:
         return codes
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """The number (of a date: the day) that each text says, NaN for an empty cell and for what says none."""
-        known = map(self._number, texts)
-        return np.array([math.nan if x is None else x for x in known], dtype=np.float64)
+        """The number (of a date: the day) that each text says, NaN for an empty cell and for what says none.
+
+        A number too large for a float is the column's outermost edge, as it is in its bins.
+        """
+        known = np.array([math.nan if x is None else x for x in map(self._number, texts)], dtype=np.float64)
+        return np.where(np.isinf(known), np.clip(known, self.edges[0], self.edges[-1]), known) if self.edges else known
 
     def _number(self, text: str) -> float | None:
         if self.dates is not None:

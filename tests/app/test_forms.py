@@ -137,6 +137,9 @@ PUBLIC = {
 """What plans, releases, measurements and declared columns say of themselves."""
 OTHERWISE = {
     "pages/data.py": {"rows_for_the_curator", "_people"},  # shown to the curator when asked for, and nothing made of it
+    "pages/analyse.py": {"study.rows"},  # of the synthetic table
+    "pages/parts/release/not_private.py": {"_result"},  # of a table that says NOT PRIVATE, on the curator's screen
+    "pages/parts/diagnostics/many_targets.py": {"made.codes"},  # of the synthetic table
     "pages/diagnostics.py": {"released.holdout.rows"},  # on the screen, among figures that are not private
     "pages/parts/diagnostics/distributions.py": {
         "_one",
