@@ -50,7 +50,7 @@ from core.evaluation.private import held_out
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Clique
-from core.methods import METHODS, frame_of
+from core.methods import fit, frame_of
 from core.models.base import MarginalModel
 from core.privacy import clipped, contribution, mechanisms
 from core.privacy.accounting import Budget, epsilon_of
@@ -59,12 +59,17 @@ from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Measurement, Merged, ScoreMeasurement
 from core.privacy.gradient import LogisticGradient
 from core.privacy.heads import FloatArray, Heads
+from core.privacy.moments import Bin, Histogram, Moments, Reading, Scored
+from core.privacy.questions.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from core.privacy.sums import SumRecipe
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Neighbors, Plan
+from core.project.question_list import QuestionList
+from core.project.questions import Count, Question
 from core.project.schema import Column, Schema
+from core.release.drawing import tested
 from core.release.spend import release
 from core.tables.gradient import Weights
 from core.tables.table import Table
@@ -74,6 +79,11 @@ EPSILON, DELTA = 8.0, 1e-6
 SCHEMA = Schema(tuple(Column(name, "categorical", tuple("wxyz")) for name in "abcd"))
 SMALL = Schema(tuple(Column(name, "categorical", tuple("xyz")) for name in "abcdy"))
 """Of the methods' tables, and of those for one mechanism alone."""
+NUMBERS = Schema((
+    *(Column(name, "categorical", tuple("wx")) for name in "ab"),
+    *(Column(name, "numeric", edges=(0, 1, 2)) for name in "cd"),
+))  # fmt: skip
+"""Of the tables of methods that read numbers: in the middles of their bins."""
 DAG = Dag((("a", "b"), ("b", "d"), ("c", "d")))
 ROLES = Roles(outcome=("d",), protected=("a",), admissible=("b",), inadmissible=("c",))
 ROWS, MOST = 48, 10
@@ -97,13 +107,31 @@ METHOD_CASES: dict[str, dict[str, Any]] = {
     "privci explained": {"method": "privci", "explain": 0.1},
     "privci compressed": {"method": "privci", "width": 2, "compress": True},
     "mst": {"method": "mst"},
+    "mst, the drawing tested": {
+        "method": "mst",
+        "test_drawing": 0.5,
+        "statements": [{"left": ["a"], "right": ["c"]}, {"left": ["a"], "right": ["d"], "given": ["b", "c"]}],
+    },
     "prefair": {"method": "prefair"},
     "privbayes drawn": {"method": "privbayes"},
     "privbayes learned": {"method": "privbayes", "dag": Dag()},
     "independent": {"method": "independent"},
     "workload": {"method": "workload"},
+    "copula": {"method": "copula", "schema": NUMBERS},
     "decoder": {"method": "decoder", "steps": 4},
+    "mst with questions and a count": {"method": "mst", "question_share": 0.4, "asked": True},
+    "fpt-lp": {"method": "fpt-lp", "asked": True},
+    "fpt-mw": {"method": "fpt-mw", "rounds": 4, "asked": True},
 }
+ASKED = QuestionList(
+    (
+        {"name": "no x", "where": {"a": ["x", "y"], "b": ["x"]}},
+        {"name": "either", "any": [{"a": ["x"], "d": ["x"]}, {"c": ["w"]}]},
+        {"name": "many", "where": {"marks": [2, 4]}},
+    ),
+    ({"name": "marks", "of": {name: ["x"] for name in "abcd"}, "up_to": 4},),
+)
+"""What the methods' audits ask; every one of them changes with the person."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +232,14 @@ class Witness(PrivateCurator):
         self.evidence += float((one - other)[list(candidates).index(chosen)])
         return chosen
 
+    def _worst(self, recipe: WorstQuestion, scale: float) -> int:
+        """The curator's answer; its likelihood under either table is a softmax of the scores."""
+        chosen, asked = super()._worst(recipe, scale), recipe.asked
+        exact = [answers(view._source, asked.questions, asked.counts, asked.sizes) for view in self.views]
+        one, other = (log_softmax(np.array(recipe.scores(x), dtype=float) / scale) for x in exact)
+        self.evidence += float((one - other)[chosen])
+        return chosen
+
     def merge(self, merged: Merged) -> Merged:
         """Groups of categories: made from what was answered, so the attacker knows them too."""
         for view in self.views:
@@ -219,7 +255,8 @@ def scores(score: Score, cliques: Sequence[Clique], view: PrivateCurator, n: int
 def table_of(rows: Sequence[Sequence[int]], schema: Schema) -> Table:
     """A table of these rows of codes."""
     codes = np.array(rows, dtype=np.int64).reshape(len(rows), len(schema.columns))
-    return Table(schema, dict(zip(schema.names, codes.T, strict=True)), len(rows))
+    values = {c.name: codes[:, i] + 0.5 for i, c in enumerate(schema.columns) if c.kind == "numeric"}
+    return Table(schema, dict(zip(schema.names, codes.T, strict=True)), len(rows), values=values)
 
 
 def pair_of(unit: Unit, others: Sequence[Row], before: Row, after: Row, schema: Schema) -> Pair:
@@ -277,6 +314,12 @@ WRONG: Weights = {
 """Where d is 0 this fit is sure of y = 2, where d is 1 of y = 1."""
 
 
+OPPOSED = Scored({"d": np.array([[100], [-100], [0]])}, {"y": 100 * np.eye(3, dtype=np.int64)}, 100)
+"""Lines of full length, which differ in every entry between the rows of :func:`switched`."""
+
+PLAIN = "measure", "measure a histogram"
+"""Counts: a sensitivity of 1 is theirs, where one row comes or goes."""
+
 HEADS = Heads(SMALL.sizes, {})
 STEP = ClippedGradient(HEADS, np.tile([0.0, 0.0, -40.0], len(SMALL.columns)), clip=0.5)
 """A training step whose model knows every column's third category as impossible and the others as even: a row of
@@ -296,8 +339,32 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
     def ask_gradient(c: Witness) -> None:
         c.measure_sums(LogisticGradient("y", tuple("abcd"), WRONG), rho)
 
+    def ask_histogram(c: Witness) -> None:
+        c.measure_sums(Histogram("audit", 3, Reading({}, (), {"d": 3}), Bin("d", None)), rho)
+
+    def ask_moments(c: Witness) -> None:
+        c.measure_sums(Moments("audit", Reading({}, (), {"d": 3, "y": 3}), OPPOSED), rho)
+
     def ask_step(c: Witness) -> None:
         c.measure_sums(STEP, rho)
+
+    questions = tuple(Question(name, ({name: (1,)},)) for name in "abcd")
+    count = Count("marks", dict.fromkeys("abcdy", (1,)), 5)
+    counted = Question("many marks", ({"marks": (3, 4, 5)},))
+    sums = QuestionSums((*questions, counted), (count,), dict.fromkeys("abcdy", 3))
+    # of one question it is as if the person were in D, of the other as in D′; both are far above what is expected
+    either = QuestionSums(tuple(Question(f"a = {v}", ({"a": (v,)},)) for v in (0, 1)), (), sums.sizes)
+
+    def ask_sums(recipe: SumRecipe) -> Callable[[Witness], object]:
+        return lambda c: c.measure_sums(recipe, rho)
+
+    def ask_margin(c: Witness) -> None:
+        c.measure_sums(QuestionSums((counted,), (count,), sums.sizes, less=20.0), rho)
+
+    def ask_worst(unit: Unit) -> Callable[[Witness], object]:
+        # where one of the two counts alone moves, it moves from half of that below the other one to half above it
+        lead = unit.rows_per_person / 2 if unit.neighbors == "add-remove" else 0.0
+        return lambda c: c.choose_question(WorstQuestion(either, np.array([-50.0, -50.0 + lead])), rho)
 
     def ask_scores(score: Score) -> Callable[[Witness], object]:
         return lambda c: c.measure_scores(score, of_pairs, rho, "audit")
@@ -315,7 +382,13 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
             "measure": (plain, ask_counts),
             "measure scores": (plain, ask_scores(edge)),
             "measure a gradient": (switched(unit), ask_gradient),
+            "measure a histogram": (switched(unit), ask_histogram),
+            "measure moments": (switched(unit), ask_moments),
             "a training step": (between(unit, SMALL), ask_step),
+            "answer questions": (plain, ask_sums(sums)),
+            "a count over whole rows": (plain, ask_sums(CountHistogram(count, sums.sizes))),
+            "a noisy margin": (plain, ask_margin),
+            "choose the worst question": (plain, ask_worst(unit)),
             "choose by EdgeScore": (plain, choose(edge, of_pairs)),
             "choose by FeatureScore": (pairs, choose(FeatureScore(dict(zip(of_pairs, "bd", strict=True))), of_pairs)),
             "choose by ConditionalScore": (strata, choose(ConditionalScore("y"), of_triples)),
@@ -327,7 +400,7 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
                 ask(curator)
                 return curator.evidence
 
-            ways = ["half the noise", "seeded", *["no sensitivity"] * (name != "measure")] if broken else [""]
+            ways = ["half the noise", "seeded", *["no sensitivity"] * (name not in PLAIN)] if broken else [""]
             if broken and name == "a training step":
                 ways += ["clipped after the sum", *["C for 2C"] * (relation == "replace-one")]
             for way in ways:
@@ -374,7 +447,7 @@ def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]
     """Two curators with the whole ρ each, of rows held out by lot and of the rest; the attacker knows the lots too."""
     unit = Unit(relation)
     given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", private_evaluation=0.5))
-    asked, likely = held_out.Questions.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
+    asked, likely = held_out.HeldOutCounts.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
     # a classifier of such rows is right about the one and wrong about the other
     pair = pair_of(unit, [(2,) * 5] * (ROWS - 1), (0, 0, 0, 0, 0), (1, 1, 1, 1, 2), SMALL)
     seen = [held_out.judged(asked, likely, table) for table in pair.tables]
@@ -398,14 +471,10 @@ def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]
 def project(case: str, relation: Neighbors) -> Project:
     """A project for one of METHOD_CASES."""
     plan = dict(METHOD_CASES[case])
-    dag = plan.pop("dag", DAG)
-    return Project(
-        "audit",
-        SCHEMA,
-        Plan.from_json({"epsilon": EPSILON, "delta": DELTA, "neighbors": relation, "target": "d", **plan}),
-        dag,
-        ROLES,
-    )
+    dag, schema, asked = plan.pop("dag", DAG), plan.pop("schema", SCHEMA), plan.pop("asked", False)
+    settings = {"epsilon": EPSILON, "delta": DELTA, "neighbors": relation, "target": "d", **plan}
+    listed = ASKED if asked else QuestionList()
+    return Project("audit", schema, Plan.from_json(settings), dag, ROLES, question_list=listed)
 
 
 def between(unit: Unit, schema: Schema) -> Pair:
@@ -421,17 +490,20 @@ def between(unit: Unit, schema: Schema) -> Pair:
 def methods(broken: bool) -> Iterator[Case]:
     """Every method, up to what it measures and chooses: all else is post-processing."""
     for name, relation in itertools.product(METHOD_CASES, RELATIONS[:1] if broken else RELATIONS):
+        if broken and "schema" in METHOD_CASES[name]:
+            continue  # slow, and this pair moves its sums by half: the copies of single sums stand for it
         given = project(name, relation)
-        pair, frame, budget = between(Unit(relation), SCHEMA), frame_of(given), Budget.of(given.plan, ROWS)
+        pair, frame, budget = between(Unit(relation), given.schema), frame_of(given), Budget.of(given.plan, ROWS)
 
         def run(
             side: int, given: Project = given, pair: Pair = pair, frame: Any = frame, budget: Any = budget
         ) -> float:
             curator = Witness(pair, side, budget)
-            METHODS[given.plan.method].fit(curator, given, frame)
+            with tested(curator, given):
+                fit(curator, given, frame)
             return curator.evidence
 
-        times = 3 if "width" in METHOD_CASES[name] else 8  # thicker ones are slow, and easier to tell
+        times = 3 if {"width", "schema"} & METHOD_CASES[name].keys() else 8  # thicker ones are slow, and easier to tell
         yield Case(name, relation, budget.rho, run, *(("half the noise", times) if broken else ()))
 
 
@@ -468,7 +540,8 @@ def clipped_after_the_sum(
     """The sum of whole gradients, scaled down to as much as its rows could have had together: a broken copy."""
     total = clipped_sums(codes, heads, parameters, LARGEST_CLIP, step)
     most = clip * UNITS * len(next(iter(codes.values())))
-    return np.trunc(total * min(1.0, most / max(float(np.linalg.norm(total)), 1.0))).astype(np.int64)
+    scaled = total * min(1.0, most / max(float(np.linalg.norm(total)), 1.0))
+    return np.asarray(np.trunc(scaled), dtype=np.int64)
 
 
 @contextmanager
@@ -490,9 +563,9 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
             stack.enter_context(mock.patch.object(mechanisms, "add_gaussian", seeded_gaussian))
             stack.enter_context(mock.patch.object(mechanisms, "noisy_max", seeded_max))
         elif way == "no sensitivity":
-            for recipe in (EdgeScore, FeatureScore, ConditionalScore):
+            for recipe in (EdgeScore, FeatureScore, ConditionalScore, WorstQuestion):
                 stack.enter_context(mock.patch.object(recipe, "sensitivity", return_value=1))
-            for sums in (LogisticGradient, ClippedGradient):
+            for sums in (LogisticGradient, ClippedGradient, Moments, QuestionSums, CountHistogram):
                 stack.enter_context(mock.patch.object(sums, "sensitivity", return_value=1))
         elif way == "clipped after the sum":
             stack.enter_context(mock.patch.object(clipped, "clipped_sums", clipped_after_the_sum))
@@ -534,12 +607,16 @@ PARTS = {"mechanisms": mechanism_cases, "methods": methods, "releases": releases
 def main() -> int:
     """Run the audit and print a line for each case; returns the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("part", nargs="?", choices=(*PARTS, "seams"))
+    parser.add_argument("part", nargs="?", choices=(*PARTS, "schema", "seams"))
     parser.add_argument("--only", default="", metavar="NAME", help="the cases whose names hold this")
     parser.add_argument(
         "--runs", type=int, default=600, help="runs on each table (some cases take a multiple: see the table)"
     )
     opt = parser.parse_args()
+    if opt.part == "schema":
+        from benchmarks import audit_schema  # which builds on this file
+
+        return audit_schema.audited(opt.only, opt.runs)
     if opt.part == "seams":
         return seams.main()
     cases = [(part, c) for broken in (False, True) for part, made in PARTS.items() for c in made(broken)]

@@ -217,21 +217,26 @@ def judge(case: Case, runs: int, alpha: float) -> Verdict:
 
 
 def main() -> int:
-    """Run the audit and print a line for each case; returns the exit status."""
+    """Read the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--only", default="", metavar="NAME", help="the cases whose names hold this")
     parser.add_argument("--runs", type=int, default=600, help="runs on each table (each case takes a multiple)")
     opt = parser.parse_args()
+    return audited(opt.only, opt.runs)
+
+
+def audited(only: str, runs: int) -> int:
+    """Run the audit and print a line for each case; returns the exit status."""
     cases = [c for broken in (False, True) for c in schema(broken)]
     wrong = 0
     print(f"{'what':<52} {'relation':<12} {'runs':>6} {'ε claimed':>9}  worst: δ(ε′) ≥ low, claimed")
-    for case in [c for c in cases if opt.only in c.what]:
-        verdict = judge(case, opt.runs, CONFIDENCE / len(cases))
+    for case in [c for c in cases if only in c.what]:
+        verdict = judge(case, runs, CONFIDENCE / len(cases))
         fine = verdict.refuted == bool(case.broken)
         wrong += not fine
         w, word = verdict.worst, "caught" if verdict.refuted else "holds"
         print(
-            f"{case.what:<52} {case.relation:<12} {opt.runs * case.times:>6} {epsilon_of(case.rho, DELTA):>9.3f}  "
+            f"{case.what:<52} {case.relation:<12} {runs * case.times:>6} {epsilon_of(case.rho, DELTA):>9.3f}  "
             f"δ({w.epsilon:.2f}) ≥ {w.low:.3f}, {w.claimed:.3f}: {word}{'' if fine else '  <-- WRONG'}",
             flush=True,
         )

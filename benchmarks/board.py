@@ -67,7 +67,7 @@ def open_project(page: Any, base: str, made: Project, folder: Path) -> float:
     """Open a project and its Structure page; seconds from the click until the drawing has ink and rests."""
     path = folder / f"{len(made.schema.names)}.json"
     path.write_text(made.dumps(), "utf-8")
-    page.goto(base)
+    page.goto(f"{base}/data")
     page.locator("input[type=file]").nth(1).set_input_files(path)
     page.get_by_role("button", name="Open the project").first.click()
     page.get_by_role("button", name="Next: Structure").first.wait_for()

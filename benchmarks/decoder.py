@@ -32,7 +32,7 @@ from benchmarks.decoder_graphs import ADULT, DIABETES, arrows, diabetes
 from core.evaluation.membership.attack import ceiling, run, split_at_random
 from core.evaluation.membership.game import Game, choose_targets, publish, shadow_releases
 from core.models.decoder import Decoder, parents_of
-from core.models.decoder_training import Training, shares, train
+from core.models.decoder_training import Training, distributions, rake, shares, train
 from core.privacy.accounting import rho_of
 from core.privacy.clipped import UNITS, clipped_sensitivity, clipped_sums
 from core.privacy.heads import FloatArray, Heads
@@ -57,7 +57,8 @@ def fit(codes: Codes, heads: Heads, rho: float | None, rng: np.random.Generator,
         def exact(parameters: FloatArray, step: int) -> FloatArray:
             return clipped_sums(codes, heads, parameters, training.clip, step) / UNITS
 
-        return train(heads, {n: c.astype(float) for n, c in counts.items()}, exact, training, rng)
+        plain = {n: c.astype(float) for n, c in counts.items()}
+        return rake(train(heads, plain, exact, training, rng), distributions(plain), rng)
     per_count, per_step = shares(rho, len(counts), training.steps)
     sigma = gaussian_scale(UNIT.count_sensitivity, per_count)
     scale = gaussian_scale(float(clipped_sensitivity(UNIT, training.clip)), per_step)
@@ -65,7 +66,8 @@ def fit(codes: Codes, heads: Heads, rho: float | None, rng: np.random.Generator,
     def noisy_sum(parameters: FloatArray, step: int) -> FloatArray:
         return add_gaussian(clipped_sums(codes, heads, parameters, training.clip, step), scale) / UNITS
 
-    return train(heads, {n: add_gaussian(c, sigma) for n, c in counts.items()}, noisy_sum, training, rng)
+    noisy = {n: add_gaussian(c, sigma) for n, c in counts.items()}
+    return rake(train(heads, noisy, noisy_sum, training, rng), distributions(noisy), rng)
 
 
 def total_variation(a: Codes, b: Codes, sizes: Mapping[str, int], width: int) -> float:

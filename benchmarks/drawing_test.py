@@ -44,8 +44,9 @@ def null_of(shape: tuple[int, int, int], n: int, sigma: float, skewed: bool) -> 
     i, j, k = shape
 
     def falling(size: int, shift: int) -> NDArray[np.float64]:
-        share = np.roll(0.6 ** np.arange(size), shift)
-        return share / share.sum()
+        share: NDArray[np.float64] = np.roll(0.6 ** np.arange(size), shift)
+        share /= share.sum()
+        return share
 
     x = np.array([falling(i, z % 2) for z in range(k)])
     y = np.array([falling(j, z % 2) for z in range(k)])

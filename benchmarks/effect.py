@@ -14,6 +14,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -63,7 +64,7 @@ class Setting:
         dag = Dag(tuple((name, self.outcome) for name in (*self.adjust, self.treatment)))
         return Project("effect", schema, Plan("mst", 1.0, target=self.outcome), dag)
 
-    def effect(self, rows: Mapping[str, NDArray[np.int64]]) -> tuple[float, float]:
+    def effect(self, rows: Mapping[str, NDArray[Any]]) -> tuple[float, float]:
         """Crude and adjusted risk difference of a table."""
         sizes = self.project.schema.sizes
         figure = StandardisedEffect(self.treatment, self.outcome, self.adjust, sizes, event=1, form=self.form)
@@ -92,7 +93,8 @@ def diabetes(n: int, many: bool) -> Setting:
     frame = pd.read_csv(adult.DATA.parent / "diabetes_readmission_20k.csv.gz", dtype=str, keep_default_na=False)
 
     def binned(name: str, edges: Sequence[int]) -> NDArray[np.int64]:
-        return np.digitize(pd.to_numeric(frame[name]).to_numpy(), edges).astype(np.int64)
+        bins: NDArray[np.int64] = np.digitize(pd.to_numeric(frame[name]).to_numpy(), edges).astype(np.int64)
+        return bins
 
     age = pd.to_numeric(frame["age"].str.extract(r"(\d+)")[0]).to_numpy() // 10
     out = {

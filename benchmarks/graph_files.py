@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from core.graph.formats import FORMATS, Edge, MixedGraph, Node, read_graph, write_graph
-from core.graph.formats.resolve import settle
+from core.graph.formats.resolve import resolve
 
 
 def graph(nodes: int) -> MixedGraph:
@@ -23,14 +23,14 @@ def seconds(text: str) -> tuple[float, float]:
         found = read_graph(text)
         read.append(time.process_time() - start)
         start = time.process_time()
-        settle(found)
+        resolve(found)
         settled.append(time.process_time() - start)
     return min(read), min(settled)
 
 
 def main() -> None:
     """Print one line per format."""
-    print(f"{'format':<10} {'MB':>5} {'edges':>7} {'read, s':>8} {'settle, s':>10}")
+    print(f"{'format':<10} {'MB':>5} {'edges':>7} {'read, s':>8} {'resolve, s':>10}")
     for name in FORMATS:
         size = 1000 * 1_000_000 // len(write_graph(graph(1000), name).encode())
         text = write_graph(graph(size), name)

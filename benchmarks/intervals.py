@@ -74,7 +74,8 @@ def _generated(dependent: bool, epsilon: float) -> Population:
     n = 400_000
 
     def coin(log_odds: NDArray[np.floating]) -> NDArray[np.int64]:
-        return (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(np.int64)
+        drawn: NDArray[np.int64] = (rng.random(n) < 1 / (1 + np.exp(-log_odds))).astype(np.int64)
+        return drawn
 
     a = rng.choice(3, n, p=[0.3, 0.4, 0.3])
     b: NDArray[np.int64] = rng.integers(0, 4, n)

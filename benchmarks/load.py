@@ -107,7 +107,7 @@ async def look(page: Any, visitor: Visitor) -> None:
 
 async def open_files(page: Any, visitor: Visitor, address: str) -> None:
     """Upload table and project, and go to the Release page."""
-    await page.goto(address)
+    await page.goto(f"{address}/data")
     for label, file in (("Your table", visitor.table), ("Its project file", visitor.project)):
         box = page.locator("[data-testid=stFileUploader]").filter(has_text=label)
         await box.locator("input[type=file]").set_input_files(file)

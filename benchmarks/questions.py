@@ -1,4 +1,4 @@
-"""Questions and counts measured: ``python -m benchmarks.questions exact|widths|counts|hybrid|general|sparse|rule``.
+"""Questions and counts measured: ``python -m benchmarks.questions exact|widths|linear|counts|general``.
 
 Noise here is NumPy's Gaussian and simulated: nothing is released. Figures are for one thread
 (``OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1``).
@@ -9,15 +9,11 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.methods.base import measure_tree, silent
-from core.methods.frame import Frame
-from core.models.graphical import GraphicalModel
-from core.models.graphical.estimation import SMOOTHING, estimate
+from core.models.graphical.estimation import estimate
 from core.models.questions import (
     Block,
     Count,
@@ -25,24 +21,14 @@ from core.models.questions import (
     Lowered,
     Network,
     Question,
-    Rule,
     fit,
-    fit_together,
     lower,
     lower_bound,
-    multiplicative_weights,
     project,
-    public_rule,
     sensitivity,
 )
-from core.models.questions.weights import Choose, Margin
-from core.privacy.accounting import Budget, rho_of
-from core.privacy.curator import PrivateCurator
+from core.privacy.accounting import rho_of
 from core.privacy.draws import Measurement
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.tables.reading import read_table
-from core.tables.table import Table
 
 Rows = dict[str, NDArray[np.integer]]
 
@@ -158,7 +144,7 @@ def linear() -> None:
         edges = two_tree(d, rng)
         asked = [Question(f"{a},{b}", ({f"c{a}": (1,), f"c{b}": (1,)},)) for a, b in edges]
         rows = rows_along(edges, 2, 20_000, rng)
-        network = Network(*_parts(lower(dict.fromkeys(rows, 2), asked)))
+        network = Network(*parts_of(lower(dict.fromkeys(rows, 2), asked)))
         weights = rng.normal(0, 1, network.length)
         noisy = truth_of(asked, rows) + rng.normal(0, 100, network.length)
         times["max-plus"].append(_best_of(lambda w=weights, net=network: net.best(w)))
@@ -173,7 +159,7 @@ def linear() -> None:
         print(f"{what} in ms by columns {shown}; exponent {slope:.2f}", flush=True)
 
 
-def _parts(lowered: Lowered) -> tuple:
+def parts_of(lowered: Lowered) -> tuple:
     return lowered.sizes, lowered.blocks, lowered.zeros
 
 
@@ -198,7 +184,7 @@ def exact() -> None:
         asked = predicates([tuple(sorted(rng.permutation(6)[:3].tolist())) for _ in range(30)], 3, 30, rng)
         asked.append(Question("many", ({"n": (3, 4), "c0": (0,)},)))
         lowered = lower(sizes, asked, [count])
-        network = Network(*_parts(lowered))
+        network = Network(*parts_of(lowered))
         grid = dict(zip(sizes, np.indices([3] * 6).reshape(6, -1), strict=True))
         held = np.array([q.holds({**grid, "n": count.values(grid)}) for q in asked], dtype=float)
         noisy = (held @ rng.dirichlet(np.ones(729)) * 1000 + rng.normal(0, 40, len(asked)))[lowered.order]
@@ -276,7 +262,7 @@ def general(peer: bool) -> None:
     start = time.perf_counter()
     lowered = lower(dict.fromkeys(rows, 4), asked)
     delta = sensitivity(lowered, replace=True, pair_cells=2_000_000)
-    network = Network(*_parts(lowered))
+    network = Network(*parts_of(lowered))
     laid = time.perf_counter() - start
     sigma = delta.value / np.sqrt(2 * rho_of(1.0, 1 / n**2))
     noisy = truth_of(asked, rows)[lowered.order] + rng.normal(0, sigma, len(asked))
@@ -338,169 +324,14 @@ def _peer_count(lowered: Lowered, made: list[Measurement], n: int) -> None:
     print(f"  mbi with constraints, cold: {wall:.1f} s, {cpu:.1f} s CPU, f {f:.3f}", flush=True)
 
 
-MEDICAL = ("age", "sex", "smoking", "diabetes", "heart_failure", "kidney_disease", "lives_alone", "readmitted")
-
-
-def hybrid(epsilons: Sequence[float], shares: Sequence[float], seeds: int) -> None:
-    """Must-show 4: mst on readmission with a share of the budget for 64 questions."""
-    project_ = Project.load("sample_data/readmission.json")
-    table = Table.encode(read_table("sample_data/readmission.csv"), project_.schema)
-    sizes, n, codes = project_.schema.sizes, table.rows, dict(table.codes)
-    rng = np.random.default_rng(64)
-    asked = []
-    for j in range(64):
-        condition = {}
-        for name in sorted(rng.permutation(MEDICAL)[: rng.integers(2, 4)].tolist()):
-            low = int(rng.integers(0, sizes[name]))
-            high = int(rng.integers(low + 1, sizes[name] + 1))
-            if high - low == sizes[name]:
-                high -= 1
-            condition[name] = tuple(range(low, high)) if name == "age" else (low,)
-        asked.append(Question(f"q{j}", (condition,)))
-    true = truth_of(asked, codes)
-    names = list(sizes)
-    pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
-    exact_pairs = {
-        (a, b): np.bincount(codes[a].astype(int) * sizes[b] + codes[b], minlength=sizes[a] * sizes[b]) / n
-        for a, b in pairs
-    }
-    plan = replace(project_.plan, method="mst")
-    for epsilon in epsilons:
-        budget = Budget.of(replace(plan, epsilon=epsilon), n)
-        for share in (0.0, *shares):
-            told = []
-            for seed in range(seeds):
-                rng = np.random.default_rng(seed)
-                part = replace(budget, rho=budget.rho * (1 - share))
-                curator = PrivateCurator(table, sizes, Unit(), part, plan.max_cells)
-                made = measure_tree(curator, replace(plan, epsilon=epsilon), Frame(), silent).measurements
-                start = time.perf_counter()
-                if share:
-                    lowered = lower(sizes, asked, (), [m.clique for m in made])
-                    delta = sensitivity(lowered, replace=True)
-                    sigma = delta.value / np.sqrt(2 * budget.rho * share)
-                    model, found = fit_together(
-                        lowered, made, true + rng.normal(0, sigma, len(true)), sigma, float(n), smoothing=SMOOTHING
-                    )
-                    fitted = lowered.back(found.fitted[: len(true)])
-                    note = f"Δ² {delta.squared} (exact {delta.exact}), σ {sigma:.0f}, {found.iterations} steps"
-                else:
-                    model = estimate(sizes, made, float(n), smoothing=SMOOTHING)
-                    fitted = np.array([_asked(model, q) for q in asked])
-                    note = ""
-                seconds = time.perf_counter() - start
-                tv = np.mean([0.5 * np.abs(model.marginal(p).ravel() / n - exact_pairs[p]).sum() for p in pairs])
-                apart = np.abs(fitted - true)
-                told.append((apart.max(), np.sqrt((apart**2).mean()), tv, seconds))
-            mean = np.mean(told, axis=0)
-            print(
-                f"ε={epsilon:g}, share {share:g}: asked max {mean[0]:.0f}, rms {mean[1]:.0f}, "
-                f"pair TV {mean[2]:.4f}, fit {mean[3]:.2f} s {note}",
-                flush=True,
-            )
-
-
-def _asked(model: GraphicalModel, question: Question) -> float:
-    """The expected answer of a conjunction."""
-    (condition,) = question.alternatives
-    marginal = model.marginal(tuple(condition))
-    return float(marginal[np.ix_(*condition.values())].sum())
-
-
-def sparse(seeds: Sequence[int], rules: bool, spread: float) -> None:
-    """Must-show 6: 10,000 questions on 20 columns. ``rules``: the grid over the rule's constants."""
-    for n in (500, 1_000, 3_000, 10_000, 30_000):
-        told: dict[str, list[float]] = {}
-        for seed in seeds:
-            rng = np.random.default_rng(seed)
-            edges = two_tree(20, rng)
-            rows = rows_along(edges, 6, n, rng, spread)
-            asked = predicates(triangles(edges), 6, 10_000, rng)
-            lowered = lower(dict.fromkeys(rows, 6), asked)
-            network = Network(*_parts(lowered))
-            true = truth_of(asked, rows)[lowered.order]
-            rho = rho_of(1.0, 1 / n**2)
-            delta = sensitivity(lowered, replace=True)
-            sigma = delta.value / np.sqrt(2 * rho)
-            told.setdefault("plain", []).append(np.abs(rng.normal(0, sigma, len(true))).max() / n)
-            told.setdefault("uniform", []).append(
-                np.abs(network.evaluate(np.zeros(network.length))[1] - true / n).max()
-            )
-            cliques = tuple(dict.fromkeys(block.clique for block in lowered.blocks))
-            s = np.sqrt(2 * len(cliques)) / np.sqrt(2 * rho)
-            made = []
-            for clique in cliques:
-                flat = np.ravel_multi_index([rows[c] for c in clique], [6] * 3)
-                made.append(
-                    Measurement(clique, (np.bincount(flat, minlength=216) + rng.normal(0, s, 216)).reshape(6, 6, 6), s)
-                )
-            model = estimate(lowered.sizes, made, float(n), smoothing=SMOOTHING)
-            got = np.concatenate(
-                [b.matrix.reshape(len(b.matrix), -1) @ model.marginal(b.clique).ravel() for b in lowered.blocks]
-            )
-            told.setdefault("marginals", []).append(np.abs(got - true).max() / n)
-            if not rules:
-                noisy = true + rng.normal(0, sigma, len(true))
-                found = fit(network, noisy, np.full(len(true), sigma), float(n), tolerance=1e-2)
-                told.setdefault("fitted", []).append(np.abs(found.fitted - true).max() / n)
-            rule = public_rule(lowered.sizes, float(n), len(true), rho)
-            grid = {"mw": rule}
-            if rules:
-                for rounds in (5, 10, 20, 40, 80):
-                    for step in (None, 0.4, 0.8):
-                        grid[f"{rounds} {step or 'measured'}"] = Rule(rounds, rule.threshold, step)
-            for name, one in grid.items():
-                course = multiplicative_weights(network, float(n), one, *_draws(true, one.rounds, rho, rng))
-                told.setdefault(name, []).append(np.abs(course.fitted - true).max() / n)
-            course_of_mwem = _mwem(network, float(n), rule.rounds, *_draws(true, rule.rounds, rho, rng))
-            told.setdefault("MWEM", []).append(np.abs(course_of_mwem - true).max() / n)
-        shown = ", ".join(f"{name} {np.mean(values):.3f}" for name, values in told.items())
-        print(f"n={n:,} (rule: {rule.rounds} rounds): {shown}", flush=True)
-
-
-def _mwem(network: Network, total: float, rounds: int, choose: Choose, margin: Margin) -> NDArray[np.float64]:
-    """MWEM (Hardt, Ligett & McSherry 2012): half of the measured error as the step, and the average of all tables."""
-    weights, tables = np.zeros(network.length), []
-    for _ in range(rounds):
-        tables.append(total * network.evaluate(weights)[1])
-        chosen, sign = choose(tables[-1])
-        weights[chosen] += sign * margin(chosen, sign, float(tables[-1][chosen])) / (2 * total)
-    return np.mean([*tables[1:], total * network.evaluate(weights)[1]], axis=0)
-
-
-def _draws(true: NDArray[np.float64], rounds: int, rho: float, rng: np.random.Generator):
-    """Simulated private draws: half of ρ/T for the choice (Gumbel), half for the margin (Gaussian); Δ = 1 row."""
-    each = rho / rounds / 2
-
-    def choose(expected: NDArray[np.float64]) -> tuple[int, int]:
-        apart = true - expected
-        noisy = np.concatenate([apart, -apart]) + rng.gumbel(0, 1 / np.sqrt(2 * each), 2 * len(true))
-        best = int(np.argmax(noisy))
-        return best % len(true), 1 if best < len(true) else -1
-
-    def margin(chosen: int, sign: int, expected: float) -> float:
-        return sign * (true[chosen] - expected) + rng.normal(0, 1 / np.sqrt(2 * each))
-
-    return choose, margin
-
-
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.questions", description=__doc__)
-    parser.add_argument("what", choices=["exact", "widths", "linear", "counts", "general", "hybrid", "sparse", "rule"])
+    parser.add_argument("what", choices=["exact", "widths", "linear", "counts", "general"])
     parser.add_argument("--peer", action="store_true", help="run mbi 2.0 on the same measurements too")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0, 0.3])
-    parser.add_argument("--share", type=float, nargs="+", default=[0.3, 0.6])
-    parser.add_argument("--spread", type=float, default=2.0, help="sparse: how alike the categories are")
     opt = parser.parse_args()
     if opt.what in ("counts", "general"):
         {"counts": counts, "general": general}[opt.what](opt.peer)
-    elif opt.what == "hybrid":
-        hybrid(opt.epsilon, opt.share, opt.seeds)
-    elif opt.what in ("sparse", "rule"):
-        first = 0 if opt.what == "sparse" else 1_000
-        sparse(range(first, first + opt.seeds), opt.what == "rule", opt.spread)
     else:
         {"exact": exact, "widths": widths, "linear": linear}[opt.what]()
 

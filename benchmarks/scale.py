@@ -5,6 +5,7 @@
     python -m benchmarks.scale wide             19,900 pairs of 200 columns × 10⁶ rows, by number of categories
     python -m benchmarks.scale people           at most 3 rows a person, one of whom has a tenth of all rows
     python -m benchmarks.scale output           rows drawn evenly, in batches, to Parquet
+    python -m benchmarks.scale release          a whole prism release, from Parquet to Parquet, as the app makes it
     python -m benchmarks.scale counts --rows 100000000
 
 The table is Adult's rows drawn again and again. CPU seconds are of all threads; each part runs in a process of its own,
@@ -31,7 +32,7 @@ from core.tables.counting import Counting
 from core.tables.reading import read_table
 from core.tables.table import Table
 
-PARTS = ("counts", "wide", "people", "output")
+PARTS = ("counts", "wide", "people", "output", "release")
 STEP = 1_000_000
 
 
@@ -172,6 +173,26 @@ def output(folder: Path, rows: int) -> None:
     _, seconds = clock(lambda: write_rows(drawn, schema, rows, folder / "out.parquet", rng))
     line(f"{rows:,} rows drawn evenly, to Parquet", seconds)
     print(f"peak {peak()} MB ({before} before)")
+
+
+def release(folder: Path, rows: int) -> None:
+    """The end of must show 1, and must show 7: the memory is that of the server's process."""
+    from core.release.spend import release as made_of
+    from core.tables.relation import open_relation
+
+    path, project = folder / "adult.parquet", adult_project("prism")
+    generate_apart(path, rows)
+    relation = open_relation(path)
+    codes = ", ".join(f"max(c{i})" for i in range(len(ORDER)))
+    _, scan = clock(
+        lambda: relation.backend.con.sql(f"select {codes} from ({relation.query(project.schema)})").fetchall()
+    )
+    made, spent = clock(lambda: made_of(project, relation))
+    _, written = clock(lambda: made.save(folder / "out", "parquet"))
+    line(f"DuckDB's own encode scan, {rows:,} rows", scan)
+    line("release", spent, scan)
+    line("release and writing its files", spent + written, scan)
+    print(f"peak {peak()} MB")
 
 
 def generate_apart(path: Path, rows: int, *, people: bool = False) -> None:

@@ -24,13 +24,10 @@ from benchmarks.adult import DATA, EDGES, adult_project
 from core.evaluation import evaluate
 from core.methods import METHODS
 from core.methods.frame import Frame
-from core.models.graphical import SMOOTHING, estimate, refine
+from core.models.graphical import estimate, refine, smoothing_for
 from core.models.graphical.problem import Zeros
-from core.privacy.accounting import Budget, epsilon_of
+from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
-from core.privacy.mechanisms import gumbel_scale, noisy_max
-from core.privacy.partitions import find_categories, rho_beside, threshold_for
-from core.privacy.quantiles import calls_of_edges, choose_edges, grid_of
 from core.privacy.unit import Unit
 from core.project.constraints import Constraints
 from core.project.file import Project
@@ -42,8 +39,8 @@ from core.tables.consistency import settle, violations
 from core.tables.reading import TextColumn, TextTable, read_table
 from core.tables.table import Table
 
-SHARE, SLIPS, AT_MOST = 0.03, 0.1, 50
-"""Of ρ for the schema, of δ for the thresholds; and categories of a column at most."""
+SHARE, AT_MOST = 0.03, 50
+"""Of ρ for the schema; and categories of a column at most."""
 
 JUDGED = {
     "age": (17, 20, 24, 28, 33, 38, 43, 48, 53, 58, 68, 91),
@@ -103,40 +100,24 @@ def diabetes_project(method: str, **plan: object) -> Project:
     return Project("diabetes", Schema(tuple(columns)), given)
 
 
-def buy(project: Project, text: TextTable, rows: np.ndarray, rho: float, slips: float) -> Schema:
-    """A schema bought with ``rho`` and ``slips`` (Σδ₀) from these rows; target and ranges are declared."""
-    unit = Unit(project.plan.neighbors, project.plan.rows_per_person)
-    wanted = [c for c in project.schema.columns if c.name != project.plan.target]
-    texts = [c for c in wanted if c.kind != "numeric"]
-    each, bought = rho / len(wanted), []
-    for column in project.schema.columns:
-        read = text.columns[column.name]
-        codes = read.codes[rows]
-        if column not in wanted:
-            bought.append(column)
-        elif column.kind == "numeric":
-            values = np.array([float(v) if v else np.nan for v in read.values])[codes]
-            price = each / calls_of_edges(column.values, unit)
-
-            def choose(scores: Sequence[int], sensitivity: int, price: float = price) -> int:
-                return noisy_max(scores, gumbel_scale(sensitivity, price))
-
-            grid = grid_of(column.edges[0], column.edges[-1], integer=True)
-            edges = choose_edges(values, grid, column.values, unit, choose, price)
-            bought.append(Column(column.name, "numeric", edges=edges, integer=True))
-        else:
-            counts = dict(zip(read.values, np.bincount(codes, minlength=len(read.values)).tolist(), strict=True))
-            found = find_categories(counts, threshold_for(unit, each, slips / len(texts)), AT_MOST)
-            kept = tuple(sorted(found.counts)) or ("(none)",)
-            bought.append(Column(column.name, "categorical", kept, missing=True, unknown="missing"))
-    return Schema(tuple(bought))
+def undeclared(project: Project) -> Project:
+    """The project with only names, kinds and the ranges of numbers declared (and the target)."""
+    columns = tuple(
+        c
+        if c.name == project.plan.target
+        else Column.to_buy(c.name, "numeric", bins=c.values, range=(c.edges[0], c.edges[-1]), integer=c.integer)
+        if c.kind == "numeric"
+        else Column.to_buy(c.name, c.kind, AT_MOST)
+        for c in project.schema.columns
+    )
+    return replace(project, schema=Schema(columns), plan=project.plan.changed(schema_share=SHARE))
 
 
 def judge_schema(schema: Schema) -> Schema:
     """The public description that both releases are judged on."""
     return Schema(
         tuple(
-            replace(c, edges=tuple(map(float, JUDGED[c.name])))
+            replace(c, edges=tuple(map(float, JUDGED[c.name])), missing=True, unknown="missing")
             if c.kind == "numeric"
             else replace(c, missing=True, unknown="missing")
             for c in schema.columns
@@ -161,17 +142,9 @@ def bought(repeats: int) -> None:
         for seed in range(repeats):
             place = np.random.default_rng(seed).permutation(whole.rows)
             train = np.sort(place[whole.rows // 5 :])
-            delta = 1.0 / len(train) ** 2
-            slips = SLIPS * delta
-            rho = rho_beside(1.0, delta, [slips])
-            schema = buy(declared, text, train, SHARE * rho, slips)
-            bins = [c.values for c in schema.columns if c.kind == "numeric"]
-            left = epsilon_of((1 - SHARE) * rho, delta)
-            for what, project in (
-                ("declared", make(method, delta=delta)),
-                ("bought", replace(make(method, delta=delta, epsilon=left), schema=schema)),
-            ):
+            for what, project in (("declared", declared), ("bought", undeclared(declared))):
                 made = release(project, Table.encode(text, project.schema).take(train))
+                bins = [c.values for c in made.project.schema.columns if c.kind == "numeric"]
                 shown = TextTable({n: _column(t) for n, t in made.table.items()}, made.rows, "synthetic")
                 synthetic = Table.encode(shown, judged.schema)
                 rest = whole.take(np.sort(place[: whole.rows // 5]))
@@ -209,11 +182,17 @@ def zeros(repeats: int) -> None:
     lines: dict[str, list[list[float]]] = {"without": [], "with": []}
     for seed in range(repeats):
         budget = Budget.of(project.plan, table.rows)
-        curator = PrivateCurator(table, project.schema.sizes, Unit(), budget, 10**7)
-        measured = METHODS["mst"](curator, project, Frame())
+        curator = PrivateCurator(table, Unit(), budget, 10**7)
+        measured = METHODS["mst"].fit(curator, project, Frame())
         for what, rules in (("without", []), ("with", forbidden)):
             start = time.process_time()
-            model = estimate(curator.sizes, measured.measurements, float(table.rows), zeros=rules, smoothing=SMOOTHING)
+            model = estimate(
+                curator.sizes,
+                measured.measurements,
+                float(table.rows),
+                zeros=rules,
+                smoothing=smoothing_for(measured.measurements, float(table.rows)),
+            )
             seconds = time.process_time() - start
             rng = np.random.default_rng(seed)
             codes = model.sample(table.rows, rng)
@@ -253,7 +232,7 @@ def wide() -> None:
     print(f"plan: {len(shown.cut)} of 5,000 told apart if rows are spread evenly; {time.perf_counter() - start:.2f} s")
     node = tree.labels.index("block 000")
     print(f"      a block is divided where it holds {tree.rows_needed(node, sigma):.0f} rows or more")
-    curator = PrivateCurator(table, schema.sizes, Unit(), budget, 10**7)
+    curator = PrivateCurator(table, Unit(), budget, 10**7)
 
     def ask(cut):  # type: ignore[no-untyped-def]
         curator.merge({"code": cut.groups})
@@ -263,8 +242,10 @@ def wide() -> None:
     reached = descend(tree, ask)
     curator.merge({"code": reached.cut.groups})
     curator.budget = replace(budget, rho=(budget.rho - curator.spending.rho) * (1 - 1e-9))
-    measured = METHODS["mst"](curator, project, Frame())
-    model = estimate(curator.sizes, measured.measurements, float(rows), smoothing=SMOOTHING)
+    measured = METHODS["mst"].fit(curator, project, Frame())
+    model = estimate(
+        curator.sizes, measured.measurements, float(rows), smoothing=smoothing_for(measured.measurements, float(rows))
+    )
     model = refine(model, schema.sizes, {"code": reached.cut.groups})
     drawn = model.sample(rows, rng)
     texts = {c.name: c.decode(drawn[c.name], rng) for c in schema.columns}

@@ -190,6 +190,23 @@ def one_person(work: Path) -> str:
     return f"{count} releases, the same files to the byte in each relation"
 
 
+def in_engine(work: Path) -> str:
+    """The same through DuckDB: the file is read where it is, into a snapshot of codes."""
+    from core.tables import frames
+
+    opened: list[object] = []
+    true = frames.open_relation
+
+    def watch(*args: Any) -> Any:
+        opened.append(args)
+        return true(*args)
+
+    with mock.patch.object(frames, "LARGE_BYTES", 0), mock.patch.object(frames, "open_relation", watch):
+        came = one_person(work)
+    need(opened, "the engine was not used")
+    return came
+
+
 def forms(work: Path) -> str:
     """Hole 1: the release form with every default, on tables of n and n + 1 rows, where n is private."""
     cases: dict[str, dict[str, Any]] = {
@@ -416,6 +433,7 @@ SEAMS = (
     Seam("1 forms", "the release form with every default, n and n + 1 rows", forms),
     Seam("2 reader", "malformed and odd lines, between plain and quoted ones", reader),
     Seam("2 reader", "one person more, less, or another, through the command line", one_person),
+    Seam("2 reader", "the same, the file read by DuckDB where it is", in_engine),
     Seam("3 table and plan", "person columns that do not agree", table_and_plan),
     Seam("4 units", "releases for patients, visits and rows from one budget", units),
     Seam("5 shared page", "the page served by itself, nobody signed in", shelf),

@@ -29,6 +29,7 @@ _WHERE = {
     "Separation": "graph.separations",
     "PrivateCurator": "privacy.curator",
     "Ledger": "ledger.ledger",
+    "combine": "analysis.combine",
     "evaluate": "notebook",
 }
 __all__ = list(_WHERE)

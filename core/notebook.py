@@ -19,7 +19,7 @@ def evaluate(result: Release | Released, data: Any, *, holdout: Any = None, repo
     :func:`core.tables.frames.as_table`. Raises :class:`core.errors.TableError` where they do not fit the project.
     """
     schema = result.project.schema
-    synthetic = result.table if isinstance(result, Released) else Table(schema, result.codes, result.rows)
+    synthetic = result.table if isinstance(result, Released) else Table(schema, result.codes, result.shown)
     real = as_table(data, schema, result.project.plan.person)
     kept_back = None if holdout is None else as_table(holdout, schema)
     return evaluate_tables(result.project, real, synthetic, model=result.model, holdout=kept_back, report=report)

@@ -37,7 +37,7 @@ if state.studied is None or state.studied[0] != bundle.number:
         st.stop()
 study = state.studied[1]
 
-figure = questions.ask(study.project, f"analyse-{bundle.number}")
+figure = questions.ask(study.project, f"analyse-{bundle.number}", study.rows)
 if figure is not None:
     try:
         questions.show(study.ask(figure), figure)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from core.errors import EspalierError
 from core.project.plan import Plan
 from pages.parts import doors, shell
-from pages.parts.data import constraint_editor, opening, schema_editor
+from pages.parts.data import constraint_editor, far, opening, schema_editor
 from pages.parts.session.session import Session
-from pages.parts.text import name, plain
+from pages.parts.text import CONFIDENTIAL, name, plain
 
 doors.enter("steward")
 state = shell.start(
@@ -23,15 +23,10 @@ state = shell.start(
 def rows_for_the_curator(state: Session) -> None:
     """A few rows and one-way counts, only when asked for."""
     assert state.text is not None
-    if not st.toggle("Show me the rows (for the curator's eyes)", key=f"rows-{state.opened}"):
-        st.caption(
-            "The real rows are not on the screen. What you would see here is not protected by noise: do not share it."
-        )
+    if not st.toggle("Show me the rows (confidential)", key=f"rows-{state.opened}"):
+        st.caption("What you would see here is confidential.")
         return
-    st.warning(
-        "Real rows: for the curator's eyes only. Nothing on this tab is protected by noise.",
-        icon=":material/visibility:",
-    )
+    st.markdown(f"{CONFIDENTIAL} These are real rows.")
     st.dataframe(
         {n: [c.values[k] for k in c.codes[:8].tolist()] for n, c in state.text.columns.items()}, hide_index=True
     )
@@ -61,6 +56,11 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
 
 def table_state(state: Session) -> None:
     """Does the table fit its schema?"""
+    if state.relation is not None:
+        st.info(
+            f"Open where it is: {name(state.relation.shown)}. A release reads it once; none of its rows comes here."
+        )
+        return
     if state.text is None:
         st.info(
             "No table is open in this project. You can plan already; open one under “Open something else” to release."
@@ -74,9 +74,9 @@ def table_state(state: Session) -> None:
             return
         st.error(
             f"Column {name(error.column)} holds a value that its description does not allow. Declare the value below, "
-            "tick “Undeclared → empty” (which needs “May be empty”), or correct the table."
+            "tick “Treat unexpected values as missing” (which needs “May be empty”), or correct the table."
         )
-        if st.toggle("Show me which (for the curator's eyes)", key=f"which-{state.opened}"):
+        if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):
             st.warning(plain(error))
 
 
@@ -104,6 +104,7 @@ if state.project is None:
     opening.samples(state)
     st.subheader("Or with your own", anchor=False)
     opening.upload(state)
+    far.show(state)
 else:
     head = st.container()
     columns, coarse, constraints, rows, other = st.tabs(
@@ -134,6 +135,7 @@ else:
             st.button(f"Go back to {name(kept.name)}, as you left it", on_click=state.go_back, icon=":material/undo:")
         opening.samples(state)
         opening.upload(state)
+        far.show(state)
         st.caption("Opening something else keeps what is open now: one click brings it back.")
 
 shell.sidebar(state)

@@ -1,25 +1,23 @@
-"""Diagnostics: what the synthetic table is worth, judged on real rows, for the curator's eyes only."""
+"""Diagnostics: what the synthetic table is worth, judged on real rows, and confidential."""
 
 import json
 
 import streamlit as st
 
-from pages.parts import doors, shell
-from pages.parts.diagnostics import fairness, judgement, questions
+from pages.parts import doors, shell, text
+from pages.parts.diagnostics import distributions, fairness, further, judgement, questions, summary
 from pages.parts.plan import private_evaluation
 from pages.parts.text import name, plain
 
 doors.enter("steward")
-state = shell.start("Diagnostics", "What is the synthetic table worth? The answer compares it with the real rows.")
+state = shell.start("Diagnostics", "What is the synthetic table good for? The answer compares it with the real rows.")
 project = shell.need_project(state)
 released = state.released
 if released is not None and released.release.private_evaluation is not None:
     private_evaluation.show(released.release.private_evaluation, shell.filename(released.release.project.name))
-st.warning(
-    "**Not private, so not for sharing: for the curator's eyes only.** Every figure below was computed on real "
-    "rows, and none was paid for "
-    "from the budget. Do not publish them, and do not choose among releases by them without saying so.",
-    icon=":material/visibility:",
+st.markdown(
+    f"{text.CONFIDENTIAL} Every figure below was computed on real rows, and the budget paid for none of them. "
+    "If they make you choose one release over another, say so."
 )
 
 if released is None:
@@ -28,6 +26,13 @@ if released is None:
     shell.sidebar(state)
     st.stop()
 
+if released.real is None:
+    st.info(
+        "This release was made from a table that was read where it is. Its rows never were in memory, so figures on "
+        "real rows cannot be worked out here. Private figures, which the Plan page can ask for, can."
+    )
+    shell.sidebar(state)
+    st.stop()
 if released.release.project.to_json() != project.to_json():
     st.info(
         f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "
@@ -37,7 +42,7 @@ if state.job is not None:
     shell.progress()
 elif not state.findings:
     where = f"the {released.holdout.rows:,} rows kept back" if released.holdout else "the table it was released from"
-    st.markdown(f"Release {released.number} can be judged on {where}. It takes some seconds and spends nothing.")
+    st.markdown(f"Release {released.number} can be judged on {where}. This spends nothing.")
     st.button(
         "Compare with the real rows",
         type="primary",
@@ -49,14 +54,15 @@ if reason := state.trouble.get("diagnostics"):
     st.error(f"The comparison did not finish: {plain(reason)}.")
 
 if state.findings:
+    summary.show(released.release.project, state.findings)
     shown = list(state.findings)
     which = shown[0]
     if len(shown) > 1:
         which = (
             st.segmented_control(
-                "Tested on", shown, default=shown[-1], key=f"tested-{released.number}-{len(shown)}", required=True
+                "Details, tested on", shown, default=shown[0], key=f"tested-{released.number}-{len(shown)}"
             )
-            or shown[-1]
+            or shown[0]
         )
     facts = state.findings[which]
     tabs = ["Task", "Fairness", "What the fence cost", "Columns", "Pairs", *["Questions"] * ("asked" in facts)]
@@ -69,20 +75,21 @@ if state.findings:
     with cost:
         fairness.cost(facts)
     with one:
-        judgement.columns(facts["fidelity"])
+        distributions.columns(facts["fidelity"], released)
     with two:
-        judgement.pairs(facts["fidelity"])
+        distributions.pairs(facts["fidelity"], released)
     for place in asked:
         with place:
             questions.show(facts["asked"])
     st.download_button(
-        "Download these figures (NOT PRIVATE)",
-        json.dumps(facts, indent=1, ensure_ascii=False, allow_nan=False),
-        file_name=f"{shell.filename(released.release.project.name)}-diagnostics-NOT-PRIVATE.json",
+        "Download confidential figures",
+        json.dumps(state.findings, indent=1, ensure_ascii=False, allow_nan=False),
+        file_name=f"{shell.filename(released.release.project.name)}-diagnostics-CONFIDENTIAL.json",
         mime="application/json",
         on_click="ignore",
         icon=":material/lock:",
     )
-judgement.another_table(state, released)
+    judgement.another_table(state, released)
+further.show(state, released)
 shell.link_to("Plan", "Change the plan", primary=False)
 shell.sidebar(state)

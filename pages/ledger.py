@@ -1,4 +1,4 @@
-"""Ledger: one budget for all releases from the same people; what was released, to take home again."""
+"""Ledger: one budget for all releases from the same people; what was released, to download again."""
 
 import csv
 import io
@@ -23,8 +23,8 @@ from pages.parts.text import name, plain
 doors.enter("steward")
 state = shell.start(
     "Ledger",
-    "One budget for all that is ever released about the same people. It cannot be overspent. Nothing on this "
-    "page was worked out on real rows, but for what has been released.",
+    "One budget for all that is ever released about the same people. It cannot be overspent. Apart from the releases "
+    "themselves, nothing here comes from real rows.",
 )
 
 
@@ -95,7 +95,7 @@ def entries(p: Population) -> None:
         st.info("Nothing has been released from this budget yet.")
         shell.link_to("Release", "Go to Release")
         return
-    parts = st.toggle("With every selection, measurement and private evaluation", value=True, key="parts")
+    parts = st.toggle("With every selection, measurement and check", value=True, key="parts")
     rows = [row for e in reversed(p.entries) for row in lines(p, e)[: None if parts else 1]]
     st.dataframe(
         rows,
@@ -106,16 +106,15 @@ def entries(p: Population) -> None:
             "when": st.column_config.TextColumn("when (UTC)", width=130),
             "table": st.column_config.TextColumn(width=110),
             "looked": st.column_config.NumberColumn(
-                "diagnostics before", help="How often figures that are not private had been looked at before it."
+                "diagnostics before", help="How often confidential figures had been looked at before it."
             ),
             "hash": st.column_config.TextColumn("hash of the release"),
         },
     )
     st.caption(
         "*reserved*: under way, or it never came to an end; it counts in full. *spent*: drawn. *returned*: it ended "
-        "before anything was drawn, and counts nothing. A release counts the sum of what was drawn for it; the "
-        "*private evaluation* met other people than the rest (rows held out), costs no more than the rest, and adds "
-        "nothing. "
+        "before anything was drawn, and counts nothing. Checks used separate, held-out people, so they add no privacy "
+        "cost. "
         f"δ = {p.delta:g} throughout."
     )
 
@@ -153,7 +152,7 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
 
 
 def releases(state: Session, ledger: Ledger, p: Population) -> None:
-    """Open a release again and take its files home."""
+    """Open a release again and download its files."""
     made = {e.id: e for e in reversed(p.entries) if e.released}
     if not made:
         st.caption("Releases that are made appear here, to open and download again.")
@@ -176,7 +175,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     st.markdown(
         f"{name(project.name)}: {facts['rows']:,} synthetic rows, {len(project.schema.columns)} columns, by "
         f"{text.method(facts['method'])}; ε = {round_up(facts['spent']['epsilon'])} "
-        f"at δ = {round_up(facts['spent']['delta'])}. The files are those that were handed over: their hash is the "
+        f"at δ = {round_up(facts['spent']['delta'])}. The files are those of the release: their hash is the "
         "entry's."
     )
     rows = list(itertools.islice(csv.DictReader(io.StringIO(files["synthetic.csv"].decode())), 10))

@@ -3,10 +3,18 @@
 import streamlit as st
 
 from core.errors import EspalierError
-from core.methods import method_of
+from core.methods import frame_of, method_of
 from core.privacy.accounting import guess_right, round_up
 from pages.parts import charts, doors, shell, text
-from pages.parts.plan import allocation_editor, error_bounds, measured, plan_fields, private_evaluation, questions
+from pages.parts.plan import (
+    allocation_editor,
+    drawing_test,
+    error_bounds,
+    measured,
+    plan_fields,
+    private_evaluation,
+    questions,
+)
 from pages.parts.release import payment
 from pages.parts.text import names, plain
 
@@ -20,6 +28,14 @@ spots = plan_fields.show(state)
 spots["questions"] = spots["question_share"] = questions.show(state)
 project = state.project or project
 plan = project.plan
+if not method_of(plan).private:
+    try:
+        frame_of(project)
+    except EspalierError as error:
+        plan_fields.conflict(spots, error)
+    shell.link_to("Release", "Next: Release")
+    shell.sidebar(state)
+    st.stop()
 
 st.divider()
 population, trouble = payment.chosen(state)
@@ -28,7 +44,7 @@ try:
 except EspalierError as error:
     plan_fields.conflict(spots, error)
     step = plan_fields.to_fill_in(error)
-    st.info(f"The preview appears here when {'that is filled in' if step else 'the conflict above is mended'}.")
+    st.info(f"The preview appears here when {'that is filled in' if step else 'the conflict above is fixed'}.")
     shell.sidebar(state)
     st.stop()
 except MemoryError:
@@ -37,7 +53,14 @@ except MemoryError:
     st.stop()
 
 st.subheader("What will be protected", anchor=False)
-st.markdown(text.guess(seen.budget.epsilon, guess_right(seen.budget.epsilon, seen.budget.delta)))
+with spots["consequences"]:
+    st.markdown(text.guess(guess_right(seen.budget.epsilon, seen.budget.delta)))
+    if counted := [line for line in seen.lines if line.error is not None and len(line.columns or ()) == 1]:
+        worst = max(counted, key=lambda line: line.error or 0.0)
+        st.markdown(
+            f"The least exact column is {text.name((worst.columns or ('',))[0])}: each of its counts is expected to be "
+            f"off by **{100 * (worst.error or 0.0):.2g} %** of all rows."
+        )
 with st.container(horizontal=True, gap="large"):
     st.metric("ε (privacy loss)", f"{seen.budget.epsilon:g}", width="content")
     st.metric("δ (chance of worse)", round_up(seen.budget.delta), width="content")
@@ -75,7 +98,7 @@ if seen.frame.tasks:
         if task.features is not None:
             which = names(task.features, 40)
         elif best < len(task.candidates):
-            which = f"the **{best} best** of {len(task.candidates)} columns, by a private choice at release"
+            which = f"the **{best} best** of {len(task.candidates)} columns, by a noisy choice at release"
         else:
             which = f"all {best} columns; the budget counts all of them usefully"
         st.markdown(f"Measured together with {text.name(task.target)}: {which}.")
@@ -97,25 +120,21 @@ st.subheader("The budget", anchor=False)
 charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of the budget by pool")
 alone = ", ".join(f"{plain(pool)} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
 st.caption(
-    "Each segment is one thing that will be paid for; point at it to see which. Shares are of ρ, which adds up; ε does "
-    f"not. By itself each pool would cost, in ε: {alone}. A private choice may stop early at release: what it "
-    "leaves goes to the counts."
+    f"Point at a segment to see what it pays for. Each pool by itself would cost, in ε: {alone}. ρ adds up, ε does not."
 )
 with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=True):
     measured.table(seen.lines)
     st.caption(
         "A **clique** is a set of columns that are counted together; its counts are a **marginal**, one cell "
         "per combination of "
-        "values. σ is the standard deviation of the noise added to each cell, in rows. The error is how far a cell is "
-        "expected to be off, on average, as a share of all rows n. For a choice, σ is the scale of the noise "
-        "on its score. The bound is the share of rows that the whole marginal may have in the wrong cell; all keep it "
-        "together in 95 of 100 releases. Plan by the error: bounds are far above what happens, and one above 100 % "
-        "says nothing."
+        "values. σ is the standard deviation of the noise in each cell, in rows. Use the expected error: how far a "
+        "cell is off on average, as a share of all rows. The bound is a worst case."
     )
 questions.planned(seen)
 allocation_editor.show(state, seen)
 if seen.bounds and seen.bounds.tree is not None:
     error_bounds.show(seen, plan)
+drawing_test.planned(seen)
 private_evaluation.planned(seen)
 shell.link_to("Release", "Next: Release")
 shell.sidebar(state)

@@ -1,37 +1,49 @@
-"""Release: spend the budget once, deliberately, and take the synthetic table home."""
+"""Release: spend the budget once, deliberately, and download the synthetic table."""
 
 import streamlit as st
 
 from core.errors import EspalierError
+from core.methods import method_of
 from core.privacy.accounting import round_up
 from core.privacy.contribution import public_rows
 from core.release.planning import Preview
 from core.tables.table import Table
 from pages.parts import doors, shell, text
+from pages.parts.data import far
 from pages.parts.plan import plan_fields
-from pages.parts.release import bundle, payment, spending
-from pages.parts.session.session import Session
+from pages.parts.release import bundle, not_private, payment, signoff, spending
+from pages.parts.session.session import Session, here
 from pages.parts.text import name, names, plain
 
 doors.enter("steward")
+opened = here().project
+promised = opened is None or method_of(opened.plan).private
 state = shell.start(
     "Release",
-    "Spend the budget on the table, once. Whatever this page hands over may leave the building; the table never does.",
+    "Spend the budget on the table, once. The files on this page are safe to share; the table is not."
+    if promised
+    else "These files are as confidential as the table itself.",
 )
 project = shell.need_project(state)
+if not method_of(project.plan).private:
+    not_private.show(state)
+    shell.sidebar(state)
+    st.stop()
 
 
-def ready(state: Session) -> tuple[Table, Preview] | None:
+def ready(state: Session) -> tuple[Table | None, Preview] | None:
     """The table and what would be spent, or what is still to be done."""
     assert state.project is not None
-    if state.text is None:
+    if state.text is None and state.relation is None:
         st.info("No table is open. Open one on the Data page, then come back.")
         shell.link_to("Data", "Go to Data")
         return None
     try:
-        table = state.table()
         population, _ = payment.chosen(state)
         delta = population.delta if population else None
+        if state.relation is not None:  # n is what the Plan page says, and checked before anything is drawn
+            return None, state.preview(state.public_rows, delta)
+        table = state.table()
         return table, state.preview(public_rows(state.project.plan, table.rows), delta)
     except EspalierError as error:
         if plan_fields.to_fill_in(error):
@@ -40,11 +52,11 @@ def ready(state: Session) -> tuple[Table, Preview] | None:
             st.error("The table holds a value that is not declared." if error.data.get("value") else plain(error))
         key = error.data.get("key")
         page = "Structure" if key in ("roles", "regime") else "Plan" if key else "Data"
-        shell.link_to(page, f"Mend it on {page}")
+        shell.link_to(page, f"Fix this on the {page} page")
         return None
 
 
-def spend(state: Session, table: Table, seen: Preview) -> None:
+def spend(state: Session, table: Table | None, seen: Preview) -> None:
     """What will be spent, and the one act that spends it."""
     assert state.project is not None
     plan, again = state.project.plan, [s for s in state.spent if s.table == state.tables]
@@ -54,26 +66,31 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
         shell.link_to("Data", "Confirm them on Data")
         return
     if state.drafts.schema_errors:
-        st.error("The column table on the Data page has entries that cannot be used: mend them before a release.")
+        st.error("The column table on the Data page has entries that cannot be used. Fix them before a release.")
         return
+    signoff.fields(state)
     with st.container(border=True):
         decided, population = payment.choose(state)
         if not decided or (population is not None and not payment.fits(state, population)):
             return
         line = st.empty()
-        planned, counted = state.public_rows, public_rows(plan, table.rows)
+        planned, counted = state.public_rows, None if table is None else public_rows(plan, table.rows)
         if planned is not None and counted is not None and planned != counted:
             st.warning(f"The plan says n = {planned:,}, the table has {counted:,} rows. The table's number counts.")
-        share = st.select_slider(
-            "Keep rows back for an honest test",
-            [0, 5, 10, 20, 30],
-            format_func=lambda p: f"{p} %" if p else "none",
-            key=f"holdout-{state.opened}",
-            help="Rows kept back are not used for the release, so a test on them is fair. The noise per cell "
-            "stays the same "
-            "while the rows get fewer: errors as a share of n grow.",
+        share = (
+            0
+            if table is None
+            else st.select_slider(
+                "Keep rows back for an honest test",
+                [0, 5, 10, 20, 30],
+                format_func=lambda p: f"{p} %" if p else "none",
+                key=f"holdout-{state.opened}",
+                help="Rows kept back are not used for the release, so a test on them is fair. The noise per cell "
+                "stays the same "
+                "while the rows get fewer: errors as a share of n grow.",
+            )
         )
-        if share:
+        if share and table is not None:
             delta = population.delta if population else None
             seen, left = spending.kept_back(state, table, share / 100, delta)
             st.caption(
@@ -81,15 +98,16 @@ def spend(state: Session, table: Table, seen: Preview) -> None:
                 f"{'' if left is None else f'{left:,} '}rows that are left"
                 + (", and δ = 1/n² is that of the rows left." if plan.delta is None and population is None else ".")
             )
+        source = state.relation.shown if state.relation else state.text.source if state.text else ""
         line.markdown(
-            f"**{text.method(plan.method)}** on {name(state.text.source if state.text else '')} will spend "
+            f"**{text.method(plan.method)}** on {name(source)} will spend "
             f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
             f"for {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}."
         )
         if plan.private_evaluation:
             st.caption(
-                f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, drawn by lot, stay "
-                "out of it and judge it: figures that may leave the building, at no further cost."
+                f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, chosen at random, "
+                "stay out of it and judge it. Their figures are safe to share and add no privacy cost."
             )
         agreed, ticked, note = True, False, f"note-{state.opened}"
         if population is not None:
@@ -148,6 +166,7 @@ if state.spent and (sums := spending.total(state)) and len([s for s in state.spe
 if state.released is not None:
     if state.too_late:
         st.info("The cancel came too late: everything had been drawn and paid for, so here is the release.")
+    far.offer_whole(state)
     bundle.show(state, state.released)
 for old in reversed(state.earlier):
     with st.expander(f"Release {old.number} of {name(old.release.project.name)}: its files"):

@@ -6,7 +6,8 @@ from core.errors import EspalierError
 from core.methods import frame_of, method_of
 from pages.parts import doors, shell, text
 from pages.parts.board import board
-from pages.parts.structure import arrow_fields, arrow_table, graph_files, implications, merging, separations
+from pages.parts.plan import drawing_test
+from pages.parts.structure import arrow_fields, arrow_table, effects, graph_files, implications, merging, separations
 from pages.parts.text import name, names, plain
 
 doors.enter("steward")
@@ -55,6 +56,8 @@ if parked := state.parked[0].edges:
         "Kept aside, as their columns are left out on Data: " + ", ".join(f"{name(a)} → {name(b)}" for a, b in parked)
     )
 separations.show(state)
+effects.show(state)
+drawing_test.found(state)
 try:
     frame = frame_of(state.project or project)
     chosen = text.method(project.plan.method)

@@ -330,49 +330,82 @@ ALONE: tuple[tuple[Column, tuple[float, ...], float], ...] = (
     (categorical("fraud flag", YES_NO), (99.75, 0.25), 0.0),
 )
 
-SERVICES = project(
-    "services",
-    schema=[
-        numeric("age", PERSON_AGE),
-        categorical("gender", ("woman", "man", "diverse")),
-        categorical("nationality", NATIONS),
-        categorical("language", LANGUAGES, missing=True),
-        ordinal("household size", SIZES),
-        ordinal("children", ("0", "1", "2", "3", "4+")),
-        categorical("work", WORK),
-        categorical("last occupation", OCCUPATIONS),
-        ordinal("education", ("none", "basic", "trade", "upper", "degree"), missing=True),
-        ordinal("disability, percent", ("0", "20", "40", "60", "80", "100")),
-        categorical("straße", STREETS),
-        categorical("district", DISTRICTS),
-        categorical("district code", DISTRICT_CODES),
-        numeric("収入, yearly", INCOME, missing=True),
-        numeric("debt", DEBT),
-        numeric("savings", SAVINGS, missing=True),
-        numeric("rent, €/m²", RENT, integer=False, missing=True),
-        numeric("years in town", TENURE, missing=True),
-        *(column for column, _, _ in ALONE),
-        numeric("visits", COUNT),
-        numeric("paid, last year", PAID),
-        categorical("benefit granted", YES_NO),
+YES = ["yes"]
+# How many of these twelve a person carries is a figure that pairs of columns do not keep.
+BURDENS = {
+    "work": ["none"],
+    "education": ["none", "basic"],
+    "disability, percent": ["20", "40", "60", "80", "100"],
+    "収入, yearly": [0, 8000],
+    "debt": [5000, 500000],
+    "savings": [0, 200],
+    "rent, €/m²": [12, 30],
+    "housing": ["shelter", "street"],
+    "heating": ["(missing)"],
+    "care level": ["1", "2", "3", "4", "5"],
+    "urgency": ["high"],
+    "interpreter": YES,
+}
+
+SERVICES = {
+    **project(
+        "services",
+        schema=[
+            numeric("age", PERSON_AGE),
+            categorical("gender", ("woman", "man", "diverse")),
+            categorical("nationality", NATIONS),
+            categorical("language", LANGUAGES, missing=True),
+            ordinal("household size", SIZES),
+            ordinal("children", ("0", "1", "2", "3", "4+")),
+            categorical("work", WORK),
+            categorical("last occupation", OCCUPATIONS),
+            ordinal("education", ("none", "basic", "trade", "upper", "degree"), missing=True),
+            ordinal("disability, percent", ("0", "20", "40", "60", "80", "100")),
+            categorical("straße", STREETS),
+            categorical("district", DISTRICTS),
+            categorical("district code", DISTRICT_CODES),
+            numeric("収入, yearly", INCOME, missing=True),
+            numeric("debt", DEBT),
+            numeric("savings", SAVINGS, missing=True),
+            numeric("rent, €/m²", RENT, integer=False, missing=True),
+            numeric("years in town", TENURE, missing=True),
+            *(column for column, _, _ in ALONE),
+            numeric("visits", COUNT),
+            numeric("paid, last year", PAID),
+            categorical("benefit granted", YES_NO),
+        ],
+        edges=[
+            ["work", "収入, yearly"],
+            ["収入, yearly", "benefit granted"],
+            ["household size", "benefit granted"],
+            ["disability, percent", "benefit granted"],
+            ["paid, last year", "benefit granted"],
+        ],
+        roles={
+            "outcome": ["benefit granted"],
+            "protected": ["gender"],
+            "admissible": ["収入, yearly", "household size", "disability, percent"],
+            "inadmissible": ["straße"],
+        },
+        method="prism",
+        regime="predictive",
+        target="benefit granted",
+        question_share=0.2,
+    ),
+    "questions": [
+        {"name": "five burdens or more", "where": {"burdens": [5, 12]}},
+        {"name": "many burdens, refused", "where": {"burdens": [4, 12], "benefit granted": ["no"]}},
+        {
+            "name": "poor, old and granted",
+            "where": {"age": [65, 100], "収入, yearly": [0, 8000], "benefit granted": YES},
+        },
+        {"name": "in need twice", "any": [
+            {"work": ["none"], "disability, percent": ["40", "60", "80", "100"]},
+            {"収入, yearly": [0, 2000], "household size": ["4", "5", "6+"]},
+        ]},
     ],
-    edges=[
-        ["work", "収入, yearly"],
-        ["収入, yearly", "benefit granted"],
-        ["household size", "benefit granted"],
-        ["disability, percent", "benefit granted"],
-        ["paid, last year", "benefit granted"],
-    ],
-    roles={
-        "outcome": ["benefit granted"],
-        "protected": ["gender"],
-        "admissible": ["収入, yearly", "household size", "disability, percent"],
-        "inadmissible": ["straße"],
-    },
-    method="prism",
-    regime="predictive",
-    target="benefit granted",
-)
+    "counts": [{"name": "burdens", "of": BURDENS, "up_to": 12}],
+}  # fmt: skip
 
 
 def register(rng: np.random.Generator, rows: int) -> Table:
@@ -510,12 +543,15 @@ def appointments(rng: np.random.Generator, people: int) -> Table:
 
 def write(folder: Path) -> list[Path]:
     """Write every table and project file into ``folder`` and say which files those are."""
+    from sample_data.stays import STAYS, stays
+
     tables = {
         "readmission": hospital(np.random.default_rng(11), 8_000, codes_follow_outcome=True),
         "readmission_other_hospital": hospital(np.random.default_rng(12), 8_000, codes_follow_outcome=False),
         "hiring": applicants(np.random.default_rng(13), 6_000),
         "services": register(np.random.default_rng(14), 6_000),
         "visits": appointments(np.random.default_rng(15), 3_000),
+        "stays": stays(np.random.default_rng(16), 6_000),
     }
     written = []
     for name, table in tables.items():
@@ -524,7 +560,7 @@ def write(folder: Path) -> list[Path]:
             lines = csv.writer(file, lineterminator="\n")
             lines.writerow(table)
             lines.writerows(zip(*table.values(), strict=True))
-    for content in (READMISSION, HIRING, SERVICES, VISITS):
+    for content in (READMISSION, HIRING, SERVICES, VISITS, STAYS):
         written.append(folder / f"{content['name']}.json")
         pretty = json.dumps(content, ensure_ascii=False, indent=1)
         written[-1].write_text(pretty + "\n", encoding="utf-8", newline="\n")

@@ -23,6 +23,7 @@ PROJECT_OF = {
     "hiring": "hiring",
     "services": "services",
     "visits": "visits",
+    "stays": "stays",
 }
 
 
@@ -108,10 +109,11 @@ def test_every_cell_is_one_the_schema_declares(name: str) -> None:
             assert set(values) <= set(column["categories"]), column["name"]
 
 
-@pytest.mark.parametrize("name", ["readmission", "hiring", "services", "visits"])
+@pytest.mark.parametrize("name", ["readmission", "hiring", "services", "visits", "stays"])
 def test_project_is_complete_and_agrees_with_itself(name: str) -> None:
     content = project(name)
-    assert list(content) == ["format", "name", "schema", "dag", "roles", "plan"]
+    asked = ["questions", "counts"] if name == "services" else []
+    assert list(content) == ["format", "name", "schema", "dag", "roles", "plan", *asked]
     assert (content["format"], content["name"]) == ("espalier-project/1", name)
     columns = {column["name"] for column in content["schema"]}
     graph = nx.DiGraph(map(tuple, content["dag"]["edges"]))
@@ -125,9 +127,29 @@ def test_project_is_complete_and_agrees_with_itself(name: str) -> None:
     assert list(plan) == [
         "method", "regime", "fair", "target", "epsilon", "delta", "neighbors", "rows_per_person",
         "allocation", "accounting", "features", "rows", *(["person", "private_evaluation"] if name == "visits" else []),
+        *(["question_share"] if asked else []),
     ]  # fmt: skip
     assert plan["target"] in content["roles"]["outcome"]
     assert (plan["epsilon"], plan["delta"], plan["neighbors"]) == (1.0, None, "replace-one")
+
+
+def test_services_counts_twelve_burdens_that_pairs_of_columns_do_not_keep() -> None:
+    """Unrelated columns would give 276 people with five burdens or more, and 418 without any; 350 and 523 there are."""
+    from core.project.file import Project
+    from core.tables.reading import read_table
+    from core.tables.table import Table
+
+    found = Project.load(FOLDER / "services.json")
+    (_, (count,)) = found.question_list.resolve(found.schema)
+    assert len(count.members) == 12
+    codes = Table.encode(read_table(FOLDER / "services.csv"), found.schema).codes
+    told = np.bincount(count.values(codes), minlength=count.size)
+    alone = np.ones(1)
+    for column, meant in count.members.items():
+        share = np.isin(codes[column], meant).mean()
+        alone = np.convolve(alone, [1 - share, share])
+    assert told[5:].sum() > 1.2 * 6000 * alone[5:].sum(), "burdens come together"
+    assert told[5:].sum() == 350
 
 
 def test_readmission_parents_carry_over_to_the_other_hospital_and_codes_do_not() -> None:

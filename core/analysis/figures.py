@@ -170,15 +170,23 @@ class Regression:
         out = []
         for name in self.predictors:
             if name in self.scores:
-                out.append(Part(name, Needs(self.columns, self._pairs(name, range(self.sizes[name])), self.outcome),
-                                ratio=self.event is not None))  # fmt: skip
+                out.append(
+                    Part(
+                        name,
+                        Needs(self.columns, self._pairs(name, range(self.sizes[name])), self.outcome),
+                        ratio=self.event is not None,
+                    )
+                )
                 continue
             first = self.reference.get(name, 0)
             out += [
-                Part(compared(name, code, first, self.labels),
-                     Needs(self.columns, self._pairs(name, (first, code)), self.outcome), ratio=self.event is not None)
+                Part(
+                    compared(name, code, first, self.labels),
+                    Needs(self.columns, self._pairs(name, (first, code)), self.outcome),
+                    ratio=self.event is not None,
+                )
                 for code in self._levels(name)
-            ]  # fmt: skip
+            ]
         return tuple(out)
 
     def _pairs(self, name: str, codes: Iterable[int]) -> tuple[Cell, ...]:

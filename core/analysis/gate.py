@@ -117,9 +117,10 @@ class Gate:
         names = needs.columns
         if self.counted(names):
             return self._thin(needs) or Badge(
-                "counted", f"{_listed(names)} {'was counted' if len(names) == 1 else 'were counted together'}.",
+                "counted",
+                f"{_listed(names)} {'was counted' if len(names) == 1 else 'were counted together'}.",
                 self._thinnest(needs),
-            )  # fmt: skip
+            )
         y = needs.outcome
         others = [n for n in names if n != y and n not in needs.together]
         if y is not None and all(self.counted({*needs.together, n, y}) for n in others):
@@ -129,7 +130,7 @@ class Gate:
                 f"Given the model: {_listed(others)} were each counted with {with_outcome}, but not all together; "
                 "their joint pattern is modelled. No coverage is promised.",
                 self._thinnest(needs),
-            )  # fmt: skip
+            )
         return self._assumed(needs)
 
     def _thinnest(self, needs: Needs) -> float:

@@ -28,6 +28,10 @@ def add(commands: Any) -> None:
     asked.add_argument("--difference", nargs=2, metavar=("EVENT", "GROUP"), help="of the event's share between groups")
     asked.add_argument("--odds-ratio", nargs=2, metavar=("EVENT", "GROUP"), help="COLUMN, COLUMN=VALUE[:OTHER]")
     asked.add_argument("--outcome", metavar="COLUMN[=VALUE]", help="a regression on --predictors")
+    asked.add_argument("--effect", nargs=2, metavar=("TREATMENT", "OUTCOME"), help="adjusted by the drawing")
+    analyse.add_argument(
+        "--adjust", metavar="A,B", help="what --effect is adjusted for (default: the cheapest valid set)"
+    )
     analyse.add_argument("--among", metavar="COLUMN=VALUE", help="the rows that --proportion is of")
     analyse.add_argument("--predictors", metavar="A,B", help="columns, commas between them")
     analyse.add_argument("--number", type=int, default=20, help="copies, where the release has none (default: 20)")
@@ -71,6 +75,11 @@ def _analyse(opt: argparse.Namespace) -> None:
         figure = asking.difference(schema, *opt.difference)
     elif opt.odds_ratio:
         figure = asking.odds_ratio(schema, *opt.odds_ratio)
+    elif opt.effect:
+        treatment, outcome = opt.effect
+        adjust = opt.adjust.split(",") if opt.adjust else None
+        figure = asking.effect_by_drawing(study.project, treatment, outcome, adjust, study.rows)
+        print(asking.adjusted_for(study.project, figure), file=sys.stderr)
     else:
         figure = asking.regression(schema, opt.outcome, opt.predictors.split(","))
     with bar(opt.json) as report:

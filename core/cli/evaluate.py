@@ -6,18 +6,24 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.cli import ledger
 from core.cli.terminal import bar
+
+if TYPE_CHECKING:
+    from core.tables.table import Table
 
 
 def add(commands: Any) -> None:
     """Declare the command."""
     evaluate = commands.add_parser("evaluate", help="compare a release with the real table; confidential")
     evaluate.add_argument("folder", type=Path)
-    evaluate.add_argument("--data", type=Path, required=True)
+    evaluate.add_argument("--data", required=True, help="the private table, of a size that fits into memory")
     evaluate.add_argument("--holdout", type=Path, help="rows that were not released from")
+    evaluate.add_argument(
+        "--classifiers", action="store_true", help="five classifiers for up to 20 columns as targets too; a minute"
+    )
     evaluate.add_argument("--json", action="store_true", help="all figures as JSON, also on a terminal")
     ledger.add_options(evaluate)
     evaluate.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
@@ -29,13 +35,12 @@ def run(opt: argparse.Namespace) -> None:
     from core.evaluation import evaluate
     from core.graph.separations import clique_edges
     from core.release.artefact import load_release
-    from core.tables.reading import read_table
-    from core.tables.table import Table
+    from core.tables.frames import as_table, read_data
 
     released = load_release(opt.folder)
     schema = released.project.schema
-    real = Table.encode(read_table(opt.data), schema, released.project.plan.person)
-    holdout = Table.encode(read_table(opt.holdout), schema) if opt.holdout else None
+    real = as_table(read_data(opt.data), schema, released.project.plan.person)
+    holdout = as_table(read_data(opt.holdout), schema) if opt.holdout else None
     tables = [real, holdout] if holdout else [real]
     ledger.record_diagnostics(opt, released.facts, [table.digest for table in tables])
     with bar(opt.json) as progress:
@@ -45,10 +50,22 @@ def run(opt: argparse.Namespace) -> None:
     edges = clique_edges(released.cliques)
     cost = cost_or_reason(released.project, real, released.table, edges, holdout=holdout)
     found = {**result.to_json(), **cost}
+    if opt.classifiers:
+        found["many_targets"] = classified(opt, released.table, real, holdout)
     if opt.json or not sys.stdout.isatty():
         print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
     else:
         print("\n".join(summary(found)))
+
+
+def classified(opt: argparse.Namespace, synthetic: Table, real: Table, holdout: Table | None) -> dict[str, Any]:
+    """The table of classifiers for many targets."""
+    import numpy as np
+
+    from core.evaluation.downstream import many_targets
+
+    with bar(opt.json) as progress:
+        return many_targets(real, synthetic, holdout, np.random.default_rng(0), report=progress).to_json()
 
 
 def summary(found: dict[str, Any]) -> list[str]:
@@ -63,6 +80,14 @@ def summary(found: dict[str, Any]) -> list[str]:
     lines.append(f"Columns differ by {100 * looks['one_way_tv']:.1f} % of rows on average (total variation)")
     if looks.get("two_way_tv") is not None:
         lines.append(f"Pairs of columns differ by {100 * looks['two_way_tv']:.1f} %")
+    if (numbers := found.get("numbers")) is not None:
+        far = max((c["relative"] for c in numbers["columns"]), default=0.0)
+        lines.append(f"Numbers are at most {100 * far:.1f} % of their range off on average (Wasserstein distance)")
+        if "r2_synthetic" in numbers:
+            lines.append(
+                f"A regression of {numbers['target']} on synthetic rows: R² {numbers['r2_synthetic']:.3f}, "
+                f"mean absolute error {numbers['mae_synthetic']:.4g}"
+            )
     if fair is not None:
         for key, what in (
             ("demographic_parity_difference", "Demographic parity difference"),
@@ -78,4 +103,15 @@ def summary(found: dict[str, Any]) -> list[str]:
                 f"Of {len(asked['questions'])} questions {worst['name']!r} differs most: {worst['real']:,.0f} rows, "
                 f"{worst['synthetic']:,.0f} synthetic"
             )
-    return [*lines, "", "All figures: add --json"]
+    return [*lines, *_classifiers(found.get("many_targets")), "", "All figures: add --json"]
+
+
+def _classifiers(found: dict[str, Any] | None) -> list[str]:
+    """Macro figures of each classifier over all targets; nothing where they were not asked for."""
+    if not found or not found["macro"]:
+        return []
+    lines = ["", f"{'over all targets':<18} {'AUC real':>9} {'synthetic':>10} {'F1 real':>9} {'synthetic':>10}"]
+    for name, of in {**found["classifiers"], "all": found["macro"]}.items():
+        figures = (of["auc_real"], of["auc_synthetic"], of["f1_real"], of["f1_synthetic"])
+        lines.append(f"{name:<18} {figures[0]:>9.3f} {figures[1]:>10.3f} {figures[2]:>9.3f} {figures[3]:>10.3f}")
+    return lines

@@ -7,13 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from core.cli.release import TABLE
 from core.errors import ProjectError
 
 
 def add(commands: Any) -> None:
     """Declare the command."""
     init = commands.add_parser("init", help="write a draft project for a table; guesses are marked")
-    init.add_argument("table", type=Path, help="the private table (CSV, Parquet, Excel)")
+    init.add_argument("table", help=TABLE)
+    init.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
     init.add_argument("--out", type=Path, metavar="PROJECT.json", help="a new file (default: beside the table)")
     init.set_defaults(run=run)
 
@@ -23,14 +25,21 @@ def run(opt: argparse.Namespace) -> None:
     from core.methods import DEFAULT
     from core.project.file import Project
     from core.project.plan import Plan
+    from core.tables.frames import read_data
     from core.tables.guessing import guess_schema
-    from core.tables.reading import read_table
+    from core.tables.relation import Relation, is_url
 
-    name = opt.table.name.split(".")[0]
-    out = opt.out or opt.table.with_name(f"{name}.json")
+    elsewhere = is_url(opt.table) or opt.table.startswith("env:")
+    path = Path(opt.relation or "table") if elsewhere else Path(opt.table)
+    name = path.name.split(".")[0]
+    out = opt.out or path.with_name(f"{name}.json")
     if out.exists():
         raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
-    schema = guess_schema(read_table(opt.table))
+    read = read_data(opt.table, opt.relation)
+    if isinstance(read, Relation):
+        read = read.sample()
+        print(f"guessed from the first {read.rows:,} rows: other rows may hold other values", file=sys.stderr)
+    schema = guess_schema(read)
     draft = Project(name, schema, Plan(DEFAULT, 1.0))
     try:
         out.write_text(draft.dumps(), "utf-8")
@@ -44,6 +53,6 @@ def run(opt: argparse.Namespace) -> None:
         "     what is left out were guessed from the rows. Mend what must not be public.\n"
         '  2. Confirm: rename each "guessed" to "confirmed" once you have checked that it is public.\n'
         f"  3. espalier plan {out} --rows N        what it would cost; reads no data\n"
-        f"  4. espalier release {out} --data {opt.table} --out DIR",
+        f"  4. espalier release {out} --data {'TABLE --relation NAME' if elsewhere else opt.table} --out DIR",
         file=sys.stderr,
     )

@@ -31,9 +31,10 @@ def add_consent(command: argparse.ArgumentParser) -> None:
         "--again", action="store_true", help="release although the table was released from another budget before"
     )
     command.add_argument(
-        "--another-unit", action="store_true",
+        "--another-unit",
+        action="store_true",
         help="release for another person column than the ledger fixed for the table; this is recorded and shown",
-    )  # fmt: skip
+    )
 
 
 def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account | None:
@@ -56,9 +57,11 @@ def add(commands: Any) -> None:
     opened.add_argument("--epsilon", type=float, help="the total ε")
     opened.add_argument("--delta", type=float, help="the total δ, such as 1e-9")
     opened.add_argument(
-        "--delta-for-draws", type=float, metavar="D",
+        "--delta-for-draws",
+        type=float,
+        metavar="D",
         help="how much of δ plans may spend on draws with a δ₀ of their own (default: 0); the rest converts ρ to ε",
-    )  # fmt: skip
+    )
     opened.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default: replace-one")
     opened.add_argument("--rows-per-person", type=int, metavar="K", help="default: 1")
     opened.add_argument("--person", metavar="COLUMN", help="who a row is about (default: no column, K is a promise)")
@@ -93,11 +96,12 @@ def _ledger(opt: argparse.Namespace, create: bool = False) -> Ledger:
 
 
 def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digests: Sequence[bytes]) -> None:
-    """Tell the ledger that ``evaluate`` is about to compute figures that are not private.
+    """Tell the ledger that a command is about to compute figures that are not private.
 
-    ``facts`` are the release's. The ledger is the one that ``--ledger`` names, or the default; the budgets are those of
-    ``--table``, of the release's entry, and those that the tables with these ``digests`` were released from. Where the
-    ledger is not there, or knows none of them, nothing is recorded, and this is said if the release is in a ledger.
+    ``facts`` are the release's, or empty where there is none. The ledger is the one that ``--ledger`` names, or the
+    default; the budgets are those of ``--table``, of the release's entry, and those that the tables with these
+    ``digests`` were released from. Where the ledger is not there, or knows none of them, nothing is recorded, and this
+    is said if the release is in a ledger.
     """
     entry = facts.get("ledger")
     tables = [opt.table] if opt.table is not None else []
@@ -112,7 +116,7 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
             ledger.population_of(table)
         if isinstance(entry, dict) and any(e.chain == entry.get("chain") for e in _entries(ledger).values()):
             tables.append(entry["table"])
-        concerned = ledger.diagnosed(digests, tables, opt.by, "evaluate")
+        concerned = ledger.diagnosed(digests, tables, opt.by, opt.command)
     for population in concerned:
         print(f"ledger: that diagnostics were looked at is recorded for {_shown(population)}", file=sys.stderr)
     if entry and not concerned:
@@ -136,9 +140,17 @@ def _open(opt: argparse.Namespace) -> None:
         )
     ledger = _ledger(opt, create=True)
     made = ledger.open_table(
-        opt.table, opt.population, epsilon=opt.epsilon, delta=opt.delta, delta_for_draws=opt.delta_for_draws,
-        neighbors=opt.neighbors, rows_per_person=opt.rows_per_person, person=opt.person, who=opt.by, note=opt.note,
-    )  # fmt: skip
+        opt.table,
+        opt.population,
+        epsilon=opt.epsilon,
+        delta=opt.delta,
+        delta_for_draws=opt.delta_for_draws,
+        neighbors=opt.neighbors,
+        rows_per_person=opt.rows_per_person,
+        person=opt.person,
+        who=opt.by,
+        note=opt.note,
+    )
     shared = f", shared with {', '.join(t for t in made.tables if t != opt.table)}" if len(made.tables) > 1 else ""
     print(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}")
     print(f"  {_shown(_unit(made, opt.table))}")

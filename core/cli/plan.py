@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli import ledger
+from core.cli import ledger, questions
+from core.cli.release import TABLE
 from core.errors import ProjectError
 from core.methods import method_of
 from core.project.file import Project
@@ -27,8 +28,22 @@ def add(commands: Any) -> None:
     plan.add_argument("project", type=Path)
     plan.add_argument("--rows", type=_rows, help="number of rows n, where it is public")
     plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    plan.add_argument("--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no row")
+    plan.add_argument("--data", metavar="TABLE", help="for --explain-sql: " + TABLE)
+    plan.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
+    questions.add_option(plan)
     ledger.add_options(plan)
     plan.set_defaults(run=run)
+
+
+def _explain(project: Project, data: str | None, relation: str | None) -> None:
+    """The statements of a snapshot, from the project and the catalogue alone."""
+    from core.tables.frames import located
+
+    if data is None:
+        raise ProjectError("--explain-sql needs --data TABLE, whose catalogue says which types the columns have")
+    plan = project.plan
+    print(";\n".join(located(data, relation).statements(project.schema, plan.person, plan.rows_per_person)) + ";")
 
 
 def _rows(text: str) -> int:
@@ -42,10 +57,14 @@ def _rows(text: str) -> int:
 
 
 def run(opt: argparse.Namespace) -> None:
+    from core.release.drawing import predicted
     from core.release.planning import grouped, preview
 
+    if opt.explain_sql:
+        _explain(Project.load(opt.project), opt.data, opt.relation)
+        return
     account = ledger.account(opt)
-    project, left = Project.load(opt.project), None
+    project, left = questions.load(opt), None
     if account is not None:
         project = account.population.fits(project, account.table)
     try:
@@ -97,6 +116,8 @@ def run(opt: argparse.Namespace) -> None:
         if len(shown.asked) > MOST_SHOWN:
             print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
     print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
+    for test in shown.tests:
+        print(f"test of the drawing: {predicted(test)}")
     for warning in shown.warnings:
         print(f"note: {warning}")
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from core.cli import ledger
+from core.cli import ledger, questions
 from core.cli.terminal import bar
-from core.errors import EspalierError
-from core.methods import check_options
+from core.errors import EspalierError, ProjectError
+from core.methods import check_options, method_of
 from core.project.file import Project
 
 if TYPE_CHECKING:
     from core.ledger.account import Account
 
+TABLE = (
+    "the private table: a file (CSV, Parquet, Excel) or folder of Parquet files of any size, or a URL (postgresql://…, "
+    "duckdb://…; env:NAME takes it from the environment variable NAME)"
+)
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 
 
@@ -23,12 +27,27 @@ def add(commands: Any) -> None:
     """Declare the commands."""
     release = commands.add_parser("release", help="spend the budget and write the release to a folder")
     release.add_argument("project", type=Path)
-    release.add_argument("--data", type=Path, required=True, help="the private table (CSV, Parquet, Excel)")
+    release.add_argument("--data", required=True, metavar="TABLE", help=TABLE)
+    release.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
     release.add_argument("--out", type=Path, required=True, help="a new or empty folder")
+    release.add_argument(
+        "--as",
+        dest="kind",
+        choices=["csv", "parquet"],
+        default="csv",
+        help="parquet: all rows in a Parquet file too",
+    )
     release.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    questions.add_option(release)
     ledger.add_options(release)
     ledger.add_consent(release)
     release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
+    release.add_argument(
+        "--public",
+        type=Path,
+        metavar="FILE",
+        help="a public table of the same columns, beside which rows that are not private are judged",
+    )
     release.add_argument("--note", default="", metavar="TEXT", help="a note for the ledger")
     release.set_defaults(run=run)
 
@@ -40,38 +59,89 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
+    project = questions.load(opt)
+    if not method_of(project.plan).private:
+        _not_private(project, opt)
+        return
+    if opt.public:
+        raise ProjectError("--public belongs to methods that are not private", key="public")
     account = ledger.account(opt, opt.by, opt.note)
-    release_to(Project.load(opt.project), opt.data, opt.out, opt.quiet, account)
+    output = Output(opt.out, opt.quiet, opt.kind)
+    release_to(project, opt.data, output, opt.relation, account)
 
 
-def release_to(project: Project, data: Path, out: Path, quiet: bool, account: Account | None = None) -> None:
+def _not_private(project: Project, opt: argparse.Namespace) -> None:
+    """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger can stand for it."""
+    from core.release.files import NOT_PRIVATE, check_folder
+    from core.release.not_private import blurred, shown
+    from core.release.spend import refuse_guessed
+    from core.tables.reading import read_table
+
+    if any(getattr(opt, key, None) for key in ("ledger", "table", "note")):
+        raise ProjectError(
+            f"{NOT_PRIVATE}: no ledger keeps count of it; leave the options of the ledger out", key="method"
+        )
+    check_options(project.plan)
+    check_folder(opt.out)
+    refuse_guessed(project)
+    print(f"{NOT_PRIVATE}.", file=sys.stderr)
+    with bar(opt.quiet) as progress:
+        made = blurred(project, read_table(opt.data), progress, read_table(opt.public) if opt.public else None)
+    made.save(opt.out)
+    for what, value in shown(made.disclosure):
+        print(f"{value:>6}  {what}", file=sys.stderr)
+    if made.public is not None:
+        print(f"ΔMSE beside the public table: {made.public['delta_mse']:.0%}", file=sys.stderr)
+    print(f"{opt.out}: {made.rows:,} rows, NOT PRIVATE", file=sys.stderr)
+
+
+class Output(NamedTuple):
+    """Where a release goes, in what form, and whether anything is said meanwhile."""
+
+    folder: Path
+    quiet: bool = False
+    kind: Literal["csv", "parquet"] = "csv"
+
+
+def release_to(
+    project: Project, data: str, output: Output, relation: str | None = None, account: Account | None = None
+) -> None:
+    """Read the table, spend and write."""
+    from core.privacy.contribution import check_engine
+    from core.progress import part
     from core.release.files import check_folder
     from core.release.spend import refuse_guessed, release
-    from core.tables.reading import read_table
-    from core.tables.table import Table
+    from core.tables.frames import opened, read_data
+    from core.tables.relation import Relation
+
+    out, quiet, plan = output.folder, output.quiet, project.plan
 
     check_options(project.plan)
     check_folder(out)
     refuse_guessed(project)
     if account is not None:
         account.check(project)  # what the ledger will refuse is refused before the table is read
-    text = read_table(data)
-    left_out = [name for name in Table.left_out(text, project.schema) if name != project.plan.person]
+    read = read_data(data, relation)
+    if isinstance(read, Relation):
+        check_engine(plan, read)
+    left_out = [name for name in read.columns if name not in project.schema and name != plan.person]
     if left_out and not quiet:
         print(f"left out (not in the schema): {', '.join(left_out)}", file=sys.stderr)
     if project.plan.person and not quiet:
         k = project.plan.rows_per_person
         print(f"at most {k} row{'s' * (k > 1)} of each person in {project.plan.person!r} are kept", file=sys.stderr)
-    table = Table.encode(text, project.schema, project.plan.person)
-
-    for warning in account.warnings(table.digest) if account else ():
-        print(f"warning: {warning}", file=sys.stderr)
-    with bar(quiet) as progress:
-        made = release(project, table, progress, account)
+    with (
+        bar(quiet) as progress,
+        opened(read, project.schema, plan.person, plan.rows_per_person, part(progress, 0.0, 0.3)) as table,
+    ):
+        for warning in account.warnings(table.digest) if account else ():
+            print(f"warning: {warning}", file=sys.stderr)
+        made = release(project, table, part(progress, 0.3, 1.0), account)
     if made.ledger_trouble:
         print(f"warning: {made.ledger_trouble}", file=sys.stderr)
     try:
-        made.save(out)
+        with bar(quiet or made.whole is None) as progress:
+            made.save(out, output.kind, progress)
     except EspalierError as error:
         if made.reservation is None or made.ledger_trouble:
             raise
@@ -97,4 +167,4 @@ def release_to(project: Project, data: Path, out: Path, quiet: bool, account: Ac
 
 def _demo(opt: argparse.Namespace) -> None:
     out = opt.out or Path("out") / opt.sample
-    release_to(Project.load(SAMPLES / f"{opt.sample}.json"), SAMPLES / f"{opt.sample}.csv", out, quiet=False)
+    release_to(Project.load(SAMPLES / f"{opt.sample}.json"), str(SAMPLES / f"{opt.sample}.csv"), Output(out))

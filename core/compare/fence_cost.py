@@ -54,13 +54,15 @@ class FenceCost:
         numbers = {f: [v for v in values if v is not None] for f, values in known.items()}
         return {
             "private": False,
-            "method_without": self.method, "width": self.width, "repeats": len(self.without),
+            "method_without": self.method,
+            "width": self.width,
+            "repeats": len(self.without),
             "with": self.with_fence,
             "without": {f: float(np.mean(v)) if v else None for f, v in numbers.items()},
             "without_range": {f: [min(v), max(v)] for f, v in numbers.items() if v},
             "q_best": self.q_best,
             "looked_at_real_data": self.looked_at_real_data,
-        }  # fmt: skip
+        }
 
 
 def without_fence(project: Project) -> Project | None:
@@ -93,9 +95,12 @@ def fence_cost(
         looks, roles, clique = fidelity_of(real, table, silent), project.roles, project.schema.clique
         fence = Separation(clique(roles.outcome), clique(roles.protected), clique(roles.admissible))
         return {
-            "q": tree_quality(real, pairs), "two_way_tv": looks.two_way_tv, "kl": looks.kl,
-            "auc": _auc(project, table, holdout or real), "cmi": cmi(table, fence).value,
-        }  # fmt: skip
+            "q": tree_quality(real, pairs),
+            "two_way_tv": looks.two_way_tv,
+            "kl": looks.kl,
+            "auc": _auc(project, table, holdout or real),
+            "cmi": cmi(table, fence).value,
+        }
 
     report(0.0, "Judging the release")
     ours = figures(synthetic, edges)
@@ -103,7 +108,7 @@ def fence_cost(
     for i in range(REPEATS):
         report((1 + i) / (1 + REPEATS), f"Releasing without the fence, for comparison ({i + 1} of {REPEATS})")
         made = release(free, real)
-        theirs.append(figures(Table(project.schema, made.codes, made.rows), made.edges))
+        theirs.append(figures(Table(project.schema, made.codes, made.shown), made.edges))
     report(1.0, "Compared")
     return FenceCost(free.plan.method, free.plan.options.get("width", 1), ours, tuple(theirs), best_tree_quality(real))
 

@@ -60,7 +60,7 @@ def compare(
         mine(0.0, f"Releasing {name}")
         made = release(project, table, part(mine, 0.0, 0.5))
         mine(0.5, f"Judging {name}")
-        synthetic = Table(project.schema, made.codes, made.rows)
+        synthetic = Table(project.schema, made.codes, made.shown)
         found = evaluate(
             project, table, synthetic, model=made.model, holdout=holdout, report=part(mine, 0.5, 1.0)
         ).to_json()

@@ -18,6 +18,7 @@ from core.display import card
 from core.errors import TableError
 from core.evaluation.fairness import Fairness, Group, fairness_of
 from core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
+from core.evaluation.numeric_fidelity import numbers_of
 from core.evaluation.questions import Asked, asked_of
 from core.evaluation.utility import Utility, predict, target_of, utility_of
 from core.models.base import Model
@@ -29,9 +30,18 @@ if TYPE_CHECKING:
     from core.progress import Report
 
 __all__ = [
-    "ColumnFidelity", "Evaluation", "Fairness", "Fidelity", "Group", "Model", "PairFidelity", "Utility",
-    "evaluate", "split_holdout", "target_of",
-]  # fmt: skip
+    "ColumnFidelity",
+    "Evaluation",
+    "Fairness",
+    "Fidelity",
+    "Group",
+    "Model",
+    "PairFidelity",
+    "Utility",
+    "evaluate",
+    "split_holdout",
+    "target_of",
+]
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,7 @@ class Evaluation:
     further: tuple[Utility, ...] = ()
     reasons: dict[str, str] = field(default_factory=dict)
     asked: Asked | None = None
+    numbers: dict[str, Any] | None = None
     looked_at_real_data: bool = field(default=True, init=False)
 
     def _repr_html_(self) -> str:
@@ -74,15 +85,21 @@ class Evaluation:
             "fidelity": self.fidelity.to_json(),
             "fairness": None if self.fairness is None else self.fairness.to_json(),
             **({"asked": self.asked.to_json()} if self.asked else {}),
+            **({"numbers": self.numbers} if self.numbers else {}),
             **{f"{name}_reason": why for name, why in self.reasons.items()},
             "looked_at_real_data": self.looked_at_real_data,
         }
 
 
 def evaluate(
-    project: Project, real: Table, synthetic: Table, *,
-    model: Model | None = None, holdout: Table | None = None, report: Report | None = None,
-) -> Evaluation:  # fmt: skip
+    project: Project,
+    real: Table,
+    synthetic: Table,
+    *,
+    model: Model | None = None,
+    holdout: Table | None = None,
+    report: Report | None = None,
+) -> Evaluation:
     """Compare ``synthetic`` with ``real``, the table it was released from. Not private: looks at every real
     row, also those of one person beyond the plan's bound.
 
@@ -110,7 +127,14 @@ def evaluate(
     report(1.0, "Done")
     reasons = {} if fair else {"fairness": _missing_roles(project)}
     return Evaluation(
-        predictions.tested_on, used, looks, fair, tuple(further), reasons, asked_of(project, real, synthetic)
+        predictions.tested_on,
+        used,
+        looks,
+        fair,
+        tuple(further),
+        reasons,
+        asked_of(project, real, synthetic),
+        numbers_of(project, real, synthetic, holdout),
     )
 
 

@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.errors import SizeError, TableError
+from core.tables.table import Table
+
 Codes = Mapping[str, NDArray[Any]]
 FloatArray = NDArray[np.float64]
 Report = Callable[[float, str], None]
@@ -83,27 +86,50 @@ class Tables:
     sizes: Mapping[str, int]
 
 
+def many_targets(
+    real: Table,
+    synthetic: Table,
+    holdout: Table | None,
+    rng: np.random.Generator,
+    targets: Sequence[str] | None = None,
+    report: Report | None = None,
+) -> Downstream:
+    """`downstream` of a release: tested on ``holdout``, else on a third of ``real`` that trains nothing.
+
+    Without a hold-out the release was made from the tested rows too. Raises :class:`TableError` for a table without
+    rows to train and test on, :class:`SizeError` as `downstream`.
+    """
+    if min(synthetic.rows, real.rows - (holdout is None), 1 if holdout is None else holdout.rows) < 1:
+        raise TableError("there are too few rows to train and test classifiers")
+    trained, tested = real, holdout
+    if tested is None:
+        held = rng.permutation(real.rows) < max(1, real.rows // 3)
+        trained, tested = real.take(~held), real.take(held)
+    return downstream(Tables(trained.codes, synthetic.codes, tested.codes, real.schema.sizes), rng, targets, report)
+
+
 def downstream(
     tables: Tables, rng: np.random.Generator, targets: Sequence[str] | None = None, report: Report | None = None
 ) -> Downstream:
     """Train and judge every task; ``targets`` default to 20 columns at random, or all where there are fewer.
 
-    ``report`` hears of every fit and cancels by raising. Raises :class:`ValueError` where the one-hot table would have
+    ``report`` hears of every fit and cancels by raising. Raises :class:`SizeError` where the one-hot table would have
     more than `MAX_FEATURES` columns.
     """
     from threadpoolctl import threadpool_limits
 
     width = sum(tables.sizes.values())
     if width > MAX_FEATURES:
-        raise ValueError(f"{width:,} categories in all are more than the {MAX_FEATURES:,} that this table can judge")
+        raise SizeError(f"{width:,} categories in all are more than the {MAX_FEATURES:,} that this table can judge")
     names = [name for name, size in tables.sizes.items() if size > 1]
     if targets is None:
         drawn = set(rng.permutation(names)[:TARGETS].tolist())
         targets = [name for name in names if name in drawn]
     thinned = [
-        _thin(tables.real, TRAIN_ROWS, rng), _thin(tables.synthetic, TRAIN_ROWS, rng),
+        _thin(tables.real, TRAIN_ROWS, rng),
+        _thin(tables.synthetic, TRAIN_ROWS, rng),
         _thin(tables.holdout, TEST_ROWS, rng),
-    ]  # fmt: skip
+    ]
     hot = [_one_hot(codes, tables.sizes) for codes in thinned]
     ends = np.cumsum([0, *tables.sizes.values()])
     spans = {name: (ends[i], ends[i + 1]) for i, name in enumerate(tables.sizes)}

@@ -73,12 +73,14 @@ class Group:
     def to_json(self) -> dict[str, Any]:
         """As ``evaluate`` prints it."""
         return {
-            "group": dict(self.values), "rows": self.rows, **shown(self, _GROUP_FIGURES),
+            "group": dict(self.values),
+            "rows": self.rows,
+            **shown(self, _GROUP_FIGURES),
             **_known({"auc_synthetic_interval": self.auc_synthetic_interval}),
             **_known({"auc_real_interval": self.auc_real_interval}),
             "calibration_synthetic": [b.to_json() for b in self.calibration_synthetic],
             "calibration_real": [b.to_json() for b in self.calibration_real],
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -131,14 +133,17 @@ class Fairness:
         """As ``evaluate`` prints it."""
         s = self.separation
         return {
-            "outcome": list(s.left), "protected": list(s.right), "admissible": list(s.given),
-            "target": self.target, "positive": self.positive,
+            "outcome": list(s.left),
+            "protected": list(s.right),
+            "admissible": list(s.given),
+            "target": self.target,
+            "positive": self.positive,
             **shown(self, _FIGURES),
             **_known({f"{name}_interval": found for name, found in self.intervals.items()}),
             "groups": [g.to_json() for g in self.groups],
             "groups_without_both_values": [dict(g) for g in self.left_out],
             "looked_at_real_data": self.looked_at_real_data,
-        }  # fmt: skip
+        }
 
 
 def _known(intervals: Mapping[str, Interval | None]) -> dict[str, Interval]:
@@ -147,19 +152,37 @@ def _known(intervals: Mapping[str, Interval | None]) -> dict[str, Interval]:
 
 
 _GROUP_FIGURES = (
-    "selection_rate_synthetic", "selection_rate_real", "accuracy_synthetic", "accuracy_real",
-    "outcome_rate_synthetic", "outcome_rate_real",
-    "auc_synthetic", "auc_real", "calibration_error_synthetic", "calibration_error_real",
-)  # fmt: skip
+    "selection_rate_synthetic",
+    "selection_rate_real",
+    "accuracy_synthetic",
+    "accuracy_real",
+    "outcome_rate_synthetic",
+    "outcome_rate_real",
+    "auc_synthetic",
+    "auc_real",
+    "calibration_error_synthetic",
+    "calibration_error_real",
+)
 _TRAINED = (
-    "equalized_odds_difference", "equalized_odds_difference_real",
-    "demographic_parity_difference", "demographic_parity_difference_real",
-    "accuracy_synthetic", "accuracy_real",
-)  # fmt: skip
+    "equalized_odds_difference",
+    "equalized_odds_difference_real",
+    "demographic_parity_difference",
+    "demographic_parity_difference_real",
+    "accuracy_synthetic",
+    "accuracy_real",
+)
 _FIGURES = (
-    "cmi_real", "cmi_synthetic", "cmi_model", "cmi_real_chance", "cmi_synthetic_chance",
-    "cmi_real_floor", "cmi_synthetic_floor", "cmi_real_debiased", "cmi_synthetic_debiased", *_TRAINED,
-)  # fmt: skip
+    "cmi_real",
+    "cmi_synthetic",
+    "cmi_model",
+    "cmi_real_chance",
+    "cmi_synthetic_chance",
+    "cmi_real_floor",
+    "cmi_synthetic_floor",
+    "cmi_real_debiased",
+    "cmi_synthetic_debiased",
+    *_TRAINED,
+)
 
 
 def fairness_of(

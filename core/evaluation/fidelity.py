@@ -100,7 +100,7 @@ class Fidelity:
             "columns": [c.to_json() for c in self.columns],
             "pairs": [p.to_json() for p in self.pairs],
             "looked_at_real_data": self.looked_at_real_data,
-        }  # fmt: skip
+        }
 
 
 def fidelity_of(real: Table, synthetic: Table, report: Report) -> Fidelity:
@@ -130,8 +130,10 @@ def fidelity_of(real: Table, synthetic: Table, report: Report) -> Fidelity:
         float(np.mean([c.tv for c in columns])),
         float(np.mean([p.tv for p in pairs])) if pairs else None,
         float(np.mean([p.kl for p in pairs])) if pairs else None,
-        columns, tuple(pairs), {} if pairs else {"two_way_tv": why, "kl": why},
-    )  # fmt: skip
+        columns,
+        tuple(pairs),
+        {} if pairs else {"two_way_tv": why, "kl": why},
+    )
 
 
 def _count(left: IntArray, right: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:

@@ -78,10 +78,13 @@ class Utility:
     def to_json(self) -> dict[str, Any]:
         """As ``evaluate`` prints it."""
         return {
-            "target": self.target, "tested_on": self.tested_on, "tested_rows": self.tested_rows,
-            **shown(self, _FIGURES), "note": self.note,
+            "target": self.target,
+            "tested_on": self.tested_on,
+            "tested_rows": self.tested_rows,
+            **shown(self, _FIGURES),
+            "note": self.note,
             "looked_at_real_data": self.looked_at_real_data,
-        }  # fmt: skip
+        }
 
 
 def target_of(project: Project) -> str | None:
@@ -124,10 +127,15 @@ def predict(
         from_real = fit(real, target).scores(tested)
     thinned = max(real.rows, synthetic.rows) * (len(project.schema.columns) - 1) > MAX_ENTRIES
     return Predictions(
-        tested, tested_on, target, from_synthetic, from_real,
-        commonest=int(np.bincount(real.codes[target]).argmax()), why_not=why_not,
+        tested,
+        tested_on,
+        target,
+        from_synthetic,
+        from_real,
+        commonest=int(np.bincount(real.codes[target]).argmax()),
+        why_not=why_not,
         note=_NOTES[tested_on] + _THINNED * thinned,
-    )  # fmt: skip
+    )
 
 
 def _one_value(table: Table, target: str, which: str) -> str:

@@ -48,9 +48,10 @@ def verdict(
     grade: Grade = "poor" if "poor" in grades else "fair" if "fair" in grades else "good"
     if grades[0] == "unknown" and grade == "good":
         grade = "unknown"
-    if grade == "poor" and not away:
-        head = "This table should not be used: " + ("noise outweighs the data." if grades[1] == "poor" else
-                                                    "it does not teach what the real rows would.")  # fmt: skip
+    if grade == "poor":
+        head = "This table should not be used: " + (
+            "noise outweighs the data." if grades[1] == "poor" else "it does not teach what the real rows would."
+        )
         sentences.append("Spend more of the budget, count fewer columns, or coarsen those with many categories.")
     else:
         head = sentences.pop(0)

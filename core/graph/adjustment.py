@@ -162,8 +162,9 @@ def checked(effect: Effect, chosen: Iterable[str]) -> tuple[str, ...]:
     if not found.valid:
         raise GraphError(
             f"the effect of {effect.treatment} on {effect.outcome} cannot be read off so: {found.sentence}",
-            path=found.path, forbidden=found.forbidden,
-        )  # fmt: skip
+            path=found.path,
+            forbidden=found.forbidden,
+        )
     return columns
 
 

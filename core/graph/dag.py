@@ -47,8 +47,9 @@ class Dag:
                 if name not in known:
                     raise GraphError(
                         f"the graph has an arrow {edge[0]!r} → {edge[1]!r}, but {name!r} is not a column",
-                        edge=edge, column=name,
-                    )  # fmt: skip
+                        edge=edge,
+                        column=name,
+                    )
 
     def parents(self, column: str) -> tuple[str, ...]:
         """Direct causes of ``column``, Pa(Y)."""
@@ -91,8 +92,9 @@ class Dag:
             cycle = (cause, *back)
             raise GraphError(
                 f"the arrow {cause!r} → {effect!r} would close a cycle: {' → '.join(cycle)}",
-                edge=(cause, effect), cycle=cycle,
-            )  # fmt: skip
+                edge=(cause, effect),
+                cycle=cycle,
+            )
         return replace(self, edges=(*self.edges, (cause, effect)))
 
     def without(self, arrows: Iterable[tuple[str, str]]) -> Dag:

@@ -18,8 +18,9 @@ from core.ledger.population import Entry, Population, population_of, rho_drawn, 
 from core.ledger.replay import ROUNDED, replay
 from core.ledger.store import Store
 from core.privacy.accounting import Budget, rho_of
-from core.privacy.draws import Act
+from core.privacy.draws import Subtotal
 from core.project.file import Project
+from core.project.plan import NO_EPSILON
 
 KEPT_BYTES = 64 << 20
 """Releases are kept up to this size, zipped."""
@@ -52,6 +53,11 @@ class Account:
 
         A plan takes all of its (ε, δ) in ρ, whatever is spent of that in the end.
         """
+        if project.plan.epsilon == NO_EPSILON:
+            raise LedgerError(
+                "a ledger keeps count of private releases: this plan gives no epsilon; what it makes is not private",
+                key="epsilon",
+            )
         population = self.population
         fitting = population.fits(project, self.table, self.another_unit)
         population.allows(rho_of(fitting.plan.epsilon, population.delta))
@@ -83,19 +89,31 @@ class Account:
             if not self.again and (elsewhere := [text for text, refused in found if refused]):
                 raise LedgerError(
                     f"the ledger refuses: {'; '.join(elsewhere)}. Nothing was drawn. If the release is meant all the "
-                    "same, say so (--again on the command line)", key="again",
-                )  # fmt: skip
+                    "same, say so (--again on the command line)",
+                    key="again",
+                )
             another = person != population.persons.get(self.table, person)
             plan = {"project": project.name, "plan": project.plan.to_json(), "another_unit": another}
             if delta:
                 plan["delta_for_draws"] = float(delta)
             reserved = next_event(
-                events, kind="reserve", who=self.who, population=population.name, table_name=self.table, entry=id_,
-                neighbors=population.neighbors, rows_per_person=population.rows_per_person, epsilon=budget.epsilon,
-                delta=budget.delta, rho=budget.rho, rho_before=population.spent,
-                rho_after=rounded_up(population.rho_counted + Fraction(budget.rho)), plan=json.dumps(plan),
-                fingerprint=mark, note=self.note,
-            )  # fmt: skip
+                events,
+                kind="reserve",
+                who=self.who,
+                population=population.name,
+                table_name=self.table,
+                entry=id_,
+                neighbors=population.neighbors,
+                rows_per_person=population.rows_per_person,
+                epsilon=budget.epsilon,
+                delta=budget.delta,
+                rho=budget.rho,
+                rho_before=population.spent,
+                rho_after=rounded_up(population.rho_counted + Fraction(budget.rho)),
+                plan=json.dumps(plan),
+                fingerprint=mark,
+                note=self.note,
+            )
             return [reserved.row()]
 
         store.append(make)
@@ -117,16 +135,20 @@ class Reservation:
         """What ``release.json`` says of it."""
         p, e = self.population, self.entry
         return {
-            "population": p.name, "table": e.table, "entry": e.id, "reserved": e.reserved, "chain": e.chain,
+            "population": p.name,
+            "table": e.table,
+            "entry": e.id,
+            "reserved": e.reserved,
+            "chain": e.chain,
             "total": {"epsilon": p.epsilon, "delta": p.delta, "rho": p.rho},
             "before": {"rho": e.rho_before, "epsilon": p.epsilon_after(e.rho_before)},
             "after": {"rho": e.rho_after, "epsilon": p.epsilon_after(e.rho_after)},
             "unit": {"person": e.person, "enforced": e.person is not None, "another_unit": e.another_unit},
             "diagnostics_before": e.diagnostics_before,
             "delta_for_draws": {"total": p.delta_for_draws, "reserved": e.delta_reserved},
-        }  # fmt: skip
+        }
 
-    def spend(self, rho: float, files: Mapping[str, bytes], acts: Sequence[Act] = (), delta: float = 0.0) -> str:
+    def spend(self, rho: float, files: Mapping[str, bytes], acts: Sequence[Subtotal] = (), delta: float = 0.0) -> str:
         """The release is made by ``acts``: it counts ``rho`` and ``delta`` (its δ₀), and its ``files`` are kept.
 
         Neither may be more than was reserved. Returns the empty text, or what is to be said if the ledger could not be
@@ -148,7 +170,7 @@ class Reservation:
             time.sleep(wait)
         return f"{trouble}. The release counts in full, as it was reserved; the ledger does not know its hash"
 
-    def end(self, drawn: bool, reason: str, acts: Sequence[Act] = ()) -> str:
+    def end(self, drawn: bool, reason: str, acts: Sequence[Subtotal] = ()) -> str:
         """The run ended without a release: returned if nothing was ``drawn``, else it counts in full.
 
         ``acts`` are what had been drawn by then.
@@ -163,12 +185,15 @@ class Reservation:
             return f"{error}. What was reserved counts as spent"
         return ""
 
-    def _close(self, end: _End, acts: Sequence[Act], zip_: bytes | None = None) -> None:
+    def _close(self, end: _End, acts: Sequence[Subtotal], zip_: bytes | None = None) -> None:
         """Write the parts that ``acts`` make and the end of the entry, in one transaction; ``zip_`` is kept with it."""
         entry = self.entry
         common = {
-            "who": self.account.who, "population": entry.population, "table_name": entry.table, "entry": entry.id,
-        }  # fmt: skip
+            "who": self.account.who,
+            "population": entry.population,
+            "table_name": entry.table,
+            "entry": entry.id,
+        }
 
         def make(rows: Sequence[Row]) -> list[Row]:
             events = read_events(rows)
@@ -180,14 +205,31 @@ class Reservation:
             others, added = population.rho_counted - Fraction(entry.reserved), list(events)
             for place, act in enumerate(acts):
                 before, after = (rounded_up(others + rho_drawn(acts[:i])) for i in (place, place + 1))
-                added.append(next_event(
-                    added, kind=act.kind, **common, rho=act.rho, delta=act.delta or None, rho_before=before,
-                    rho_after=after, note=_in_words(act),
-                ))  # fmt: skip
-            added.append(next_event(
-                added, kind=end.kind, **common, rho=end.rho, delta=end.delta or None, rho_before=population.spent,
-                rho_after=rounded_up(others + Fraction(end.rho)), released=end.released, note=end.note,
-            ))  # fmt: skip
+                added.append(
+                    next_event(
+                        added,
+                        kind=act.kind,
+                        **common,
+                        rho=act.rho,
+                        delta=act.delta or None,
+                        rho_before=before,
+                        rho_after=after,
+                        note=_in_words(act),
+                    )
+                )
+            added.append(
+                next_event(
+                    added,
+                    kind=end.kind,
+                    **common,
+                    rho=end.rho,
+                    delta=end.delta or None,
+                    rho_before=population.spent,
+                    rho_after=rounded_up(others + Fraction(end.rho)),
+                    released=end.released,
+                    note=end.note,
+                )
+            )
             return [event.row() for event in added[len(events) :]]
 
         kept = None if end.released is None or zip_ is None else (end.released, zip_)
@@ -205,7 +247,7 @@ class _End:
     released: str | None = None
 
 
-def _in_words(act: Act) -> str:
+def _in_words(act: Subtotal) -> str:
     text = f"{act.pool or 'everything'}, {act.draws} draw{'s' if act.draws > 1 else ''}"
     return text + (" from rows held out" if act.kind == "look" else "")
 
@@ -226,10 +268,13 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
     p = population_of(replay(events), table, store.name)
     here, persons = p.name, p.persons
     if mine and seen[mine[-1].seq] is False:
-        out.append((
-            f"the table has changed since {table!r} was last released from ({mine[-1].at[:10]}). If it is another "
-            "table, give it its own name", False,
-        ))  # fmt: skip
+        out.append(
+            (
+                f"the table has changed since {table!r} was last released from ({mine[-1].at[:10]}). If it is another "
+                "table, give it its own name",
+                False,
+            )
+        )
     others = {e.table_name: e.population for e in marks if seen[e.seq] and e.table_name != table}
     for other, population in others.items():
         mixed = population == here and persons.get(other, "") != persons.get(table, "")
@@ -241,9 +286,12 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
             how = f"That was counted in another budget, {population!r}: the two add up, and no total covers both"
         out.append((f"this very table was released from before, as {other!r}. {how}", mixed or population != here))
     if unknown := [e for e in marks if seen[e.seq] is None]:
-        out.append((
-            f"some earlier releases carry fingerprints of another key than {store.key_file}: whether they were of this "
-            "table cannot be told. Give all machines the same key file (ESPALIER_LEDGER_KEY says where it lies)",
-            any(e.population != here for e in unknown),
-        ))  # fmt: skip
+        out.append(
+            (
+                f"some earlier releases carry fingerprints of another key than {store.key_file}: whether they were of "
+                "this table cannot be told. Give all machines the same key file "
+                "(ESPALIER_LEDGER_KEY says where it lies)",
+                any(e.population != here for e in unknown),
+            )
+        )
     return out

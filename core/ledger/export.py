@@ -21,14 +21,25 @@ def exported(events: Sequence[Event]) -> dict[str, Any]:
     for p in replay(events).values():
         facts = {k: v for k, v in vars(p).items() if k not in ("entries", "tables", "diagnoses")}
         counts = {
-            "spent": p.spent, "epsilon_spent": p.epsilon_after(p.spent), "left": p.left,
-            "delta_spent": p.delta_spent, "delta_left": p.delta_left,
-        }  # fmt: skip
+            "spent": p.spent,
+            "epsilon_spent": p.epsilon_after(p.spent),
+            "left": p.left,
+            "delta_spent": p.delta_spent,
+            "delta_left": p.delta_left,
+        }
         entries = [facts_of(p, entry) for entry in p.entries]
-        out.append({
-            **facts, "tables": list(p.tables), "units": {t: p.unit_of(t) for t in p.tables}, "caveats": p.caveats,
-            **counts, "largest_next": p.largest(), "diagnoses": [vars(d) for d in p.diagnoses], "entries": entries,
-        })  # fmt: skip
+        out.append(
+            {
+                **facts,
+                "tables": list(p.tables),
+                "units": {t: p.unit_of(t) for t in p.tables},
+                "caveats": p.caveats,
+                **counts,
+                "largest_next": p.largest(),
+                "diagnoses": [vars(d) for d in p.diagnoses],
+                "entries": entries,
+            }
+        )
     return {"format": FORMAT, "populations": out, "events": [dict(e.row()) for e in events]}
 
 

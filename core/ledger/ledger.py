@@ -75,9 +75,15 @@ class Ledger:
         return population_of(self.populations(), table, self.name)
 
     def open_table(
-        self, table: str, population: str | None = None, *, person: str | None = None, who: str = "", note: str = "",
+        self,
+        table: str,
+        population: str | None = None,
+        *,
+        person: str | None = None,
+        who: str = "",
+        note: str = "",
         **terms: Unpack[Terms],
-    ) -> Population:  # fmt: skip
+    ) -> Population:
         """Give a table an identity and a person column, and its population a total, once and for all.
 
         ``person`` is the column that says whose a row is; None: that nobody has more than ``rows_per_person`` rows is a
@@ -100,8 +106,9 @@ class Ledger:
             if people in known and not population:
                 raise LedgerError(
                     f"there is a population {people!r}; if this table is about the same people, say so by naming it as "
-                    "their population, else choose another name", population=people,
-                )  # fmt: skip
+                    "their population, else choose another name",
+                    population=people,
+                )
             fields = {"who": who, "table_name": table, "population": people, "note": note}
             if (shared := known.get(people)) is not None:
                 _check_same(shared, terms)
@@ -210,8 +217,10 @@ def _check_same(population: Population, terms: Terms) -> None:
         if value is not None and value != getattr(population, key):
             raise LedgerError(
                 f"{population.name!r} is open with {key.replace('_', ' ')} {getattr(population, key)}, set once; a "
-                "table that joins it shares its total and its unit", key=key, population=population.name,
-            )  # fmt: skip
+                "table that joins it shares its total and its unit",
+                key=key,
+                population=population.name,
+            )
 
 
 def default_ledger() -> str:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypedDict
 
 from core.errors import LedgerError, ProjectError
 from core.privacy.accounting import LARGEST_DELTA, epsilon_of, rho_of, round_up
-from core.privacy.draws import Act, PartKind
+from core.privacy.draws import PartKind, Subtotal
 from core.project.file import Project
 from core.project.plan import Neighbors
 
@@ -239,8 +239,10 @@ class Population:
                 raise LedgerError(
                     f"the ledger fixed {key.replace('_', ' ')} at {fixed} for {self.name!r} when it was opened, and "
                     f"the plan says {given}: ρ of different units does not add up. Set the plan's to {fixed}",
-                    key=key, fixed=fixed, population=self.name,
-                )  # fmt: skip
+                    key=key,
+                    fixed=fixed,
+                    population=self.name,
+                )
         person = self.persons.get(table, plan.person)
         if plan.person != person and not another_unit:
             column = "no person column" if person is None else f"the person column {person!r}"
@@ -249,18 +251,25 @@ class Population:
                 f"the ledger fixed {column} for the table {table!r}, and the plan names {named}: ρ of different units "
                 "does not add up. Change the plan's person column; or release for another unit on the command line "
                 "(--another-unit), which is recorded and shown",
-                key="person", fixed=person, population=self.name,
-            )  # fmt: skip
+                key="person",
+                fixed=person,
+                population=self.name,
+            )
         return project.with_plan(delta=self.delta) if plan.delta is None else project
 
     def outlook(self, rho: float) -> dict[str, Any]:
         """What one more release of ``rho`` would leave, whether it fits, and how many like it fit after it."""
         after = self.after(rho)
         return {
-            "population": self.name, "total": self.rho, "spent": self.spent, "left": self.left, "after": after,
-            "fits": after >= 0, "largest_after": self.largest(after),
+            "population": self.name,
+            "total": self.rho,
+            "spent": self.spent,
+            "left": self.left,
+            "after": after,
+            "fits": after >= 0,
+            "largest_after": self.largest(after),
             "like_it_after": max(int(Fraction(after) / Fraction(rho)), 0),
-        }  # fmt: skip
+        }
 
     def allows(self, rho: float, delta: float = 0.0) -> None:
         """Raise :class:`LedgerError` unless ``rho`` more fits into what is left, and ``delta`` (δ₀) too."""
@@ -273,16 +282,21 @@ class Population:
                 f"the ledger refuses: this needs ρ = {round_up(rho)}, and of {self.name!r} only {self.left:.4g} of "
                 f"{self.rho:.4g} is left; nothing was read. "
                 + (f"One plan with ε up to {self.largest():g} still fits" if self.largest() else "Nothing more fits"),
-                requested=rho, remaining=self.left, population=self.name,
-            )  # fmt: skip
+                requested=rho,
+                remaining=self.left,
+                population=self.name,
+            )
         if self.delta_counted + Fraction(delta) > Fraction(self.delta_for_draws):
             kept = f"{self.delta_left:.4g} of {self.delta_for_draws:.4g} is" if self.delta_for_draws else "nothing was"
             raise LedgerError(
                 f"the ledger refuses: the draws of this plan need δ₀ = {round_up(delta)}, and of the δ of "
                 f"{self.name!r} {kept} left for draws; nothing was read. How much of δ is for draws is set when a "
                 "budget is opened (--delta-for-draws)",
-                key="delta_for_draws", requested=delta, remaining=self.delta_left, population=self.name,
-            )  # fmt: skip
+                key="delta_for_draws",
+                requested=delta,
+                remaining=self.delta_left,
+                population=self.name,
+            )
 
 
 def population_of(populations: Mapping[str, Population], table: str, where: str) -> Population:
@@ -292,10 +306,11 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
             return population
     known = ", ".join(repr(t) for p in list(populations.values())[:8] for t in p.tables[:4])
     raise LedgerError(
-        f"the ledger {where} has no table {table!r}" + (f"; it has {known}" if known else "")
+        f"the ledger {where} has no table {table!r}"
+        + (f"; it has {known}" if known else "")
         + ". Open its budget first (python -m core ledger open, or the Ledger page)",
         table=table,
-    )  # fmt: skip
+    )
 
 
 def checked(terms: Terms) -> dict[str, Any]:
@@ -327,8 +342,12 @@ def checked(terms: Terms) -> dict[str, Any]:
         raise ProjectError("rows per person must be a whole number from 1 to 10,000", key="rows_per_person")
     rho = rho_of(float(epsilon), conversion_delta(float(delta), float(kept)))
     return {
-        "epsilon": float(epsilon), "delta": float(delta), "rho": rho, "neighbors": neighbors, "rows_per_person": k,
-    }  # fmt: skip
+        "epsilon": float(epsilon),
+        "delta": float(delta),
+        "rho": rho,
+        "neighbors": neighbors,
+        "rows_per_person": k,
+    }
 
 
 def conversion_delta(delta: float, delta_for_draws: float) -> float:
@@ -336,13 +355,13 @@ def conversion_delta(delta: float, delta_for_draws: float) -> float:
     return rounded_down(Fraction(delta) - Fraction(delta_for_draws))
 
 
-def rho_drawn(parts: Sequence[Part | Act]) -> Fraction:
+def rho_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
     """The ρ that parts of one entry count: the private evaluation meets other people than all the rest."""
     evaluated = sum((Fraction(p.rho) for p in parts if p.kind == "look"), Fraction(0))
     return max(evaluated, sum((Fraction(p.rho) for p in parts if p.kind != "look"), Fraction(0)))
 
 
-def delta_drawn(parts: Sequence[Part | Act]) -> Fraction:
+def delta_drawn(parts: Sequence[Part | Subtotal]) -> Fraction:
     """The δ₀ that parts of one entry count: all of them add up."""
     return sum((Fraction(p.delta) for p in parts), Fraction(0))
 

@@ -81,11 +81,13 @@ class _State:
             of[entry.population].append(entry)
         return {
             name: replace(
-                p, entries=tuple(of[name]), diagnoses=tuple(self.diagnoses[name]),
+                p,
+                entries=tuple(of[name]),
+                diagnoses=tuple(self.diagnoses[name]),
                 persons={t: self.persons[t] for t in p.tables if t in self.persons},
             )
             for name, p in self.populations.items()
-        }  # fmt: skip
+        }
 
     def _table(self, e: Event) -> None:
         _require(e.table_name not in self.tables, "a table is opened twice")
@@ -103,9 +105,18 @@ class _State:
         neighbors: Neighbors = _given(e.neighbors)
         k = _given(e.rows_per_person)
         self.populations[e.population] = Population(
-            e.population, epsilon, delta, rho, neighbors, k, e.at, e.who, e.note, (e.table_name,),
+            e.population,
+            epsilon,
+            delta,
+            rho,
+            neighbors,
+            k,
+            e.at,
+            e.who,
+            e.note,
+            (e.table_name,),
             delta_for_draws=for_draws,
-        )  # fmt: skip
+        )
         self.rho[e.population] = self.delta[e.population] = Fraction(0)
         self.diagnoses[e.population] = []
 
@@ -122,10 +133,26 @@ class _State:
         _require(self.rho[p.name] <= Fraction(p.rho), "it reserves more than the total")
         _require(self.delta[p.name] <= Fraction(p.delta_for_draws), "it reserves more δ₀ than is for draws")
         entry = Entry(
-            id_, p.name, e.table_name, "reserved", e.at, e.who, stored["project"], stored["plan"], epsilon, delta, rho,
-            rho, before, after, e.hash, e.note, diagnostics_before=len(self.diagnoses[p.name]), delta_reserved=draws,
+            id_,
+            p.name,
+            e.table_name,
+            "reserved",
+            e.at,
+            e.who,
+            stored["project"],
+            stored["plan"],
+            epsilon,
+            delta,
+            rho,
+            rho,
+            before,
+            after,
+            e.hash,
+            e.note,
+            diagnostics_before=len(self.diagnoses[p.name]),
+            delta_reserved=draws,
             delta_counted=draws,
-        )  # fmt: skip
+        )
         self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
 
     def _another_unit(self, entry: Entry, stored: dict[str, Any]) -> bool:
@@ -155,9 +182,14 @@ class _State:
             _require(whole, "its parts are not all that it counts")
         self._change(e, Fraction(rho) - Fraction(entry.reserved), Fraction(delta) - Fraction(entry.delta_reserved))
         self.entries[entry.id] = replace(
-            entry, status="spent" if e.kind == "spend" else "returned", counted=rho, delta_counted=delta, ended=e.at,
-            released=e.released, note="; ".join(filter(None, (entry.note, e.note))),
-        )  # fmt: skip
+            entry,
+            status="spent" if e.kind == "spend" else "returned",
+            counted=rho,
+            delta_counted=delta,
+            ended=e.at,
+            released=e.released,
+            note="; ".join(filter(None, (entry.note, e.note))),
+        )
 
     def _running(self, e: Event) -> Entry:
         entry = self.entries[_given(e.entry)]

@@ -295,9 +295,11 @@ def _engine(url: sa.URL) -> sa.Engine:
         options = f"-c lock_timeout={PATIENCE}s -c idle_in_transaction_session_timeout={2 * PATIENCE}s"
         # every statement sees what was committed before it, also the one after the lock was waited for
         return sa.create_engine(
-            url, poolclass=sa.NullPool, isolation_level="READ COMMITTED",
+            url,
+            poolclass=sa.NullPool,
+            isolation_level="READ COMMITTED",
             connect_args={"connect_timeout": 10, "options": options},
-        )  # fmt: skip
+        )
     file = f"{Path(url.database or '').absolute().as_uri()}?mode=rw"  # a ledger that is gone is not made anew, empty
     engine = sa.create_engine(
         url, poolclass=sa.NullPool, creator=lambda: sqlite3.connect(file, timeout=PATIENCE, uri=True)

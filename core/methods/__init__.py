@@ -2,7 +2,7 @@
 
 from core.methods.base import Fitted, Method
 from core.methods.frame import Frame, Task
-from core.methods.registry import DEFAULT, METHODS, asks, check_options, fit, frame_of, method_of
+from core.methods.registry import DEFAULT, METHODS, asks, check_options, fit, frame_of, method_of, need_private
 
 __all__ = [
     "DEFAULT",
@@ -16,4 +16,5 @@ __all__ = [
     "fit",
     "frame_of",
     "method_of",
+    "need_private",
 ]

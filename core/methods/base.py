@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from core.graph.separations import Clique, Separation
 from core.methods.frame import Frame
 from core.models.base import Model
@@ -65,6 +68,25 @@ class Fit(Protocol):
 
 
 @dataclass(frozen=True)
+class Rows:
+    """Rows as ``codes``, with the ``numbers`` of numeric columns beside them."""
+
+    codes: Mapping[str, NDArray[Any]]
+    numbers: Mapping[str, NDArray[np.float64]]
+
+
+class Blur(Protocol):
+    """The algorithm of a method that is not private: it reads the real rows and gives other ones for them.
+
+    Beside the rows it says what they disclose, for release.json: shares of people, and in words what was done.
+    """
+
+    def __call__(self, project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
+        """Rows in place of ``real``, in another order, and what they disclose."""
+        ...
+
+
+@dataclass(frozen=True)
 class NoOptions:
     """The options of a method that has none of its own."""
 
@@ -97,20 +119,31 @@ def any_association(drawn: bool) -> str:  # noqa: ARG001
 
 
 @dataclass(frozen=True)
+class Purpose:
+    """How a method serves a purpose: the plan keys that it then needs, and why, in a sentence."""
+
+    why: str
+    changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Method:
     """One published method. Pages, plan, release, report and command line render what it says; no other file names it.
 
     ``title`` is its name on screen, ``summary`` half a sentence on what it does, ``when`` one sentence on when to
-    choose it. ``fit`` is the algorithm; a method that is not ``private`` is given the table's source in place of a
-    curator. ``options`` is the dataclass of its own plan keys. ``frame`` makes the plan's frame, from the separations
-    that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
+    choose it. ``fit`` is the algorithm; a method that is not ``private`` refuses a curator there, and makes its rows
+    by ``blur``. ``options`` is the dataclass of its own plan keys. ``frame`` makes the plan's frame, from the
+    separations that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
     ``largest`` are the largest tables that its private choices could lead to, refused when planned or never; ``cells``
     the most that they could bring the whole model to, where a cap bounds it; ``fits`` how often a model is fitted on
     the way. ``targets``: it spends on predicting the plan's target. ``holds_constraints``:
     its model can keep cells without probability. ``links``: its
     model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
-    without its fence. ``unseparated`` is what is said of the table where the plan has no separation (given whether
-    arrows are drawn), ``advice`` what the drawing's annotations mean for it. ``load`` reads its model's file.
+    without its fence. ``numbers``: it reads numeric columns as numbers, so tables of codes alone are refused.
+    ``unseparated`` is what is said of the table where the plan has no separation (given whether
+    arrows are drawn), ``purposes`` what it is recommended for (the keys of :data:`core.methods.purpose.PURPOSES`),
+    ``arrows`` which of the drawn arrows shape the table, ``advice`` what the drawing's annotations mean
+    for it. ``load`` reads its model's file.
     ``questions`` says what it does with the project's questions and counts: nothing; it ends with `Marginals`, so that
     a share of the budget can measure them ``beside`` (`core.methods.questions`); or it spends on them ``alone``.
     """
@@ -132,9 +165,13 @@ class Method:
     links: bool = True
     without_fence: Mapping[str, Any] = field(default_factory=lambda: {"fair": False, "strict": False})
     unseparated: Callable[[bool], str] = any_association
+    purposes: Mapping[str, Purpose] = field(default_factory=dict)
+    arrows: Callable[[Project], tuple[tuple[str, str], ...]] = field(default=lambda project: ())  # noqa: ARG005
     advice: Callable[[Project], tuple[str, ...]] = field(default=lambda project: ())  # noqa: ARG005
     load: Callable[[bytes], Model] = loads
     questions: Literal["no", "beside", "alone"] = "no"
+    numbers: bool = False
+    blur: Blur | None = None
 
     def fenced(self, plan: Plan) -> bool:
         """Does the plan carry the roles' separation?"""

@@ -205,4 +205,5 @@ DECODER = Method(
     targets=True,
     holds_constraints=False,
     load=Decoder.loads,
+    arrows=lambda project: project.dag.edges,
 )

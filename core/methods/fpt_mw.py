@@ -160,9 +160,15 @@ def fpt_mw(curator: Curator, project: Project, frame: Frame, report: Report = si
         return sign * float(told.values[0])
 
     course = multiplicative_weights(
-        network, total, rule, choose, margin,
-        samples=options.samples, rng=np.random.default_rng() if options.samples else None, report=report,
-    )  # fmt: skip
+        network,
+        total,
+        rule,
+        choose,
+        margin,
+        samples=options.samples,
+        rng=np.random.default_rng() if options.samples else None,
+        report=report,
+    )
     answers = Chosen(asked, counts, None, (), (), measured)
     scopes = tuple(scopes_of(project).values())
     return Weighted(

@@ -96,10 +96,12 @@ def _of_roles(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
     why = "protected and inadmissible" if project.plan.strict and roles.inadmissible else "protected"
     return (
         Separation(
-            schema.clique(roles.outcome), schema.clique(far), schema.clique(roles.admissible),
+            schema.clique(roles.outcome),
+            schema.clique(far),
+            schema.clique(roles.admissible),
             f"fairness: the outcome may depend on {why} columns only through the admissible ones",
         ),
-    )  # fmt: skip
+    )
 
 
 def _listed(project: Project) -> tuple[Separation, ...]:

@@ -43,9 +43,14 @@ class Marginals:
     def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
         """What ``curator`` has answered; ``more`` are the further fields."""
         return cls(
-            curator.whole, curator.sizes, curator.rows, tuple(measurements), scores=tuple(curator.scored),
-            impossible=curator.impossible, **more,
-        )  # fmt: skip
+            curator.whole,
+            curator.sizes,
+            curator.rows,
+            tuple(measurements),
+            scores=tuple(curator.scored),
+            impossible=curator.impossible,
+            **more,
+        )
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -79,12 +84,17 @@ class Marginals:
             out["explained"] = {
                 "refused": [{"columns": list(q), "score": v} for q, v in scores if q not in tree],
                 "tree": [{"columns": list(q), "score": v} for q, v in scores if q in tree],
-                "sigma": bought.sigma, "sensitivity": bought.sensitivity, "rho": bought.rho,
+                "sigma": bought.sigma,
+                "sensitivity": bought.sensitivity,
+                "rho": bought.rho,
                 "q": {
-                    "tree": cost.tree, "free": cost.free, "given_up": cost.free - cost.tree,
-                    "sigma": cost.noise, "would_join": [list(q) for q in cost.swaps],
+                    "tree": cost.tree,
+                    "free": cost.free,
+                    "given_up": cost.free - cost.tree,
+                    "sigma": cost.noise,
+                    "would_join": [list(q) for q in cost.swaps],
                 },
-            }  # fmt: skip
+            }
         others = [x for x in self.scores if x is not bought]
         if errors := [x for x in others if any(len(q) == 2 for q in x.cliques)]:
             out["errors"] = [

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from core.graph.separations import Clique, clique_edges
-from core.methods.base import Method
+from core.methods.base import Method, Purpose
 from core.methods.frame import Frame, Task
 from core.methods.marginals import Marginals, one_ways
-from core.methods.prism_frame import PrismOptions, advice, frame_of_prism, largest
+from core.methods.prism_effect import effect_regime
+from core.methods.prism_frame import PrismOptions, advice, arrows, frame_of_prism, largest
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.expected import noisy_total
 from core.methods.select.features import choose_features, fit_features, suggested
@@ -84,9 +85,11 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     targets divide the selection and task pools by their weights; each has its own S, three-way and joint tables. The
     background is that of the workload method: all pairs but those with a target, against what the task explains.
     """
+    options = read_options(PrismOptions, project.plan.options)
+    if options.regime == "effect" and options.treatment is not None:
+        return effect_regime(curator, project, frame, options.treatment, report)
     budget = BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     ones = curator.measure(budget.split(ONE_WAY, one_ways(curator)), "one-way")
-    options = read_options(PrismOptions, project.plan.options)
     run = _Run(curator, budget, project, frame, options, noisy_total(curator, ones))
     loud = _signal(run, ones) >= SIGNAL
     task, background, choice = (TASK, BACKGROUND, TRIPLES) if loud else (TASK + BACKGROUND - QUIET_ONE_WAY, 0.0, 0.0)
@@ -205,5 +208,13 @@ PRISM = Method(
     cells=lambda project: most_cells(project, min(MAX_CELLS, project.plan.max_cells)),
     fits=lambda project: 2,  # noqa: ARG005
     targets=True,
+    purposes={
+        "here": Purpose("Most of the budget goes to the columns that predict the target.", {"regime": "predictive"}),
+        "elsewhere": Purpose(
+            "Only the drawn direct causes of the target shape the table. They hold where coincidences break.",
+            {"regime": "causal"},
+        ),
+    },
+    arrows=arrows,
     advice=advice,
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.errors import ProjectError
+from core.errors import GraphError, ProjectError
+from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict
 from core.graph.separations import Clique, Separation
 from core.methods.base import largest_pair
 from core.methods.frame import Frame, Task
@@ -13,7 +15,7 @@ from core.methods.workload import FEW, Workload
 from core.project.file import Project
 from core.project.options import option, read_options
 
-Regime = Literal["causal", "graphical", "predictive"]
+Regime = Literal["causal", "graphical", "predictive", "effect"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,25 @@ class PrismOptions:
             "graphical": "The drawn Markov blanket: causes, effects, and other causes of the effects. Sharper, but "
             "only where the world stays as it is.",
             "predictive": "Features are chosen privately by association. Reads no graph.",
+            "effect": "Counts what the effect of a treatment on the target rests on: both with each column that the "
+            "drawing says to adjust for.",
         },
+    )
+    treatment: str | None = option(
+        None,
+        "Treatment",
+        columns="one",
+        empty="Choose the treatment",
+        help="The column whose effect on the target is asked.",
+        only={"regime": "effect"},
+    )
+    adjust: Sequence[str] | None = option(
+        None,
+        "Adjust for (blank: the cheapest valid set)",
+        columns="several",
+        empty="the cheapest valid set of the drawing",
+        help="Must close every path from treatment to target that is not the effect; refused with the open path.",
+        only={"regime": "effect"},
     )
     features: int | None = option(
         None,
@@ -88,6 +108,8 @@ def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnin
             "or choose the predictive regime",
             key="regime",
         )
+    if regime == "effect":
+        return _frame_of_effect(project, fence, warnings)
     linked: list[tuple[str, str]] = []
     tasks = tuple(_task(project, name, weight, fence, linked, warnings) for name, weight in plan.weights.items())
     apart = () if regime == "predictive" else _regime(project, tasks, warnings)
@@ -96,10 +118,50 @@ def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnin
     return Frame((*fence, *apart), first.features, first.candidates, refused, tuple(warnings), tasks)
 
 
+def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: list[str]) -> Frame:
+    """S is the treatment and what to adjust for; nothing else is linked to the target by the task."""
+    plan, options = project.plan, _options(project)
+    target = plan.target or ""
+    if options.treatment is None:
+        raise ProjectError(
+            "the effect regime asks what a treatment does: name it", key="treatment", missing="treatment"
+        )
+    for name in (options.treatment, *(options.adjust or ())):
+        if name not in project.schema:
+            raise ProjectError(
+                f"plan: {name!r} is not a column", key="treatment" if name == options.treatment else "adjust"
+            )
+    if plan.targets:
+        raise ProjectError("the effect regime is about one outcome: leave the further targets out", key="targets")
+    try:
+        effect = Effect(project.dag, options.treatment, target)
+        if options.adjust is not None:
+            chosen = checked(effect, options.adjust)
+        else:
+            found = choices(effect, project.schema.sizes)
+            if not found:
+                raise GraphError(f"no columns of the table close every other path. {verdict(effect, ()).sentence}")
+            chosen = found[0].columns
+        refuse_fenced(effect, chosen, fence)
+    except GraphError as error:
+        raise ProjectError(str(error), key="adjust") from None
+    warnings.append(
+        f"An effect read off this table holds as far as the drawing does: a common cause of {options.treatment} and "
+        f"{target} that is not drawn would bias it, and no table can show it."
+    )
+    features = project.schema.clique((options.treatment, *chosen))
+    task = Task(target, 1.0, features, (), ())
+    return Frame(fence, features, (), (), tuple(warnings), (task,))
+
+
 def _task(
-    project: Project, target: str, weight: float, fence: tuple[Separation, ...], linked: list[tuple[str, str]],
+    project: Project,
+    target: str,
+    weight: float,
+    fence: tuple[Separation, ...],
+    linked: list[tuple[str, str]],
     warnings: list[str],
-) -> Task:  # fmt: skip
+) -> Task:
     """What one target's S is, or may be chosen from.
 
     Where the drawing decides S, its pairs with the target join ``linked``; one that would close a path around a
@@ -153,6 +215,21 @@ def _regime(project: Project, tasks: tuple[Task, ...], warnings: list[str]) -> t
     return tuple(out)
 
 
+def arrows(project: Project) -> tuple[tuple[str, str], ...]:
+    """The drawn arrows that the regime reads: those into the targets, and for a Markov blanket into their effects.
+
+    What to adjust for is read off the whole drawing, so the regime of an effect uses all of it.
+    """
+    regime, effects = _options(project).regime, set(project.plan.weights)
+    if regime == "predictive":
+        return ()
+    if regime == "effect":
+        return project.dag.edges
+    if regime == "graphical":
+        effects |= {b for a, b in project.dag.edges if a in effects}
+    return tuple((a, b) for a, b in project.dag.edges if b in effects)
+
+
 def advice(project: Project) -> tuple[str, ...]:
     """What the regime should know about arrows that may break elsewhere, or are contested.
 
@@ -160,7 +237,7 @@ def advice(project: Project) -> tuple[str, ...]:
     into the target, the graphical one on those of its Markov blanket, the predictive one on no drawing at all.
     """
     regime, dag, target = _options(project).regime, project.dag, project.plan.target
-    if target is None:
+    if target is None or regime == "effect":
         return ()
     blanket = {target, *dag.blanket(target)}
     children = {target, *dag.children(target)}

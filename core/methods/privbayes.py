@@ -61,8 +61,11 @@ def _drawn(project: Project) -> list[Clique]:
                 f"the table of {name} with all its causes, {named}, would have {cells:,} cells, more than the "
                 f"{limit:,} allowed; remove an arrow into {name}, or give one of these columns fewer categories or "
                 "bins",
-                clique=clique, cells=cells, limit=limit, column=name,
-            )  # fmt: skip
+                clique=clique,
+                cells=cells,
+                limit=limit,
+                column=name,
+            )
         cliques.append(clique)
     return cliques
 
@@ -85,6 +88,7 @@ PRIVBAYES = Method(
     questions="beside",
     fence="never",
     unseparated=_unseparated,
+    arrows=lambda project: project.dag.edges,
 )
 """PrivBayes (Zhang et al. 2017). Where the graph is drawn its tables are known; where it is learned, tables above
 ``max_cells`` are pairs only, and its rehearsal, which takes the largest candidate, meets the largest pair once one of

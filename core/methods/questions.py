@@ -206,9 +206,16 @@ class Asked:
         else:
             values = np.empty(0) if direct is None else direct.values
             made, fitting = fit_together(
-                lowered, marginals, values, 1.0 if direct is None else direct.sigma, total,
-                zeros=impossible, merged=self.base.merged, smoothing=smoothing, report=part(report, 0, 0.9),
-            )  # fmt: skip
+                lowered,
+                marginals,
+                values,
+                1.0 if direct is None else direct.sigma,
+                total,
+                zeros=impossible,
+                merged=self.base.merged,
+                smoothing=smoothing,
+                report=part(report, 0, 0.9),
+            )
             answers = lowered.back(fitting.fitted[: len(values)])
             names = [question.name for question in self.answers.questions]
             made = replace(made, fitted=dict(zip(names, answers.tolist(), strict=True)) if direct else {})

@@ -7,6 +7,7 @@ from dataclasses import replace
 from core.errors import ProjectError
 from core.graph.separations import Separation
 from core.methods.base import Fitted, Method
+from core.methods.copula import COPULA
 from core.methods.decoder import DECODER
 from core.methods.fpt_lp import FPT_LP
 from core.methods.fpt_mw import FPT_MW
@@ -17,16 +18,16 @@ from core.methods.privbayes import PRIVBAYES
 from core.methods.question_links import scopes_of, widened
 from core.methods.questions import fit_beside
 from core.methods.trees import MST, PREFAIR, PRIVCI
+from core.methods.two_stage import TWO_STAGE
 from core.methods.workload import WORKLOAD
 from core.privacy.curator import Curator
 from core.progress import Report, silent
 from core.project.file import Project
 from core.project.options import check_known
-from core.project.plan import Plan
+from core.project.plan import NO_EPSILON, Plan
 
-METHODS: dict[str, Method] = {
-    m.name: m for m in (PRISM, PRIVCI, WORKLOAD, MST, PREFAIR, PRIVBAYES, DECODER, FPT_LP, FPT_MW, INDEPENDENT)
-}
+_ALL = (PRISM, PRIVCI, WORKLOAD, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT, TWO_STAGE)
+METHODS: dict[str, Method] = {m.name: m for m in _ALL}
 DEFAULT = WORKLOAD.name
 """What a new project plans with, until somebody chooses."""
 
@@ -43,15 +44,34 @@ def check_options(plan: Plan) -> None:
 
     A key of another method than the plan's is accepted and unused.
     """
-    method_of(plan).read(plan)
+    method = method_of(plan)
+    if method.private and plan.epsilon == NO_EPSILON:
+        raise ProjectError("plan: epsilon is missing", key="epsilon")
+    if not method.private and plan.epsilon != NO_EPSILON:
+        raise ProjectError(
+            f"the method {method.name} is not private: it keeps no ε, so take epsilon out of the plan", key="epsilon"
+        )
+    method.read(plan)
     check_known(plan.options, [m.options for m in METHODS.values()])
+
+
+def need_private(plan: Plan) -> None:
+    """Raise :class:`ProjectError` for a method that is not private: no entrance that promises privacy takes it."""
+    method = method_of(plan)
+    if not method.private:
+        raise ProjectError(
+            f"the method {method.name} is not private ({method.summary}): no budget, no ledger and nothing that "
+            "promises privacy can take it",
+            key="method",
+        )
 
 
 def frame_of(project: Project) -> Frame:
     """The frame of ``project``; raises :class:`ProjectError` where plan, roles and graph conflict."""
     plan, method = project.plan, method_of(project.plan)
     check_options(plan)
-    check_plan(plan)
+    if method.private:
+        check_plan(plan)
     if method.fence == "never" and plan.fair:
         others = ", ".join(m.name for m in METHODS.values() if m.fence == "always")
         raise ProjectError(

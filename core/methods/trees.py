@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from core.graph.separations import Separation, clique_edges
-from core.methods.base import Method, largest_pair
+from core.methods.base import Method, Purpose, largest_pair
 from core.methods.frame import Frame
 from core.methods.marginals import Marginals, one_ways
 from core.methods.select.adaptive import BATCHES, Further, measure_further
@@ -86,9 +86,15 @@ def tree(curator: Curator, project: Project, frame: Frame, report: Report = sile
     report(0.2, "Choosing the tree")
     score = EdgeScore(independent(ones, noisy_total(curator, ones)))
     edges, unspent = choose_tree(
-        curator, budget, choice, frame.separations, score, linked=clique_edges(joined(curator)), start=trunk(curator),
+        curator,
+        budget,
+        choice,
+        frame.separations,
+        score,
+        linked=clique_edges(joined(curator)),
+        start=trunk(curator),
         pool="tree choice",
-    )  # fmt: skip
+    )
     edges = [*worth_counting(curator, project.constraints), *edges]
     explained = None
     if options.explain and (refused := refused_pairs(curator.sizes, frame.separations, edges)):
@@ -135,12 +141,14 @@ def _prefair(project: Project, separations: tuple[Separation, ...], warnings: li
     schema, admissible = project.schema, set(project.roles.admissible)
     touching = tuple(
         Separation(
-            (name,), schema.clique(set(schema.names) - admissible - {name}), schema.clique(admissible),
+            (name,),
+            schema.clique(set(schema.names) - admissible - {name}),
+            schema.clique(admissible),
             f"prefair: {name} attaches to admissible columns only",
         )
         for name in schema.clique(project.roles.outcome)
         if set(schema.names) - admissible - {name}
-    )  # fmt: skip
+    )
     return Frame((*separations, *touching), warnings=tuple(warnings))
 
 
@@ -165,6 +173,12 @@ PRIVCI = Method(
     title="PrivCI",
     summary="a tree of pair counts that respects the fence",
     when="Choose it where there is a fairness requirement.",
+    purposes={
+        "fairness": Purpose(
+            "It counts only pairs that the fence allows, and links outcome and protected columns "
+            "through admissible ones only."
+        )
+    },
     fit=tree,
     questions="beside",
     options=TreeOptions,

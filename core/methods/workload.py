@@ -16,7 +16,7 @@ import numpy as np
 
 from core.errors import ProjectError
 from core.graph.separations import Clique, Separation, clique_edges
-from core.methods.base import Method, Separations, largest_pair
+from core.methods.base import Method, Purpose, Separations, largest_pair
 from core.methods.frame import Frame
 from core.methods.marginals import Marginals, one_ways
 from core.methods.select.allocation import BudgetSplit, label
@@ -345,9 +345,19 @@ def _one_by_one(
     noise = FITTED * expected_noise(curator, budget, second / max(1, most))
     score = EdgeScore(by_model(curator, [*ones, *known, *made]), noise)
     further, unspent = choose_pairs(
-        curator, budget, CHOICE * share, request.separations, score, tree, star, columns, most, WIDTH,
-        wanted.max_cells, "pair choice",
-    )  # fmt: skip
+        curator,
+        budget,
+        CHOICE * share,
+        request.separations,
+        score,
+        tree,
+        star,
+        columns,
+        most,
+        WIDTH,
+        wanted.max_cells,
+        "pair choice",
+    )
     return [*made, *curator.measure(weighed(second + unspent, further or tree), "pairs")], 0.0
 
 
@@ -387,5 +397,11 @@ WORKLOAD = Method(
     largest=largest,
     cells=lambda project: most_cells(project, Workload.of(project).max_cells),
     fits=lambda project: 1,  # noqa: ARG005
+    purposes={
+        "general": Purpose("It brings all pairs of columns as close to the real table as the budget allows."),
+        "questions": Purpose(
+            "It answers your questions beside the pairs of columns. List them on this page and give them a share."
+        ),
+    },
     without_fence={"fair": False, "strict": False, "explain": 0.0},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -50,6 +50,15 @@ class Model(Protocol):
 
 
 @runtime_checkable
+class BatchModel(Model, Protocol):
+    """A model that draws any number of rows in the memory of a few."""
+
+    def sample_batches(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Iterator[Codes]:
+        """What ``sample`` draws, in batches; with ``even`` the rows are spread over the whole output."""
+        ...
+
+
+@runtime_checkable
 class MarginalModel(Model, Protocol):
     """A model that answers for any marginal."""
 
@@ -64,4 +73,15 @@ class MarginalModel(Model, Protocol):
 
     def cmi(self, left: Clique, right: Clique, given: Clique) -> float:
         """Conditional mutual information of ``left`` and ``right`` given ``given``, in nats."""
+        ...
+
+
+@runtime_checkable
+class NumberModel(Model, Protocol):
+    """A model that draws numeric columns as numbers, not only as the schema's bins."""
+
+    def sample_numbers(
+        self, rows: int, rng: np.random.Generator, report: Report | None = None
+    ) -> tuple[Codes, Mapping[str, NDArray[np.float64]]]:
+        """``rows`` rows as codes, and the numbers of its numeric columns, one per row, inside the bins of the codes."""
         ...

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from core.errors import ProjectError
-from core.project.plan import Plan
+from core.project.plan import NO_EPSILON, Plan
 
 LARGEST_DELTA = 1e-3
 """No plan has a larger δ where the number of rows is private or not given."""
@@ -39,6 +39,8 @@ class Budget:
         Raises :class:`ProjectError` without a δ, and for one above 1/n (above `LARGEST_DELTA` where n is private or
         not given): publishing one random row outright would satisfy it.
         """
+        if plan.epsilon == NO_EPSILON:
+            raise ProjectError("this plan gives no epsilon, so it has no budget and promises nothing", key="epsilon")
         delta = plan.delta
         if delta is None:
             if plan.neighbors == "add-remove":
@@ -55,7 +57,7 @@ class Budget:
                 f"delta ({delta:g}) must not be above {most}: publishing one row outright, drawn by lot, would keep "
                 "such a promise. Give a delta far below 1/n, such as 1/n² or 1e-9",
                 key="delta",
-            )  # fmt: skip
+            )
         return cls(plan.epsilon, delta, rho_of(plan.epsilon, delta))
 
 

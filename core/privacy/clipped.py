@@ -132,7 +132,7 @@ def clipped_sums(
     rows = len(next(iter(codes.values())))
     bound = clip_units(clip)
     if rows * bound >= _EXACT:
-        raise ValueError(f"sums over {rows:,} rows could leave the whole numbers of float64; take a smaller clip")
+        raise ValueError("sums over so many rows could leave the whole numbers of float64; take a smaller clip")
     total = np.zeros(heads.parameters, dtype=np.int64)
     length = max(_CHUNK_ROWS, _CHUNK_ENTRIES // heads.width)
     for start in range(0, rows, length):

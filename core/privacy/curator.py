@@ -67,8 +67,9 @@ class Spending:
                 raise BudgetError(
                     f"this needs ρ = {math.fsum(rhos):.6g}, but only {left:.6g} of {self.limit:.6g} is left; "
                     "nothing was read",
-                    requested=math.fsum(rhos), remaining=left,
-                )  # fmt: skip
+                    requested=math.fsum(rhos),
+                    remaining=left,
+                )
             self.draws += asked
 
     def decided(self, columns: Clique) -> None:
@@ -88,8 +89,13 @@ class Curator(ABC):
     """
 
     def __init__(
-        self, sizes: Mapping[str, int], unit: Unit, budget: Budget, rows: int | None, max_cells: int,
-    ) -> None:  # fmt: skip
+        self,
+        sizes: Mapping[str, int],
+        unit: Unit,
+        budget: Budget,
+        rows: int | None,
+        max_cells: int,
+    ) -> None:
         """A curator of columns of ``sizes``; what it may spend is ``budget.rho``."""
         self.sizes: Mapping[str, int] = dict(sizes)
         self.unit, self.budget, self.rows = unit, budget, rows
@@ -100,6 +106,8 @@ class Curator(ABC):
         self.whole: Mapping[str, int] = dict(sizes)
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
+        self._fine: set[Clique] = set()
+        """Cliques that were checked before: among 19,900 pairs a tree asks for each some hundred times."""
 
     def measure(self, rhos: Mapping[Clique, float], pool: str = "") -> list[Measurement]:
         """Noisy counts of each clique, for the ρ given: discrete Gaussian, σ = Δ/√(2ρ), Δ from the unit of privacy.
@@ -111,10 +119,19 @@ class Curator(ABC):
         delta = self.unit.count_sensitivity
         scales = {q: self._gaussian_scale(delta, rho) for q, rho in rhos.items()}
         self._debit(
-            Draw("count", _counts_of(q, self._is_open(q)), q, pool, math.prod(self.sizes[name] for name in q), delta,
-                 scales[q], rho, is_open=self._is_open(q))
+            Draw(
+                "count",
+                _counts_of(q, self._is_open(q)),
+                q,
+                pool,
+                math.prod(self.sizes[name] for name in q),
+                delta,
+                scales[q],
+                rho,
+                is_open=self._is_open(q),
+            )
             for q, rho in rhos.items()
-        )  # fmt: skip
+        )
         answers = self._counts(list(rhos), scales)
         return [Measurement(q, a, scales[q], rhos[q], pool) for q, a in zip(rhos, answers, strict=True)]
 
@@ -127,9 +144,9 @@ class Curator(ABC):
         n = self._score_rows()
         sensitivity = score.sensitivity(self.unit, n)
         scale, unit = self._choice_scale(sensitivity, rho), score.per_row(n)
-        self._debit([
-            Draw("choice", what, None, pool, 0, sensitivity / unit, scale / unit, rho, candidates=len(candidates))
-        ])  # fmt: skip
+        self._debit(
+            [Draw("choice", what, None, pool, 0, sensitivity / unit, scale / unit, rho, candidates=len(candidates))]
+        )
         return self._pick(score, candidates, scale)
 
     def choose_question(self, recipe: WorstQuestion, rho: float, pool: str = "") -> tuple[int, int]:
@@ -142,10 +159,21 @@ class Curator(ABC):
         self._check_sums(recipe.asked)
         sensitivity, unit = recipe.sensitivity(self.unit), recipe.units
         scale = self._choice_scale(sensitivity, rho)
-        self._debit([
-            Draw("choice", "question", None, pool, 0, sensitivity / unit, scale / unit, rho,
-            candidates=recipe.candidates)
-        ])  # fmt: skip
+        self._debit(
+            [
+                Draw(
+                    "choice",
+                    "question",
+                    None,
+                    pool,
+                    0,
+                    sensitivity / unit,
+                    scale / unit,
+                    rho,
+                    candidates=recipe.candidates,
+                )
+            ]
+        )
         return recipe.told(self._worst(recipe, scale))
 
     def measure_scores(
@@ -157,9 +185,7 @@ class Curator(ABC):
         n = self._score_rows()
         sensitivity = vector_sensitivity(score, len(wanted), self.unit, n)
         scale, unit = self._gaussian_scale(sensitivity, rho), score.per_row(n)
-        self._debit([
-            Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)
-        ])  # fmt: skip
+        self._debit([Draw("scores", what, None, pool, len(wanted), sensitivity / unit, scale / unit, rho)])
         values = self._scores(score, wanted, scale)
         made = ScoreMeasurement(wanted, values / unit, scale / unit, sensitivity / unit, rho, pool)
         self.scored.append(made)
@@ -178,9 +204,7 @@ class Curator(ABC):
         self._check_sums(like)
         sensitivity = like.sensitivity(self.unit)
         scale = self._gaussian_scale(sensitivity, rho)
-        draw = Draw(
-            like.kind, like.what, None, pool, like.cells, sensitivity / like.units, scale / like.units, rho
-        )  # fmt: skip
+        draw = Draw(like.kind, like.what, None, pool, like.cells, sensitivity / like.units, scale / like.units, rho)
         self._debit([draw] * times)
         left = iter(range(times))
 
@@ -219,8 +243,9 @@ class Curator(ABC):
         if not cliques or not all(score.fits(clique) for clique in cliques):
             raise ValueError("a choice is among one or more sets of columns, or of a target with others")
         for clique in cliques:
-            if clique:
+            if clique and clique not in self._fine:
                 _check_clique(clique, self.whole, self._order, self._max_cells)
+                self._fine.add(clique)
 
     def _check_sums(self, recipe: SumRecipe) -> None:
         """Raise unless ``recipe`` is one of ours and may be asked of this table."""
@@ -360,7 +385,7 @@ class PrivateCurator(Curator):
             self._known = (score, {})
         known = self._known[1]
         known.setdefault((), 0)
-        wanted = [q for q in dict.fromkeys(cliques) if q not in known]
+        wanted = list(dict.fromkeys(q for q in cliques if q not in known))
         while wanted:
             some = _few(wanted, self.whole)
             for clique, counts in zip(wanted[:some], self._exact(wanted[:some]), strict=True):
@@ -392,5 +417,7 @@ def _check_clique(clique: Clique, sizes: Mapping[str, int], order: Mapping[str, 
         raise SizeError(
             f"the table of {' × '.join(clique)} would have {cells:,} cells, more than the {max_cells:,} allowed; "
             "give one of these columns fewer categories or bins",
-            clique=clique, cells=cells, limit=max_cells,
-        )  # fmt: skip
+            clique=clique,
+            cells=cells,
+            limit=max_cells,
+        )

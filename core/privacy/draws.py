@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.graph.separations import Clique
 
-Kind = Literal["count", "choice", "scores", "gradient", "sums"]
+Kind = Literal["count", "choice", "scores", "gradient", "sums", "schema"]
 """Counts of a marginal, a private choice, a vector of scores, a gradient that chooses, other sums over the rows."""
 
 
@@ -47,7 +47,7 @@ PartKind = Literal["select", "measure", "look"]
 
 
 @dataclass(frozen=True)
-class Act:
+class Subtotal:
     """All that was drawn of one ``kind`` from one ``pool`` of the budget: how many draws, their ρ and δ₀ together."""
 
     kind: PartKind
@@ -57,14 +57,14 @@ class Act:
     delta: float = 0.0
 
 
-def acts_of(draws: Iterable[Draw]) -> tuple[Act, ...]:
+def subtotals_of(draws: Iterable[Draw]) -> tuple[Subtotal, ...]:
     """The draws by kind and pool, in the order in which each was first paid for."""
     bought: dict[tuple[PartKind, str], list[Draw]] = {}
     for draw in draws:
         kind: PartKind = "look" if draw.held_out else "measure" if draw.kind in ("count", "sums") else "select"
         bought.setdefault((kind, draw.pool), []).append(draw)
     return tuple(
-        Act(kind, pool, len(of), math.fsum(d.rho for d in of), math.fsum(d.delta for d in of))
+        Subtotal(kind, pool, len(of), math.fsum(d.rho for d in of), math.fsum(d.delta for d in of))
         for (kind, pool), of in bought.items()
     )
 

@@ -54,8 +54,10 @@ class Heads:
             raise SizeError(
                 f"the decoder would have {self.parameters:,} parameters, more than the {MAX_PARAMETERS:,} allowed; "
                 f"{widest!r} has the most: give it fewer parents, or it and its parents fewer categories",
-                parameters=self.parameters, limit=MAX_PARAMETERS, column=widest,
-            )  # fmt: skip
+                parameters=self.parameters,
+                limit=MAX_PARAMETERS,
+                column=widest,
+            )
         _ = self.order
 
     @cached_property

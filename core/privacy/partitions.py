@@ -41,8 +41,8 @@ from typing import Any
 from core.errors import BudgetError
 from core.privacy.accounting import epsilon_of, rho_of
 from core.privacy.unit import Unit
+from core.project.schema import MOST_CATEGORIES
 
-MOST_CATEGORIES = 10_000
 LONGEST = 200
 """Characters of a text that may become a category; longer texts are no categories. A public rule, row by row."""
 
@@ -168,8 +168,9 @@ def _left(delta: float, deltas: Iterable[float]) -> float:
     if left <= 0:
         raise BudgetError(
             f"thresholds take δ₀ = {spent:.3g} in all, and δ is only {delta:.3g}; give them less",
-            requested=spent, remaining=delta,
-        )  # fmt: skip
+            requested=spent,
+            remaining=delta,
+        )
     return left
 
 

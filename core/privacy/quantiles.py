@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 
 from core.errors import SchemaError
 from core.privacy.unit import Unit
+from core.project.schema import MOST_BINS
 
 Choose = Callable[[Sequence[int], int], int]
 """The exponential mechanism at the price of one call: scores and their sensitivity → the index chosen."""
 
 Values = NDArray[np.float64]
 
-MOST_BINS = 64
 MOST_POINTS = 4096
 """Points of a grid at most: finer ones cost time and tell nothing that noise would leave."""
 
@@ -123,9 +123,7 @@ def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Va
     return np.unique(grid[(grid >= low) & (grid <= high)])
 
 
-def choose_edges(
-    values: Values, grid: Values, bins: int, unit: Unit, choose: Choose, rho: float
-) -> tuple[float, ...]:  # fmt: skip
+def choose_edges(values: Values, grid: Values, bins: int, unit: Unit, choose: Choose, rho: float) -> tuple[float, ...]:
     """Edges of at most ``bins`` bins that hold about the same number of ``values`` each, by `levels_of` levels.
 
     The outermost edges are those of ``grid``. Where many values are equal, or the grid is coarse, there are fewer bins.

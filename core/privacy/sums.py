@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from core.privacy.clipped import ClippedGradient
 from core.privacy.gradient import LogisticGradient
+from core.privacy.moments import Histogram, Moments
 from core.privacy.questions.recipes import CountHistogram, QuestionSums
 from core.privacy.unit import Unit
 from core.tables.source import Source
@@ -49,8 +50,8 @@ class SumRecipe(Protocol):
         """Raise :class:`ValueError` unless it may be asked of a table with columns of ``sizes``."""
         ...
 
-    def sensitivity(self, unit: Unit) -> int:
-        """L2 sensitivity of the whole vector, in units, rounded up."""
+    def sensitivity(self, unit: Unit) -> float:
+        """L2 sensitivity of the whole vector, in units."""
         ...
 
     def sums(self, source: Source) -> NDArray[np.int64]:
@@ -58,5 +59,5 @@ class SumRecipe(Protocol):
         ...
 
 
-PROVED: tuple[type, ...] = (LogisticGradient, ClippedGradient, QuestionSums, CountHistogram)
+PROVED: tuple[type, ...] = (LogisticGradient, ClippedGradient, Histogram, Moments, QuestionSums, CountHistogram)
 """The recipes whose sensitivity is proved: a curator works out no others."""

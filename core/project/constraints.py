@@ -100,8 +100,10 @@ class Constraints:
             if cells > max_cells:
                 raise SizeError(
                     f"the constraint “{constraint}” would need a table of {cells:,} cells; the limit is {max_cells:,}",
-                    clique=named, cells=cells, limit=max_cells,
-                )  # fmt: skip
+                    clique=named,
+                    cells=cells,
+                    limit=max_cells,
+                )
             clique = schema.clique(named)
             mask = constraint.mask(columns).transpose([named.index(name) for name in clique])
             if mask.all():

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import SchemaError, TableError
-from core.project.schema import MISSING
+from core.project.cells import MISSING
 
 Period = Literal["week", "month", "quarter", "year"]
 MOST_PERIODS = 1000

@@ -96,14 +96,16 @@ class Hierarchy:
             if text not in place:
                 raise SchemaError(
                     f"column {column.name!r}: the hierarchy names {text!r}, which is neither a category nor a group",
-                    column=column.name, value=text,
-                )  # fmt: skip
+                    column=column.name,
+                    value=text,
+                )
         for text, group in given.items():
             if group in categories:
                 raise SchemaError(
                     f"column {column.name!r}: {text!r} cannot belong to {group!r}, which is a category",
-                    column=column.name, value=text,
-                )  # fmt: skip
+                    column=column.name,
+                    value=text,
+                )
         missing = ["(missing)"] * column.missing
         labels = (*column.categories, *missing, *groups)
         parent = tuple(place[given[t]] if t != MISSING and t in given else -1 for t in labels)
@@ -121,8 +123,9 @@ class Hierarchy:
                     raise SchemaError(
                         f"column {self.column!r}: the groups above {self.labels[start]!r} go round in a circle or more "
                         f"than {DEEPEST} levels deep",
-                        column=self.column, value=self.labels[start],
-                    )  # fmt: skip
+                        column=self.column,
+                        value=self.labels[start],
+                    )
 
     @cached_property
     def children(self) -> dict[int, tuple[int, ...]]:
@@ -236,9 +239,12 @@ def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reache
 
 
 def expected(
-    hierarchy: Hierarchy, rows: float, sigma: float, shares: NDArray[np.float64] | None = None,
+    hierarchy: Hierarchy,
+    rows: float,
+    sigma: float,
+    shares: NDArray[np.float64] | None = None,
     at_most: int = MOST_APART,
-) -> Reached:  # fmt: skip
+) -> Reached:
     """What will be told apart, as far as public knowledge goes: ``rows`` spread over the codes by public ``shares``
     (evenly, unless given), each level measured with noise of ``sigma``.
 

@@ -10,7 +10,7 @@ import dataclasses
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from core.errors import ProjectError
 
@@ -22,9 +22,9 @@ class Option:
     """What is said of one option: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their words.
 
     ``low`` and ``high`` are both allowed. ``whole`` asks for a whole number; ``empty`` says what leaving it out means,
-    where None is allowed. ``weights``: it maps names of columns, or of several ("age × income"), to numbers; with a
-    ``low`` of 0 that may be 0. Its field is drawn only where the plan has a
-    fence (``fenced``) and where the options in ``only`` have these values.
+    where None is allowed. ``columns``: it is a list of column names. ``weights``: it maps names of columns, or of
+    several ("age × income"), to numbers; with a ``low`` of 0 that may be 0. Its field is drawn only where the plan has
+    a fence (``fenced``) and where the options in ``only`` have these values.
     """
 
     label: str
@@ -35,6 +35,7 @@ class Option:
     choices: Mapping[str, str] = field(default_factory=dict)
     empty: str = ""
     weights: bool = False
+    columns: Literal["", "one", "several"] = ""
     fenced: bool = False
     only: Mapping[str, Any] = field(default_factory=dict)
 
@@ -88,6 +89,11 @@ def _check(key: str, value: Any, said: Option) -> None:
         return
     if said.weights:
         check_weights(key, value, said.high or 1000, none=said.low == 0)
+    elif said.columns:
+        several = isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+        if not (several if said.columns == "several" else isinstance(value, str)):
+            what = "a list of column names" if said.columns == "several" else "a column name"
+            raise ProjectError(f"plan: {key} must be {what}", key=key)
     elif said.choices:
         if value not in list(said.choices):
             known = ", ".join(said.choices)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from core.errors import ProjectError
+from core.graph.separations import Separation
 from core.project.options import Option, check_number, check_weights, short
 
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
 AccountingRule = Literal["zcdp", "basic"]
 RowsDrawn = Literal["even", "independent"]
-MAX_ROWS = 10_000_000
+MAX_ROWS = 1_000_000_000
+MOST_STATEMENTS = 10
+NO_EPSILON = math.inf
+"""The ε of a plan that gives none: it promises nothing."""
 MOST_ASKED = 0.9
 """The largest share of the budget that questions and counts may take beside a method."""
 _OLD_KEYS = {"looking": "private_evaluation"}
@@ -28,14 +33,26 @@ _WORDS: dict[str, Any] = {
     "rows_drawn": RowsDrawn,
 }
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
-_LEFT_OUT = ("copies", "max_cells", "person", "private_evaluation", "question_share", "rows_drawn", "strict")
+_LEFT_OUT = (
+    "copies",
+    "max_cells",
+    "person",
+    "private_evaluation",
+    "question_share",
+    "rows_drawn",
+    "schema_share",
+    "statements",
+    "strict",
+    "test_drawing",
+)
 
 
 @dataclass(frozen=True)
 class Plan:
     """How to release: method, unit of privacy and budget. Reads no data.
 
-    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. ``neighbors`` and
+    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget; ε is infinite where the plan gives
+    none, and whoever knows the methods refuses that for every method that is private. ``neighbors`` and
     ``rows_per_person`` are the unit of privacy. ``person`` is the column of the table, not of the schema, that says
     whose a row is: at most ``rows_per_person`` rows of each are kept; without it that number is a promise.
     ``fair`` None means what the method implies; ``strict`` also keeps inadmissible columns away from the outcome.
@@ -43,12 +60,14 @@ class Plan:
     1 unless given. ``allocation`` may also map marginals ("age × income") to their parts of their
     pools, the others following ``auto``. ``rows`` None means n, or the noisy total under add-remove; with a person
     column under replace-one it must be given, and is the declared total to which the private table is filled up or
-    cut. ``max_cells`` is the largest table of the model that the plan allows. ``private_evaluation`` is the share of
+    cut. ``max_cells`` is the largest table of the model that the plan allows. ``schema_share`` is the share of the
+    budget that buys the bins and categories that nobody has declared. ``private_evaluation`` is the share of
     the people (rows) held out for private figures, 0 for none. ``question_share`` is the share of the budget that
     measures the project's questions and counts beside the method's marginals. ``rows_drawn`` is how the table is drawn
     from the model: ``even`` spreads the rows over the cells as evenly as whole numbers allow, so the table errs less
     than independent draws would, and varies less than they do. ``copies`` is how many copies of the release are made
-    for intervals.
+    for intervals. ``test_drawing`` is the share of the budget for a test of the drawing's implied independences,
+    ``statements`` how many of them are tested, or which.
 
     ``options`` are the keys that methods declare for themselves (`core.project.options`); whoever knows the methods
     checks them. The file is flat: they stand beside the others.
@@ -71,9 +90,12 @@ class Plan:
     max_cells: int = 10_000_000
     person: str | None = None
     private_evaluation: float = 0.0
+    schema_share: float = 0.0
     question_share: float = 0.0
     rows_drawn: RowsDrawn = "even"
     copies: int = 0
+    test_drawing: float = 0.0
+    statements: int | tuple[Separation, ...] = 5
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -85,8 +107,9 @@ class Plan:
             elif getattr(self, name) not in get_args(allowed):
                 known = ", ".join(get_args(allowed))
                 raise ProjectError(f"plan: {name} is {getattr(self, name)!r}; it must be one of {known}", key=name)
-        _check_finite("epsilon", self.epsilon)
-        if not 1e-6 <= self.epsilon <= 100:
+        if self.epsilon != NO_EPSILON:
+            _check_finite("epsilon", self.epsilon)
+        if not 1e-6 <= self.epsilon <= 100 and self.epsilon != NO_EPSILON:
             raise ProjectError(
                 f"plan: epsilon ({self.epsilon:g}) must be above 0 (at least 1e-6) and at most 100", key="epsilon"
             )
@@ -102,9 +125,16 @@ class Plan:
         if self.target is not None and not isinstance(self.target, str):
             raise ProjectError("plan: target must be a column name", key="target")
         check_weights("targets", self.targets, 1000)
+        check_number("test_drawing", self.test_drawing, Option("", low=0, high=0.5))
+        if isinstance(self.statements, tuple):
+            if not 1 <= len(self.statements) <= MOST_STATEMENTS:
+                raise ProjectError(f"plan: statements lists 1 to {MOST_STATEMENTS} of them", key="statements")
+        else:
+            check_number("statements", self.statements, Option("", low=1, high=MOST_STATEMENTS, whole=True))
         check_number("copies", self.copies, Option("", low=0, high=100, whole=True))
         if self.person is not None and (not isinstance(self.person, str) or not self.person):
             raise ProjectError("plan: person must be the name of a column", key="person")
+        check_number("schema_share", self.schema_share, Option("", low=0, high=0.5))
         check_number("private_evaluation", self.private_evaluation, Option("", low=0, high=0.5))
         check_number("question_share", self.question_share, Option("", low=0, high=MOST_ASKED))
 
@@ -127,6 +157,8 @@ class Plan:
         if isinstance(self.allocation, Mapping):
             out["allocation"] = dict(self.allocation)
         out["targets"] = dict(self.targets)
+        if isinstance(self.statements, tuple):
+            out["statements"] = [s.to_json() for s in self.statements]
         if not self.targets:
             del out["targets"]
         for key in _LEFT_OUT:
@@ -134,6 +166,8 @@ class Plan:
                 del out[key]
         if self.fair is None:
             del out["fair"]
+        if self.epsilon == NO_EPSILON:
+            del out["epsilon"]
         return {**out, **ALWAYS, **self.options}
 
     @classmethod
@@ -147,9 +181,13 @@ class Plan:
                 raise ProjectError(f"plan: {old!r} is an old name of {new!r}; give one of them", key=old)
             if old in given:
                 given[new] = given.pop(old)
-        for key in ("method", "epsilon"):
-            if key not in given:
-                raise ProjectError(f"plan: {key} is missing", key=key)
+        if "method" not in given:
+            raise ProjectError("plan: method is missing", key="method")
+        if given.get("epsilon") == NO_EPSILON:
+            raise ProjectError("plan: epsilon must be a finite number", key="epsilon")
+        given.setdefault("epsilon", NO_EPSILON)
+        if isinstance(given.get("statements"), list):
+            given["statements"] = tuple(Separation.read(s) for s in given["statements"])
         own = {f.name for f in fields(cls)} - {"options"}
         options = {k: v for k, v in given.items() if k not in own and (k not in ALWAYS or v != ALWAYS[k])}
         return cls(**{k: v for k, v in given.items() if k in own}, options=options)

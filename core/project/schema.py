@@ -16,18 +16,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import SchemaError, TableError
+from core.project.cells import MISSING as MISSING
+from core.project.dates import DateBins, date_texts, day_number
 
 Kind = Literal["categorical", "ordinal", "numeric"]
-MISSING = ""
-"""How a missing cell is written, in a table that comes in and in one that goes out."""
-
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
-_KEYS = {"name", "kind", "categories", "groups", "edges", "integer", "missing", "unknown", "guessed", "confirmed"}
+_KEYS = {
+    "at_most",
+    "bins",
+    "range",
+    "name",
+    "kind",
+    "categories",
+    "groups",
+    "edges",
+    "integer",
+    "missing",
+    "unknown",
+    "guessed",
+    "confirmed",
+    "dates",
+}
 FIELDS = {
-    "kind": "kind", "categories": "categories", "edges": "bin edges", "integer": "whole numbers",
+    "kind": "kind",
+    "categories": "categories",
+    "edges": "bin edges",
+    "integer": "whole numbers",
     "missing": "empty cells",
-}  # fmt: skip
+}
 """What can be guessed off a table, and what it is called on screen and in the report."""
+
+
+MOST_BINS, MOST_CATEGORIES = 64, 10_000
+"""Bins and categories that can be bought of a column at most."""
 
 
 def smallest_unsigned(size: int) -> np.dtype[Any]:
@@ -45,7 +66,12 @@ class Column:
     is not declared there instead of refusing it. ``groups`` pairs a category with texts of the table that count as
     it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields that were read off the
     data, in whole or in part, and that nobody has confirmed yet, ``confirmed`` those that somebody has: the report
-    tells them.
+    tells them. ``dates`` makes a numeric column one of dates: its numbers are days, its edges and labels those of
+    calendar periods, and its texts ISO dates. In the project file its kind is ``date``.
+
+    A column may be left undeclared, for a plan that buys its description: ``at_most`` says how many categories it may
+    get, ``bins`` how many bins of numbers, over ``range`` where that is known. Until then its categories or edges only
+    hold the place (:meth:`to_buy`), and the empty cell is one of its codes.
 
     Raises :class:`SchemaError` for a description that cannot be.
     """
@@ -60,12 +86,18 @@ class Column:
     guessed: tuple[str, ...] = ()
     confirmed: tuple[str, ...] = ()
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    dates: DateBins | None = None
+    at_most: int = 0
+    bins: int = 0
+    range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise SchemaError("a column needs a name that is a text of at least one character", column=self.name)
         if self.kind not in get_args(Kind):
-            raise self._error(f"kind is {self.kind!r}; it must be categorical, ordinal or numeric")
+            raise self._error(f"kind is {self.kind!r}; it must be categorical, ordinal, numeric, date or identifier")
+        if self.dates is not None and (self.kind, self.edges, self.integer) != ("numeric", self.dates.edges, True):
+            raise self._error("a column of dates takes its bins from its range and period")
         if self.kind == "numeric":
             self._check_edges()
         else:
@@ -119,6 +151,46 @@ class Column:
                 seen.add(member)
 
     @property
+    def undeclared(self) -> bool:
+        """Are its bins or categories still to be bought?"""
+        return bool(self.at_most or self.bins)
+
+    @classmethod
+    def to_buy(
+        cls,
+        name: str,
+        kind: Kind,
+        at_most: int = 0,
+        bins: int = 0,
+        range: tuple[float, float] | None = None,
+        integer: bool = False,
+    ) -> Column:
+        """A column of which only name and kind are declared (and the range of its numbers, where it is known)."""
+        numeric = kind == "numeric"
+        if numeric and not 2 <= bins <= MOST_BINS:
+            raise SchemaError(f"column {name!r}: from 2 to {MOST_BINS} bins can be bought", column=name)
+        if not numeric and not 1 <= at_most <= MOST_CATEGORIES:
+            raise SchemaError(f"column {name!r}: from 1 to {MOST_CATEGORIES:,} categories can be bought", column=name)
+        if range is not None and not (math.isfinite(range[0]) and math.isfinite(range[1]) and range[0] < range[1]):
+            raise SchemaError(f"column {name!r}: a range goes from a number up to a larger one", column=name)
+        if range is not None and integer and math.floor(range[1]) - math.ceil(range[0]) < 2:
+            raise SchemaError(f"column {name!r}: the range holds too few whole numbers", column=name)
+        edges = tuple(float(i) for i in np.arange(bins + 1)) if numeric else ()
+        categories = () if numeric else tuple(f"category {i + 1}" for i in np.arange(at_most))
+        return cls(
+            name,
+            kind,
+            categories,
+            edges,
+            integer and numeric,
+            True,
+            "missing",
+            at_most=0 if numeric else at_most,
+            bins=bins if numeric else 0,
+            range=range if numeric else None,
+        )
+
+    @property
     def values(self) -> int:
         """How many categories or bins, without missing."""
         return len(self.edges) - 1 if self.kind == "numeric" else len(self.categories)
@@ -131,7 +203,9 @@ class Column:
     @property
     def labels(self) -> tuple[str, ...]:
         """What each code is called on screen and in the report."""
-        if self.kind == "numeric":
+        if self.dates is not None:
+            shown = list(self.dates.labels)
+        elif self.kind == "numeric":
             bins = list(zip(self.edges, self.edges[1:], strict=False))
             shown = [f"{_plain(a)} – <{_plain(b)}" for a, b in bins[:-1]]
             shown += [f"{_plain(a)} – {_plain(b)}" for a, b in bins[-1:]]
@@ -160,22 +234,33 @@ class Column:
         for i, text in enumerate(texts):
             if text == MISSING:
                 codes[i] = self._missing_code()
-            elif NUMBER.fullmatch(text):
-                codes[i] = np.searchsorted(inner, float(text), side="right")
+            elif (number := self._number(text)) is not None:
+                codes[i] = np.searchsorted(inner, number, side="right")
             else:
-                codes[i] = self._unknown_code(text, "is not a number")
+                why = "is not a number" if self.dates is None else "is not a date written as 2024-01-31"
+                codes[i] = self._unknown_code(text, why)
         return codes
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """The number that each text of a numeric column says, NaN for an empty cell and for what is not a number."""
-        return np.array([float(t) if NUMBER.fullmatch(t) else math.nan for t in texts], dtype=np.float64)
+        """The number (of a date: the day) that each text says, NaN for an empty cell and for what says none.
+
+        A number too large for a float is the column's outermost edge, as it is in its bins.
+        """
+        known = np.array([math.nan if x is None else x for x in map(self._number, texts)], dtype=np.float64)
+        return np.where(np.isinf(known), np.clip(known, self.edges[0], self.edges[-1]), known) if self.edges else known
+
+    def _number(self, text: str) -> float | None:
+        if self.dates is not None:
+            return day_number(text)
+        return float(text) if NUMBER.fullmatch(text) else None
 
     def _missing_code(self) -> int:
         if not self.missing:
             raise TableError(
                 f'column {self.name!r} has empty cells, but its schema does not say "missing": true',
-                column=self.name, value=MISSING,
-            )  # fmt: skip
+                column=self.name,
+                value=MISSING,
+            )
         return self.values
 
     def _unknown_code(self, text: str, why: str = "is not among its declared categories") -> int:
@@ -185,8 +270,9 @@ class Column:
         raise TableError(
             f"column {self.name!r}: the value {shown!r} {why}; correct the table, declare it, "
             f'or say "unknown": "missing"',
-            column=self.name, value=text,
-        )  # fmt: skip
+            column=self.name,
+            value=text,
+        )
 
     def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
         """Texts for ``codes``; a number is drawn uniformly inside its bin, a whole one where declared."""
@@ -200,13 +286,28 @@ class Column:
             first = np.ceil(low)
             count = np.where(last_bin, np.floor(high), np.ceil(high) - 1) - first + 1
             drawn = first + np.floor(rng.random(len(codes)) * count)
-            texts = [str(int(x)) for x in drawn]
         else:
             drawn = low + rng.random(len(codes)) * (high - low)
+        return self.write(drawn, codes)
+
+    def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
+        """Texts for ``numbers`` of a numeric column, each inside the bin that its code says.
+
+        A whole number where that is declared, else five figures of the bin's width.
+        """
+        if self.integer:
+            texts = [str(int(x)) for x in numbers] if self.dates is None else date_texts(np.floor(numbers))
+        else:
+            low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
+            high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
             step = 10.0 ** (np.floor(np.log10(high - low)) - 4)  # five figures of a bin's width are enough
-            drawn = np.maximum(np.floor(drawn / step) * step, low)
-            texts = [f"{x:.12g}" for x in drawn]
-            texts = [t if lo <= float(t) < hi else repr(lo) for t, lo, hi in zip(texts, low.tolist(), high.tolist(), strict=True)]  # fmt: skip  # noqa: E501
+            numbers = np.maximum(np.floor(numbers / step) * step, low)
+            texts = [f"{x:.12g}" for x in numbers]
+            ends = high == self.edges[-1]  # the last bin is closed
+            texts = [
+                t if lo <= float(t) < hi or (end and float(t) == hi) else repr(lo)
+                for t, lo, hi, end in zip(texts, low.tolist(), high.tolist(), ends.tolist(), strict=True)
+            ]
         if self.missing:
             texts = [MISSING if code == self.values else t for t, code in zip(texts, codes.tolist(), strict=True)]
         return texts
@@ -214,14 +315,20 @@ class Column:
     def to_json(self) -> dict[str, Any]:
         """The column as it stands in the project file."""
         out: dict[str, Any] = {"name": self.name, "kind": self.kind}
-        if self.kind == "numeric":
+        if self.undeclared:
+            known = {"at_most": self.at_most, "bins": self.bins, "integer": self.integer}
+            out |= {k: v for k, v in known.items() if v}
+            return {**out, **({"range": list(self.range)} if self.range else {})}
+        if self.dates is not None:
+            out |= {"kind": "date", "dates": self.dates.to_json()}
+        elif self.kind == "numeric":
             out["edges"] = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in self.edges]
         else:
             out["categories"] = list(self.categories)
         if self.groups:
             out["groups"] = {group: list(members) for group, members in self.groups}
         for key in ("integer", "missing"):
-            if getattr(self, key):
+            if getattr(self, key) and (key != "integer" or self.dates is None):
                 out[key] = True
         if self.unknown != "refuse":
             out["unknown"] = self.unknown
@@ -243,8 +350,22 @@ class Column:
         for key in ("integer", "missing"):
             if not isinstance(data.get(key, False), bool):
                 raise SchemaError(f"column {name!r}: {key} must be true or false", column=name)
+        if held := {"at_most", "bins", "range"} & set(data):
+            return cls._to_buy_of(data, sorted(held)[0])
+        dates = None
+        if data.get("kind") == "date":
+            if odd := {"edges", "categories", "integer", "groups"} & set(data):
+                raise SchemaError(f"column {name!r}: a column of dates has no {sorted(odd)[0]}", column=name)
+            try:
+                dates = DateBins.from_json(data.get("dates"))
+            except SchemaError as error:
+                raise SchemaError(f"column {name!r}: {error}", column=name) from None
+            data = {**data, "kind": "numeric", "edges": list(dates.edges), "integer": True}
+        elif "dates" in data:
+            raise SchemaError(f'column {name!r}: "dates" belongs to the kind "date"', column=name)
         return cls(
             name=name,
+            dates=dates,
             kind=data.get("kind", "categorical"),
             categories=_texts(name, "categories", data.get("categories", [])),
             edges=_numbers(name, data.get("edges", [])),
@@ -254,6 +375,32 @@ class Column:
             guessed=_texts(name, "guessed", data.get("guessed", [])),
             confirmed=_texts(name, "confirmed", data.get("confirmed", [])),
             groups=_groups(name, data.get("groups", {})),
+        )
+
+    @classmethod
+    def _to_buy_of(cls, data: Mapping[str, Any], key: str) -> Column:
+        """An undeclared column from the project file."""
+        name, kind = data["name"], data.get("kind", "categorical")
+        if kind not in get_args(Kind):
+            raise SchemaError(f"column {name!r}: {key} does not go with the kind {kind!r}", column=name)
+        allowed = {"bins", "range", "integer"} if kind == "numeric" else {"at_most"}
+        if odd := set(data) - allowed - {"name", "kind"}:
+            raise SchemaError(
+                f"column {name!r} is to be bought ({key}), so it has no {sorted(odd)[0]!r}", column=name, key=key
+            )
+        for count in ("at_most", "bins"):
+            if not isinstance(data.get(count, 0), int) or isinstance(data.get(count), bool):
+                raise SchemaError(f"column {name!r}: {count} must be a whole number", column=name)
+        ends = _numbers(name, data["range"]) if "range" in data else None
+        if ends is not None and len(ends) != 2:
+            raise SchemaError(f"column {name!r}: a range is two numbers", column=name)
+        return cls.to_buy(
+            name,
+            kind,
+            data.get("at_most", 0),
+            data.get("bins", 10),
+            (ends[0], ends[1]) if ends else None,
+            data.get("integer", False),
         )
 
     def marked_like(self, origin: Column) -> Column:
@@ -301,6 +448,33 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
+class Identifier:
+    """A column that tells rows or people apart. It is never read, counted or modelled.
+
+    ``invented``: the table that goes out has such a column too, with made-up values; else it has none. ``place`` is
+    where it stands among all columns.
+    """
+
+    name: str
+    invented: bool = False
+    place: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as it stands in the project file."""
+        return {"name": self.name, "kind": "identifier", **({"invented": True} if self.invented else {})}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], place: int) -> Identifier:
+        """An entry from the project file; raises :class:`SchemaError`."""
+        name, invented = data.get("name"), data.get("invented", False)
+        if not isinstance(name, str) or not name or not isinstance(invented, bool):
+            raise SchemaError('an identifier has a "name", and may say "invented": true')
+        if odd := set(data) - {"name", "kind", "invented"}:
+            raise SchemaError(f"column {name!r}: an identifier has no {sorted(odd)[0]!r}", column=name)
+        return cls(name, invented, place)
+
+
+@dataclass(frozen=True)
 class Schema:
     """All columns, in order; ``schema["age"]`` is one of them.
 
@@ -311,6 +485,7 @@ class Schema:
 
     columns: tuple[Column, ...]
     left_out: tuple[LeftOut, ...] = ()
+    identifiers: tuple[Identifier, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -319,6 +494,10 @@ class Schema:
         if len(set(names)) < len(names):
             twice = next(n for n in names if names.count(n) > 1)
             raise SchemaError(f"the schema names column {twice!r} twice", column=twice)
+        told = [c.name for c in self.identifiers]
+        for name in told:
+            if name in names or told.count(name) > 1:
+                raise SchemaError(f"the schema names column {name!r} twice", column=name)
         out = [c.name for c in self.left_out]
         for name in out:
             if name in names or out.count(name) > 1:
@@ -328,6 +507,14 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """Column names, in order."""
         return tuple(c.name for c in self.columns)
+
+    @property
+    def released(self) -> tuple[str, ...]:
+        """The columns of a table that goes out, in order: these, and the identifiers that are invented."""
+        out = list(self.names)
+        for c in sorted((c for c in self.identifiers if c.invented), key=lambda c: c.place):
+            out.insert(c.place, c.name)
+        return tuple(out)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -360,7 +547,10 @@ class Schema:
 
     def to_json(self) -> list[dict[str, Any]]:
         """The columns as they stand in the project file; ``left_out`` stands beside them."""
-        return [c.to_json() for c in self.columns]
+        out = [c.to_json() for c in self.columns]
+        for c in sorted(self.identifiers, key=lambda c: c.place):
+            out.insert(c.place, c.to_json())
+        return out
 
     @classmethod
     def from_json(cls, data: Any, left_out: Any = ()) -> Schema:
@@ -369,7 +559,12 @@ class Schema:
             raise SchemaError("schema must be a list of columns")
         if not isinstance(left_out, list | tuple):
             raise SchemaError("left_out must be a list")
-        return cls(tuple(Column.from_json(c) for c in data), tuple(LeftOut.from_json(c) for c in left_out))
+        told = [isinstance(c, Mapping) and c.get("kind") == "identifier" for c in data]
+        return cls(
+            tuple(Column.from_json(c) for c, is_one in zip(data, told, strict=True) if not is_one),
+            tuple(LeftOut.from_json(c) for c in left_out),
+            tuple(Identifier.from_json(c, i) for i, c in enumerate(data) if told[i]),
+        )
 
 
 def _whole_numbers(low: float, high: float, *, closed: bool) -> tuple[int, int]:

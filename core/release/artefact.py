@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from core.analysis.drawing_test import Tested
 from core.display import card
 from core.errors import EspalierError, ProjectError, TableError
 from core.evaluation.private.figures import PrivateEvaluation
@@ -19,16 +21,21 @@ from core.graph.separations import Clique, Separation
 from core.ledger.archive import MODEL
 from core.methods import METHODS, Fitted, Frame, method_of
 from core.models.base import Codes, Model
-from core.privacy.accounting import Budget, epsilon_of, round_up
+from core.privacy.accounting import Budget, round_up
 from core.privacy.curator import Spending
 from core.privacy.draws import Draw
+from core.privacy.partitions import epsilon_beside
+from core.progress import Report, silent
 from core.project.file import Project
 from core.project.plan import Plan
 from core.release.counts import COUNTS, NoisyCounts
-from core.release.files import copy_files, csv_text, read_csv, save_files
+from core.release.drawing import Test, test_facts
+from core.release.files import NOT_PRIVATE_CSV, copy_files, csv_text, read_csv, save_files
+from core.release.output import WHOLE, write_texts, write_whole
 from core.release.planning import error_bounds_of
 from core.release.questions import question_facts
 from core.tables.consistency import violations
+from core.tables.snapshot import Snapshot
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -64,7 +71,9 @@ class Release:
     ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
     aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
     told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), as
-    codes. ``date`` is the day it was made, in UTC.
+    codes, ``drawing`` what the test of the drawing found. ``date`` is the day it was made, in UTC. Of more than a
+    million rows ``codes`` and ``table`` hold only some, and ``whole`` all, as codes on disk while somebody holds the
+    release (`core.release.output`).
     """
 
     project: Project
@@ -82,7 +91,14 @@ class Release:
     reservation: Reservation | None = None
     ledger_trouble: str = ""
     copies: tuple[Codes, ...] = ()
+    whole: Snapshot | None = None
+    drawing: tuple[tuple[Test, Tested], ...] = ()
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+
+    @property
+    def shown(self) -> int:
+        """How many of the rows are in memory, and in ``synthetic.csv``."""
+        return len(next(iter(self.codes.values())))
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -115,8 +131,12 @@ class Release:
             "method_title": method.title,
             "private": method.private,
             "spent": {
-                "epsilon": epsilon_of(s.rho, self.budget.delta), "delta": self.budget.delta, "rho": s.rho,
-                "neighbors": plan.neighbors, "rows_per_person": plan.rows_per_person, "person": plan.person,
+                "epsilon": epsilon_beside(s.rho, self.budget.delta, [s.delta] if s.delta else []),
+                "delta": self.budget.delta,
+                "rho": s.rho,
+                "neighbors": plan.neighbors,
+                "rows_per_person": plan.rows_per_person,
+                "person": plan.person,
             },
             "asked": {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "rho": self.budget.rho},
             "selected": list(self.fitted.features),
@@ -127,24 +147,44 @@ class Release:
                 {**x.to_json(), "holds": (kept := self.model.answers(x)) != "not promised", "how": kept}
                 for x in self.plan_frame.separations
             ],
-            "measurements": [_measurement(d) for d in s.draws if d.kind != "choice"],
+            **self._schema_bought(),
+            "measurements": [_measurement(d) for d in s.draws if d.kind not in ("choice", "schema")],
             "bounds": error_bounds_of(s.draws, self.model.total, plan).to_json(),
             **self.fitted.facts(self.project),
-            **question_facts(self.fitted, self.model, self.codes, self.rows),
+            **question_facts(self.fitted, self.model, self.codes, self.shown),
             "choices": [_choice(d) for d in s.draws if d.kind == "choice"],
             "looking": None if self.private_evaluation is None else self.private_evaluation.to_json(),
             **self._constraints(),
             "rows": self.rows,
+            **({} if self.whole is None else {"rows_shown": self.shown}),
             "date": self.date,
             "fit": dict(self.model.facts()),
             "model": None if self._dumped is None else MODEL,
             "noisy_counts": None if self._counted is None else COUNTS,
             "copies": len(self.copies),
+            **({"test_drawing": test_facts(self.drawing)} if plan.test_drawing else {}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
             "promises": promises(plan),
             "ledger": self.reservation.facts() if self.reservation else None,
-        }  # fmt: skip
+        }
+
+    def _schema_bought(self) -> dict[str, Any]:
+        """Every part of the schema that was bought; nothing where all of it was declared."""
+        bought = [
+            {
+                "column": (d.columns or ("",))[0],
+                "what": d.what,
+                "pool": d.pool,
+                "rho": d.rho,
+                "delta": d.delta,
+                "scale": d.scale,
+                "sensitivity": d.sensitivity,
+            }
+            for d in self.spending.draws
+            if d.kind == "schema"
+        ]
+        return {"schema_bought": bought} if bought else {}
 
     def _constraints(self) -> dict[str, Any]:
         """Every constraint with how many of the synthetic rows break it; nothing where there is none."""
@@ -190,23 +230,42 @@ class Release:
         """The noisy counts of the fit, for copies made later."""
         return NoisyCounts.of(self.fitted) if method_of(self.project.plan).private else None
 
-    def save(self, folder: str | Path) -> None:
-        """Write the :attr:`files` into a new or empty folder; all of them or nothing."""
-        save_files(self.files, folder)
+    def save(self, folder: str | Path, kind: Literal["csv", "parquet"] = "csv", report: Report = silent) -> None:
+        """Write the :attr:`files` into a new or empty folder; all of them or nothing.
+
+        A file of `core.release.output.WHOLE` joins them where ``synthetic.csv`` does not hold all rows, or where
+        ``kind`` is Parquet. It is written batch by batch, and no ledger knows its hash.
+        """
+        more: dict[str, Callable[[Path], None]] = {}
+        if self.whole is not None:
+            more = {WHOLE[kind]: partial(write_whole, self.project, self.whole, report=report)}
+        elif kind == "parquet":
+            more = {WHOLE[kind]: partial(write_texts, [self.table], self.project.schema, self.rows)}
+        save_files(self.files, folder, more)
 
 
 def _measurement(d: Draw) -> dict[str, Any]:
     return {
-        "columns": list(d.columns or ()), "pool": d.pool, "cells": d.cells, "rho": d.rho, "sigma": d.scale,
-        "kind": d.kind, **({} if d.columns else {"what": d.what}),
-    }  # fmt: skip
+        "columns": list(d.columns or ()),
+        "pool": d.pool,
+        "cells": d.cells,
+        "rho": d.rho,
+        "sigma": d.scale,
+        "kind": d.kind,
+        **({} if d.columns else {"what": d.what}),
+    }
 
 
 def _choice(d: Draw) -> dict[str, Any]:
     return {
-        "what": d.what, "chosen": list(d.columns or ()), "candidates": d.candidates, "pool": d.pool, "rho": d.rho,
-        "scale": d.scale, "sensitivity": d.sensitivity,
-    }  # fmt: skip
+        "what": d.what,
+        "chosen": list(d.columns or ()),
+        "candidates": d.candidates,
+        "pool": d.pool,
+        "rho": d.rho,
+        "scale": d.scale,
+        "sensitivity": d.sensitivity,
+    }
 
 
 def promises(plan: Plan) -> list[str]:
@@ -249,7 +308,8 @@ def load_release(folder: str | Path) -> Released:
     except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
         raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
     try:
-        table = read_csv(project.schema, folder / "synthetic.csv")
+        name = "synthetic.csv" if facts.get("private", True) else NOT_PRIVATE_CSV
+        table = read_csv(project.schema, folder / name)
     except TableError as error:
         raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
     return Released(facts, project, model, table)

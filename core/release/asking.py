@@ -8,8 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 from core.analysis.answers import Answer
+from core.analysis.effect import StandardisedEffect, suggested_form
 from core.analysis.figures import Difference, Level, OddsRatio, Proportion, Regression
-from core.errors import ProjectError
+from core.errors import GraphError, ProjectError
+from core.graph.adjustment import Effect, checked, choices, verdict
+from core.project.file import Project
 from core.project.schema import Column, Schema
 
 BADGES = {
@@ -64,6 +67,62 @@ def regression(schema: Schema, outcome: str, predictors: Sequence[str]) -> Regre
     return Regression(name, tuple(predictors), sizes, event, scores, labels=labels)
 
 
+def effect(
+    schema: Schema, treatment: str, outcome: str, adjust: Sequence[str], rows: int, reference: str | None = None
+) -> StandardisedEffect:
+    """The effect of a treatment, crude and adjusted; ``outcome`` as :func:`regression` takes it.
+
+    Strata are used as they are where they hold enough rows, else a logistic (linear) regression of main effects. A
+    numeric outcome is compared by the middles of its bins.
+    """
+    name, _, value = outcome.partition("=")
+    for each in (treatment, name, *adjust):
+        _column(schema, each)
+    sizes = {n: schema[n].size for n in (treatment, name, *adjust)}
+    linear = not value and schema[name].kind == "numeric" and not schema[name].missing
+    event, scores = (None, middles(schema[name])) if linear else (_pair(schema, outcome)[0].code, ())
+    code = 0 if reference is None else _code(schema[treatment], reference)
+    form = suggested_form(rows, sizes, treatment, tuple(adjust))
+    labels = {treatment: schema[treatment].labels}
+    return StandardisedEffect(treatment, name, tuple(adjust), sizes, event, scores, code, form, labels)
+
+
+def effect_by_drawing(
+    project: Project, treatment: str, outcome: str, adjust: Sequence[str] | None, rows: int
+) -> StandardisedEffect:
+    """:func:`effect` with ``adjust`` checked against the drawing; None takes the plan's set, or the cheapest valid one.
+
+    Raises :class:`EspalierError` with the open path where a set is not valid, or none is.
+    """
+    schema, name = project.schema, outcome.partition("=")[0]
+    for each in (treatment, name, *(adjust or ())):
+        _column(schema, each)
+    question, given = Effect(project.dag, treatment, name), project.plan.options
+    if adjust is None and (given.get("treatment"), project.plan.target) == (treatment, name):
+        adjust = given.get("adjust")
+    if adjust is None:
+        found = choices(question, schema.sizes)
+        if not found:
+            raise GraphError(f"no columns of the table close every other path. {verdict(question, ()).sentence}")
+        adjust = found[0].columns
+    return effect(schema, treatment, outcome, schema.clique(checked(question, adjust)), rows)
+
+
+def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
+    """What the effect is adjusted for and why that is right, as far as the drawing is; the form; hidden causes."""
+    said = verdict(Effect(project.dag, figure.treatment, figure.outcome), figure.adjust).sentence
+    forms = {
+        "saturated": "Each stratum is compared as it is.",
+        "logistic": "The strata are too many for so many rows: a regression with main effects stands for them, which "
+        "is another estimand where the effect differs between strata.",
+    }
+    binned = f" {figure.outcome} was counted in bins; the figures are of their middles." if figure.event is None else ""
+    return (
+        f"{said} {forms[figure.form] if figure.adjust else ''}{binned} A common cause of {figure.treatment} and "
+        f"{figure.outcome} that is not drawn would bias the effect, and no table can show it."
+    )
+
+
 def middles(column: Column) -> tuple[float, ...]:
     """The middle of each bin of a numeric column."""
     return tuple((low + high) / 2 for low, high in pairwise(column.edges))
@@ -90,10 +149,17 @@ def to_json(answer: Answer) -> dict[str, Any]:
     """An answer as plain values, None for what cannot be told."""
     number = answer.value if math.isfinite(answer.value) else None
     return {
-        "name": answer.name, "value": number, "low": answer.low, "high": answer.high, "ratio": answer.ratio,
-        "badge": answer.badge.kind, "promised": answer.badge.promised, "why": answer.badge.sentence,
-        "apart": list(answer.badge.apart), "given": list(answer.badge.given),
-    }  # fmt: skip
+        "name": answer.name,
+        "value": number,
+        "low": answer.low,
+        "high": answer.high,
+        "ratio": answer.ratio,
+        "badge": answer.badge.kind,
+        "promised": answer.badge.promised,
+        "why": answer.badge.sentence,
+        "apart": list(answer.badge.apart),
+        "given": list(answer.badge.given),
+    }
 
 
 def table(answers: Sequence[Answer]) -> str:

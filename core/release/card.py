@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-_TYPES = {"numeric": "sc:Float", "categorical": "sc:Text", "ordinal": "sc:Text"}
+_TYPES = {"numeric": "sc:Float", "categorical": "sc:Text", "ordinal": "sc:Text", "date": "sc:Date"}
 
 
 def card(facts: Mapping[str, Any], table: bytes) -> bytes:
@@ -30,6 +30,7 @@ def card(facts: Mapping[str, Any], table: bytes) -> bytes:
             "source": {"fileObject": {"@id": "synthetic.csv"}, "extract": {"column": column["name"]}},
         }
         for column in project["schema"]
+        if column["kind"] != "identifier" or column.get("invented")
     ]
     made = {
         "@context": {

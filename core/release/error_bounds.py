@@ -66,8 +66,10 @@ class ErrorBounds:
         """As it stands in ``release.json``."""
         return {
             "marginals": [{**asdict(m), "clique": list(m.clique), "vacuous": m.vacuous} for m in self.marginals],
-            "tree": self.tree, "excess_risk": self.excess_risk, "inputs": dict(self.inputs),
-        }  # fmt: skip
+            "tree": self.tree,
+            "excess_risk": self.excess_risk,
+            "inputs": dict(self.inputs),
+        }
 
 
 def error_bounds(

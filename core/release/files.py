@@ -8,7 +8,7 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import ProjectError
+from core.project.dates import invented
 from core.project.file import Project
 from core.project.schema import Schema
 from core.tables.consistency import settle
@@ -23,6 +24,12 @@ from core.tables.csv_lines import DELIMITERS
 from core.tables.csv_safety import defuse, restore
 from core.tables.reading import TextColumn, TextTable, read_released
 from core.tables.table import Table
+
+NOT_PRIVATE = "Not private: each row is a blurred real person"
+"""Wherever rows that no budget protects appear."""
+
+NOT_PRIVATE_CSV = "synthetic-NOT-PRIVATE.csv"
+"""Their file; that of a private release is ``synthetic.csv``."""
 
 
 def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
@@ -37,9 +44,10 @@ def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
     odd = any(mark in name for name in names for mark in DELIMITERS if mark != ",")
     (quoted if odd else plain).writerow(names)
     cells = []
-    for column in schema.columns:
-        changed = {c: defuse(c) for c in column.categories if defuse(c) != c}
-        texts = table[column.name]
+    for name in table:
+        categories = schema[name].categories if name in schema else ()
+        changed = {c: defuse(c) for c in categories if defuse(c) != c}
+        texts = table[name]
         cells.append([changed.get(t, t) for t in texts] if changed else texts)
     # a lone empty cell must not become a blank line
     (quoted if len(cells) == 1 else plain).writerows(zip(*cells, strict=True))
@@ -48,9 +56,16 @@ def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
 
 def read_csv(schema: Schema, source: Path | bytes) -> Table:
     """What :func:`csv_text` wrote, read back; raises :class:`TableError`."""
-    read = read_released(source, [defuse(name) for name in schema.names])
+    read = read_released(source, [defuse(name) for name in schema.released])
     columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
     return Table.encode(TextTable(columns, read.rows, read.source), schema)
+
+
+def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.random.Generator) -> dict[str, list[str]]:
+    """``table`` with the identifiers that are to be invented, all columns in the schema's order."""
+    rows = len(next(iter(table.values())))
+    made = {c.name: invented(rows, rng) for c in schema.identifiers if c.invented}
+    return {name: made[name] if name in made else table[name] for name in schema.released}
 
 
 def copy_files(
@@ -60,12 +75,14 @@ def copy_files(
     schema, rng = project.schema, np.random.default_rng()
     for i, rows in enumerate(copies, first):
         table = {c.name: c.decode(rows[c.name], rng) for c in schema.columns}
-        table = settle(project.constraints, schema, rows, table)
+        table = with_identifiers(schema, settle(project.constraints, schema, rows, table), rng)
         yield f"copies/{i:02d}.csv.gz", gzip.compress(csv_text(schema, table).encode(), 6, mtime=0)
 
 
-def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:
-    """Write a release's files into a new or empty folder; all of them or nothing."""
+def save_files(
+    files: Mapping[str, bytes], folder: str | Path, more: Mapping[str, Callable[[Path], None]] | None = None
+) -> None:
+    """Write a release's files into a new or empty folder; all of them or nothing. ``more`` write theirs themselves."""
     folder = Path(folder)
     check_folder(folder)
     try:
@@ -76,6 +93,8 @@ def save_files(files: Mapping[str, bytes], folder: str | Path) -> None:
             for name, data in files.items():
                 (part / name).parent.mkdir(exist_ok=True)
                 (part / name).write_bytes(data)
+            for name, write in (more or {}).items():
+                write(part / name)
             if folder.exists():
                 folder.rmdir()
             shutil.move(part, folder)

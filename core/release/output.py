@@ -6,42 +6,110 @@ it, formulas defused. A number is drawn uniformly inside its bin, as :meth:`core
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.base import Codes
+from core.models.base import BatchModel, Codes, Model
 from core.progress import Report, silent
-from core.project.schema import Column, Schema
+from core.project.file import Project
+from core.project.schema import MISSING, Column, Schema
+from core.release.files import with_identifiers
+from core.tables.consistency import settle
 from core.tables.csv_safety import defuse
+from core.tables.snapshot import CodeFile, Snapshot
+
+IN_MEMORY = 1_000_000
+"""More synthetic rows than these stay on disk as codes until they are written, batch by batch."""
+SHOWN = 100_000
+"""So many of them are in memory all the same, and are the release's ``synthetic.csv``. Rows come in random order."""
+STEP = 1 << 17
+"""Rows at a time, of a model that draws no batches of its own."""
+WHOLE = {"csv": "synthetic-whole.csv", "parquet": "synthetic.parquet"}
+"""The file that holds all rows, where ``synthetic.csv`` does not, or where Parquet is asked for."""
+
+
+def on_disk(
+    model: Model, schema: Schema, rows: int, rng: np.random.Generator, *, even: bool, report: Report = silent
+) -> tuple[Codes, Snapshot]:
+    """``rows`` synthetic rows: `SHOWN` of them as codes, and all of them in a file of codes."""
+    if isinstance(model, BatchModel):
+        batches: Iterator[Codes] = model.sample_batches(rows, rng, even=even)
+    else:
+        batches = (model.sample(min(STEP, rows - start), rng, even=even) for start in range(0, rows, STEP))
+    file, shown = CodeFile(Snapshot.types(schema)), []
+    for batch in batches:
+        if file.rows < SHOWN:
+            shown.append({name: batch[name][: SHOWN - file.rows] for name in schema.names})
+        file.append({f"c{i}": batch[name] for i, name in enumerate(schema.names)})
+        report(file.rows / rows, "Drawing synthetic rows")
+    return {name: np.concatenate([part[name] for part in shown]) for name in schema.names}, Snapshot(schema, file)
+
+
+def write_whole(project: Project, whole: Snapshot, path: Path, report: Report = silent) -> None:
+    """All rows of a release that keeps them on disk; constraints are settled as in ``synthetic.csv``."""
+    rng = np.random.default_rng()
+    if not project.constraints and not whole.schema.identifiers:
+        write_rows(whole.batches(), whole.schema, whole.rows, path, rng, report)
+        return
+
+    def settled(codes: Codes) -> Mapping[str, Sequence[str]]:
+        texts = {c.name: c.decode(codes[c.name], rng) for c in whole.schema.columns}
+        return with_identifiers(whole.schema, settle(project.constraints, whole.schema, codes, texts), rng)
+
+    write_texts(map(settled, whole.batches()), whole.schema, whole.rows, path, report)
+
+
+def write_texts(
+    batches: Iterable[Mapping[str, Sequence[str]]], schema: Schema, rows: int, path: Path, report: Report = silent
+) -> None:
+    """Rows that were decoded already, to a file as `write_rows` writes it."""
+    plain = path.suffix == ".csv"
+    columns = {c.name: c for c in schema.columns}
+    made = ([text_cells(columns.get(n), texts[n], defused=plain) for n in schema.released] for texts in batches)
+    _write(made, schema, rows, path, report)
+
+
+EPOCH = date(1970, 1, 1).toordinal()
+"""The day that Parquet counts from."""
 
 
 def write_rows(
-    batches: Iterator[Codes], schema: Schema, rows: int, path: Path, rng: np.random.Generator,
+    batches: Iterator[Codes],
+    schema: Schema,
+    rows: int,
+    path: Path,
+    rng: np.random.Generator,
     report: Report = silent,
-) -> None:  # fmt: skip
+) -> None:
     """Write ``batches``, ``rows`` rows in all, to ``path``: Parquet, or CSV where it is named ``.csv``.
 
     Raising from ``report`` cancels; a file that is not finished is taken away.
     """
+    plain = path.suffix == ".csv"
+    made = ([cells(c, codes[c.name], rng, defused=plain) for c in schema.columns] for codes in batches)
+    _write(made, schema, rows, path, report)
+
+
+def _write(batches: Iterable[list[Any]], schema: Schema, rows: int, path: Path, report: Report) -> None:
     import pyarrow as pa
     from pyarrow import csv, parquet
 
     done, writer = 0, None
     plain = path.suffix == ".csv"
-    names = [defuse(name) if plain else name for name in schema.names]
+    names = [defuse(name) if plain else name for name in schema.released]
     try:
-        for codes in batches:
-            columns = [cells(column, codes[column.name], rng, defused=plain) for column in schema.columns]
+        for columns in batches:
             batch = pa.record_batch(columns, names=names)
             if writer is None:
                 if plain:
                     writer = csv.CSVWriter(path, batch.schema)
                 else:
-                    texts = [name for name, c in zip(names, schema.columns, strict=True) if c.kind != "numeric"]
+                    texts = [n for n, own in zip(names, schema.released, strict=True) if _is_text(schema, own)]
                     writer = parquet.ParquetWriter(path, batch.schema, use_dictionary=texts, write_statistics=False)
             writer.write_batch(batch)
             done += batch.num_rows
@@ -55,6 +123,22 @@ def write_rows(
         raise
 
 
+def _is_text(schema: Schema, name: str) -> bool:
+    return name in schema and schema[name].kind != "numeric"
+
+
+def text_cells(column: Column | None, texts: Sequence[str], *, defused: bool = False) -> Any:
+    """Texts as an Arrow array of the column's own type; None stands for an identifier."""
+    import pyarrow as pa
+
+    if column is not None and column.dates is not None:
+        return pa.array([None if t == MISSING else date.fromisoformat(t) for t in texts], type=pa.date32())
+    if column is not None and column.kind == "numeric":
+        kept = [None if t == MISSING else (int(t) if column.integer else float(t)) for t in texts]
+        return pa.array(kept, type=pa.int64() if column.integer else pa.float64())
+    return pa.array([None if t == MISSING else defuse(t) if defused else t for t in texts], type=pa.string())
+
+
 def cells(column: Column, codes: NDArray[Any], rng: np.random.Generator, *, defused: bool = False) -> Any:
     """The cells of one column as an Arrow array: texts, whole numbers or numbers; null where missing."""
     import pyarrow as pa
@@ -64,7 +148,10 @@ def cells(column: Column, codes: NDArray[Any], rng: np.random.Generator, *, defu
         texts = pa.array([defuse(c) for c in column.categories] if defused else list(column.categories))
         indices = pa.array(codes.astype(np.int32), mask=missing)
         return pa.DictionaryArray.from_arrays(indices, texts)
-    return pa.array(numbers(column, np.minimum(codes, column.values - 1), rng), mask=missing)
+    drawn = numbers(column, np.minimum(codes, column.values - 1), rng)
+    if column.dates is not None:
+        return pa.array((drawn - EPOCH).astype(np.int32), mask=missing).cast(pa.date32())
+    return pa.array(drawn, mask=missing)
 
 
 def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:

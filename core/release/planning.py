@@ -17,11 +17,13 @@ from core.errors import ProjectError
 from core.evaluation.private.figures import PrivateFigure
 from core.evaluation.private.held_out import rehearse
 from core.graph.separations import Clique
-from core.methods import METHODS, Frame, asks, fit, frame_of, method_of
+from core.methods import METHODS, Frame, asks, fit, frame_of, method_of, need_private
 from core.methods.select.allocation import MOST_BY_HAND, label
 from core.models.graphical import Size
 from core.privacy.accounting import Budget, epsilon_of, guess_right
+from core.privacy.bought_schema import budget_of, left, prices
 from core.privacy.contribution import held_rows, public_rows
+from core.privacy.curator import Spending
 from core.privacy.draws import Draw
 from core.privacy.rehearsal import Rehearsal
 from core.privacy.unit import Unit
@@ -29,6 +31,7 @@ from core.project.file import Project
 from core.project.options import declared
 from core.project.plan import ALWAYS, Plan
 from core.release.counts import NoisyCounts
+from core.release.drawing import POOL, Test, predicted, tested
 from core.release.error_bounds import Counted, ErrorBounds, error_bounds
 from core.release.questions import Expected
 from core.release.questions import expected as expected_answers
@@ -79,6 +82,8 @@ class Preview:
     asked: tuple[Expected, ...] = ()
     delta: float = 0.0
     """The δ₀ of all its draws, those on the held-out part included."""
+    tests: tuple[Test, ...] = ()
+    """What of the drawing would be tested, on made-up counts."""
 
     @property
     def pools(self) -> dict[str, float]:
@@ -107,19 +112,28 @@ class Preview:
         """Plain values, for the command line."""
         b = self.budget
         return {
-            "epsilon": b.epsilon, "delta": b.delta, "rho": b.rho, "spent": self.spent,
+            "epsilon": b.epsilon,
+            "delta": b.delta,
+            "rho": b.rho,
+            "spent": self.spent,
             "guess_right": guess_right(b.epsilon, b.delta),
-            "pools": self.pools, "pools_alone": self.alone,
+            "pools": self.pools,
+            "pools_alone": self.alone,
             "lines": [vars(line) for line in self.lines],
             "looking": [vars(line) for line in self.private_evaluation],
             "looking_expected": [f.to_json() for f in self.expected],
             "separations": [s.to_json() for s in self.frame.separations],
             **({"asked": [vars(one) for one in self.asked]} if self.asked else {}),
             "bounds": self.bounds.to_json() if self.bounds else None,
-            "features": self.frame.features, "refused": self.frame.refused,
-            "cells": self.size.cells, "bytes": self.size.bytes, "seconds": self.size.seconds,
-            "forest": self.forest, "warnings": self.warnings,
-        }  # fmt: skip
+            "features": self.frame.features,
+            "refused": self.frame.refused,
+            "cells": self.size.cells,
+            "bytes": self.size.bytes,
+            "seconds": self.size.seconds,
+            **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
+            "forest": self.forest,
+            "warnings": self.warnings,
+        }
 
 
 def preview(project: Project, rows: int | None = None) -> Preview:
@@ -127,16 +141,21 @@ def preview(project: Project, rows: int | None = None) -> Preview:
 
     Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``.
     """
+    need_private(project.plan)
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
     if plan.neighbors == "replace-one":
         rows = public_rows(plan, rows)
-    budget = Budget.of(plan, rows)
+    budget = budget_of(project, Budget.of(plan, rows))
+    of_schema = Spending(budget.rho)
+    of_schema.debit(part.draw for part in prices(project, budget))
     held = held_rows(plan, rows)
     rows = None if rows is None else rows - held
-    curator = Rehearsal(sizes, Unit(plan.neighbors, plan.rows_per_person), budget, rows)
+    unit = Unit(plan.neighbors, plan.rows_per_person)
+    curator = Rehearsal(sizes, unit, left(budget, of_schema), rows)
     curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
-    fitted = fit(curator, project, frame)
+    with tested(curator, project) as tests:
+        fitted = fit(curator, project, frame)
     if plan.copies and NoisyCounts.of(fitted) is None:
         raise ProjectError(
             "copies are refitted to noisy counts of marginals, and this plan fits something else: set copies to "
@@ -148,7 +167,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
     bounds = error_bounds_of(draws, rows, plan) if rows else None
-    lines = tuple(lines_of(draws, rows, bounds))
+    lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
     warnings = (*frame.warnings, *method.advice(project), *_warnings(project, frame, budget, forest, rows, lines))
     spent, features = curator.spending.rho, len(fitted.features)
     shown = Preview(
@@ -157,13 +176,14 @@ def preview(project: Project, rows: int | None = None) -> Preview:
         frame,
         lines,
         size,
-        spent,
+        math.fsum((of_schema.rho, spent)),
         forest,
         warnings,
         features,
         bounds,
         asked=expected_answers(fitted),
-        delta=curator.spending.delta,
+        delta=math.fsum((of_schema.delta, curator.spending.delta)),
+        tests=tests,
     )
     if not plan.private_evaluation:
         return shown
@@ -174,7 +194,9 @@ def preview(project: Project, rows: int | None = None) -> Preview:
 
 def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
     """What theory says of everything that ``draws`` counted, on a table of ``rows`` rows."""
-    counted = (Counted(d.columns, d.cells, d.scale) for d in draws if d.kind == "count" and d.columns)
+    counted = (
+        Counted(d.columns, d.cells, d.scale) for d in draws if d.kind == "count" and d.columns and d.pool != POOL
+    )
     return error_bounds(counted, rows, plan.rows or rows, plan.target if method_of(plan).targets else None)
 
 
@@ -222,6 +244,8 @@ def _warnings(
             f"Constraints that were guessed are not confirmed yet on the Data page: {'; '.join(map(str, doubtful[:4]))}"
             f"{' …' if len(doubtful) > 4 else ''}. A release will be refused until they are."
         )
+    if plan.schema_share and not any(c.undeclared for c in project.schema.columns):
+        out.append("Every column is declared, so the share for the schema buys nothing: it goes to the counts.")
     if frame.refused:
         out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
     if forest and method.links and not frame.warnings:
@@ -235,6 +259,11 @@ def _warnings(
         out.append("Nothing is asked, so the share for questions goes to the method.")
     if plan.question_share and method.questions == "alone":
         out.append(f"The method {method.title} spends its whole budget on questions: their share is not read.")
+    if plan.test_drawing and not any(line.pool == POOL for line in lines):
+        out.append(
+            "Nothing of the drawing can be tested: it implies no independence, or no odds ratio up to 2.5 would be "
+            "noticed with so few rows. The share for the test goes to the method."
+        )
     if others := _unused(plan):
         out.append(f"The method {method.title} does not read {', '.join(others)}: what they say is not used.")
     elif plan.options.get("explain") and not any(line.pool == "explain" for line in lines):

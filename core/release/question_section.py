@@ -44,8 +44,9 @@ def _questions(questions: Sequence[Mapping[str, Any]], words: Mapping[str, Mappi
         "How many rows meet each question. The noisy answers are private figures; the intervals hold together in 95 of "
         "100 releases. The fitted answer is the model's, the last column counts the synthetic rows, scaled to the "
         "private table's number",
-        [*heads, "synthetic rows#"], rows,
-    )  # fmt: skip
+        [*heads, "synthetic rows#"],
+        rows,
+    )
 
 
 def _count(one: Mapping[str, Any], words: Mapping[str, Mapping[str, Any]]) -> str:
@@ -59,8 +60,9 @@ def _count(one: Mapping[str, Any], words: Mapping[str, Mapping[str, Any]]) -> st
     ]
     return table(
         f"The count {one['name']}: {in_words(words[one['name']])}. Noise of the noisy rows: σ = {one['sigma']:,.1f}",
-        ["value", "noisy rows#", "fitted#", "synthetic rows#"], rows,
-    )  # fmt: skip
+        ["value", "noisy rows#", "fitted#", "synthetic rows#"],
+        rows,
+    )
 
 
 def _agreement(best: Mapping[str, Any] | None) -> str:

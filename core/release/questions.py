@@ -92,18 +92,22 @@ def question_facts(fitted: Any, model: Model, codes: Codes, rows: int) -> dict[s
             line |= {"answer": y, "sigma": sigma}
             low, high = (min(max(y + side * factor * sigma, 0.0), top) for side in (-1, 1))
         line |= {
-            "fitted": fitted_answer(model, question), "rows": scale * int(np.count_nonzero(question.holds(seen))),
-            "low": low, "high": high,
-        }  # fmt: skip
+            "fitted": fitted_answer(model, question),
+            "rows": scale * int(np.count_nonzero(question.holds(seen))),
+            "low": low,
+            "high": high,
+        }
         questions.append(line)
     counts = [
         {
-            "name": count.name, "answer": m.values.tolist(), "sigma": m.sigma,
+            "name": count.name,
+            "answer": m.values.tolist(),
+            "sigma": m.sigma,
             "fitted": model.marginal((count.name,)).tolist(),
             "rows": (scale * np.bincount(seen[count.name], minlength=count.size)).tolist(),
         }
         for count, m in zip(answers.counts, answers.histograms, strict=False)
-    ]  # fmt: skip
+    ]
     out: dict[str, Any] = {"questions": questions, "counts": counts}
     if model.certificate is not None:
         best = model.certificate

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.analysis.combine import PYTHON, R
 from core.graph.annotations import Annotation, annotations_from_json
 from core.methods import METHODS
 from core.privacy.accounting import guess_right, round_up
@@ -18,6 +17,7 @@ from core.privacy.unit import Unit
 from core.project.schema import FIELDS
 from core.release import picture
 from core.release import report_front as front
+from core.release.conclusion_section import conclusions
 from core.release.html import table as _table
 from core.release.question_section import question_section
 
@@ -62,7 +62,7 @@ def render(facts: Mapping[str, Any]) -> str:
     project, spent = facts["project"], facts["spent"]
     name = escape(project["name"])
     pools: dict[str, float] = {}
-    for item in [*facts["choices"], *facts["measurements"]]:
+    for item in [*facts.get("schema_bought", []), *facts["choices"], *facts["measurements"]]:
         pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
     parts = [
         f"<h1>{name}: synthetic table</h1>",
@@ -86,6 +86,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
+        _schema_bought(facts.get("schema_bought")),
         _constraints(facts.get("constraints")),
         _explained(facts),
         "<h2>Every measurement</h2>",
@@ -93,7 +94,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _choices(facts),
         question_section(facts),
         _bounds(facts),
-        _copies(facts),
+        conclusions(facts),
         "<h2>What to keep in mind</h2>",
         _bullets(
             [
@@ -137,8 +138,8 @@ def _promise(spent: Mapping[str, Any]) -> str:
         f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
         f"δ = {round_up(spent['delta'])}, for {unit} (<em>{escape(spent['neighbors'])}</em>). "
         f"It spent ρ = {round_up(spent['counted'])} of zero-concentrated differential privacy. "
-        f"Whoever would guess right half of the time whether a person's data are one thing or another "
-        f"now guesses right at most {round_up(100 * right)} % of the time.</p>"
+        "Someone guessing between two versions of a person's record is right half the time. With this table, at most "
+        f"{round_up(100 * right)} % of the time.</p>"
     )
 
 
@@ -166,11 +167,18 @@ def _besides(ledger: Mapping[str, Any]) -> str:
     column = f"enforced by the person column “{escape(unit['person'] or '')}”"
     return (
         f"Rows per person are {column if unit['enforced'] else 'promised; no person column enforces them'}. "
-        + ("<strong>This is another unit than the one the ledger fixed for the table</strong>: the sums add up ρ of "
-           "different units. " if unit["another_unit"] else "")
-        + (f"Diagnostics that are not private had been looked at {looks} time{'s' if looks > 1 else ''} before it."
-           if looks else "No diagnostics that are not private were recorded before it.")
-    )  # fmt: skip
+        + (
+            "<strong>This is another unit than the one the ledger fixed for the table</strong>: the sums add up ρ of "
+            "different units. "
+            if unit["another_unit"]
+            else ""
+        )
+        + (
+            f"Diagnostics that are not private had been looked at {looks} time{'s' if looks > 1 else ''} before it."
+            if looks
+            else "No diagnostics that are not private were recorded before it."
+        )
+    )
 
 
 def _pools(facts: Mapping[str, Any]) -> str:
@@ -222,7 +230,7 @@ def _looking(section: Mapping[str, Any] | None, plan: Mapping[str, Any]) -> str:
     return (
         "<h2>What the table is worth: private figures</h2>"
         f"<p>These figures are differentially private and may be shared. They were worked out from noisy counts of "
-        f"{section['rows']:,} real rows: {100 * section['share']:.3g} % {who}, held out by lot.{target} "
+        f"{section['rows']:,} real rows: {100 * section['share']:.3g} % {who}, held out at random.{target} "
         f"{escape(section['why'])} An interval holds the population's figure in 95 of 100 cases, for each figure by "
         "itself; it speaks of the noise and of the rows being a sample.</p>"
         + _table("Figures on rows held out", ["figure", "value#", "95 % interval#", "how the interval was made"], rows)
@@ -257,6 +265,25 @@ def _frame(facts: Mapping[str, Any]) -> str:
     pairs = "; ".join(f"{escape(a)} – {escape(b)}" for a, b in facts["edges"])
     out.append(f"<p>Pairs of columns measured together: {pairs or 'none'}.</p>")
     return "\n".join(out)
+
+
+def _schema_bought(parts: Sequence[Mapping[str, Any]] | None) -> str:
+    """What the schema was bought with; nothing where all of it was declared."""
+    if not parts:
+        return ""
+    rows = [
+        f'<tr><td>{escape(p["what"])}</td><td class="n">{round_up(p["rho"])}</td>'
+        f'<td class="n">{round_up(p["delta"])}</td><td class="n">{p["scale"]:.4g}</td></tr>'
+        for p in parts
+    ]
+    return (
+        "<h2>The schema that was bought</h2>"
+        "<p>Nobody declared these bins and categories: they were chosen privately, and paid for. Texts for which no "
+        "category was found count as empty cells.</p>"
+        + _table(
+            "Parts of the schema, in the order they were bought", ["part", "ρ#", "δ₀#", "noise scale (rows)#"], rows
+        )
+    )
 
 
 def _constraints(section: Mapping[str, Any] | None) -> str:
@@ -294,16 +321,18 @@ def _explained(facts: Mapping[str, Any]) -> str:
         + _table(
             f"The strongest of {len(bought['refused'])} refused pairs: distance from independence, noise "
             f"± {bought['sigma']:,.0f} rows",
-            ["pair", "score (rows)#"], rows,
+            ["pair", "score (rows)#"],
+            rows,
         )
-    )  # fmt: skip
+    )
 
 
 def _measurements(facts: Mapping[str, Any]) -> str:
     return _table(
         "Noisy counts; σ is the standard deviation of the noise, in rows per cell",
-        ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], _counts(facts),
-    )  # fmt: skip
+        ["columns", "pool", "cells#", "ρ#", "σ (rows)#"],
+        _counts(facts),
+    )
 
 
 def _counts(facts: Mapping[str, Any]) -> list[str]:
@@ -327,8 +356,9 @@ def _choices(facts: Mapping[str, Any]) -> str:
     ]
     return _table(
         "Private choices, in the order they were made; a choice releases no score",
-        ["chosen", "out of#", "ρ#", "noise scale (rows)#"], rows,
-    )  # fmt: skip
+        ["chosen", "out of#", "ρ#", "noise scale (rows)#"],
+        rows,
+    )
 
 
 def _bounds(facts: Mapping[str, Any]) -> str:
@@ -347,8 +377,9 @@ def _bounds(facts: Mapping[str, Any]) -> str:
         "Noisy counts before the fit: share of rows in the wrong cell (total variation distance), as expected, which "
         "is what to plan by, and a bound (PRISM's Proposition A.1) that all of them keep together in "
         f"{100 * (1 - inputs['beta']):.0f} of 100 releases",
-        ["columns", "cells#", "expected#", "bound#"], rows,
-    )  # fmt: skip
+        ["columns", "cells#", "expected#", "bound#"],
+        rows,
+    )
     if bounds["tree"] is not None:
         out += (
             "<p>Bound for the share of rows in the wrong cell of a table made from the pairs with the target alone, if "
@@ -358,27 +389,6 @@ def _bounds(facts: Mapping[str, Any]) -> str:
             f"{_within(bounds['excess_risk'], percent=False)}.</p>"
         )
     return out
-
-
-def _copies(facts: Mapping[str, Any]) -> str:
-    """How intervals are made from copies; absent from releases that keep no counts."""
-    if not facts.get("noisy_counts"):
-        return ""
-    number = facts["copies"]
-    there = (
-        f"{number} copies lie beside this table (<code>copies/</code>)"
-        if number
-        else "Copies can be made at any time from the noisy counts (<code>espalier copies FOLDER</code>)"
-    )
-    return (
-        "<h2>How sure a figure is</h2>"
-        f"<p>An interval worked out from this table as if its rows were real is too narrow. {there}: each is what this "
-        "release might have been, had the people and the noise come out otherwise. Estimate in each copy alone, then "
-        "combine. <strong>Never stack the copies into one table</strong>: that would count every person many times. "
-        "Only figures over columns that were counted together earn an interval; <code>espalier analyse FOLDER</code> "
-        "says which. How cliques were chosen, and where a number lies inside its bin, is not in it.</p>"
-        f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>"
-    )
 
 
 def _expected(share: float) -> str:

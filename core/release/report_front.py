@@ -142,8 +142,10 @@ def advice(facts: Mapping[str, Any]) -> str:
     ]
     if facts["separations"]:
         dont.append("Do not study the links that were left out on purpose: the table cannot show them.")
-    lists = [f"<div><h3>{head}</h3><ul>{''.join(f'<li>{x}</li>' for x in rows)}</ul></div>" for head, rows in
-             (("Do", do), ("Do not", dont))]  # fmt: skip
+    lists = [
+        f"<div><h3>{head}</h3><ul>{''.join(f'<li>{x}</li>' for x in rows)}</ul></div>"
+        for head, rows in (("Do", do), ("Do not", dont))
+    ]
     return f'<div class="two">{"".join(lists)}</div>'
 
 
@@ -193,6 +195,10 @@ def dictionary(facts: Mapping[str, Any]) -> str:
     for c in facts["project"]["schema"]:
         if c["kind"] == "numeric" and c.get("edges"):
             values = f"{c['edges'][0]:g} to {c['edges'][-1]:g}, {len(c['edges']) - 1} bins"
+        elif c["kind"] == "date":
+            values = f"{c['dates']['from']} to {c['dates']['to']}, by {c['dates']['by']}"
+        elif c["kind"] == "identifier":
+            values = "an identifier: invented values" if c.get("invented") else "an identifier: not in the table"
         else:
             listed = c.get("categories", [])
             values = ", ".join(map(escape, listed[:8])) + (f" … ({len(listed)})" if len(listed) > 8 else "")

@@ -5,29 +5,37 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from core.errors import Cancelled, EspalierError, SchemaError
+from core.errors import Cancelled, EspalierError, ProjectError, SchemaError, TableError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
-from core.methods import check_options, fit
+from core.methods import check_options, fit, method_of, need_private
+from core.models.base import Codes, Model, NumberModel
+from core.privacy.bought_schema import buy, described, left, prices
 from core.privacy.contribution import bounded, check_engine, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
-from core.privacy.draws import Draw, acts_of
+from core.privacy.draws import Draw, subtotals_of
 from core.privacy.unit import Unit
 from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
+from core.release.drawing import outcome, tested
+from core.release.files import with_identifiers
+from core.release.output import IN_MEMORY, on_disk
 from core.release.planning import Preview, preview
 from core.release.study import Study
 from core.tables.consistency import settle
 from core.tables.frames import opened
 from core.tables.relation import Relation
+from core.tables.snapshot import Snapshot
 from core.tables.source import Source
 from core.tables.table import Table
 
@@ -52,6 +60,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     machine went down.
     """
     check_options(project.plan)
+    need_private(project.plan)
     refuse_guessed(project)
     reading = 0.0
     if isinstance(data, Relation):  # what will be refused is refused before a long scan
@@ -71,37 +80,73 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan = planned.plan
+    if method_of(plan).numbers:
+        for column in project.schema.columns:
+            if column.kind == "numeric":
+                table.numbers(column.name)  # refused here, before anything is drawn, where there are codes only
     total = public_rows(plan, table.rows)
+    if plan.copies and (plan.rows or total or 0) > IN_MEMORY:
+        raise ProjectError(
+            f"copies are drawn in memory, of at most {IN_MEMORY:,} rows each: set the plan's rows", key="copies"
+        )
+    held_in_text = project.constraints or any(c.invented for c in project.schema.identifiers)
+    if held_in_text and (plan.rows or total or 0) > IN_MEMORY:
+        raise ProjectError(
+            f"rows with constraints or invented identifiers are made in memory, {IN_MEMORY:,} at most: set the plan's "
+            "rows",
+            key="rows",
+        )
     shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
     rest, held = _parts(plan, table, total, files)
-    curator = PrivateCurator(rest, Unit(plan.neighbors, plan.rows_per_person), shown.budget, plan.max_cells)
-    curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
-    looked = Spending(0.0)  # until it is known what the release itself has spent
+    looked, of_schema = Spending(0.0), Spending(shown.budget.rho)  # ``looked``: until it is known what was spent before
+    bought = [of_schema, looked]
     reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta) if ledger else None
     try:
-        made = _Run(planned, curator, held, looked, total, shown).release(report)
-        made = replace(made, project=project, reservation=reservation)
+        report(0.0, "Measuring")  # the last moment to cancel for nothing
+        known, rest, held = _described(planned, shown, rest, held, of_schema)
+        unit = Unit(plan.neighbors, plan.rows_per_person)
+        curator = PrivateCurator(rest, unit, left(shown.budget, of_schema), plan.max_cells)
+        curator.impossible = known.constraints.masks(known.schema, plan.max_cells)
+        bought = [of_schema, curator.spending, looked]
+        made = _Run(known, curator, held, looked, total, shown).release(report)
+        every = Spending(shown.budget.rho, [*of_schema.draws, *curator.spending.draws])
+        public = replace(project, schema=known.schema)
+        made = replace(made, project=public, budget=shown.budget, spending=every, reservation=reservation)
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
             raise
         reason = "cancelled" if isinstance(error, Cancelled) else type(error).__name__  # a text could tell of rows
-        drawn = bool(curator.spending.draws)
-        trouble = reservation.end(drawn, f"ended without a release: {reason}", acts_of(_draws(curator, looked)))
+        drawn = any(spending.draws for spending in bought)
+        trouble = reservation.end(drawn, f"ended without a release: {reason}", subtotals_of(_draws(bought)))
         if trouble and isinstance(error, EspalierError):
             raise type(error)(f"{error}. {trouble}", **error.data) from None
         raise
     if reservation:
         said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
-        draws = _draws(curator, looked)
-        if trouble := reservation.spend(said, kept, acts_of(draws), math.fsum(draw.delta for draw in draws)):
+        draws = _draws(bought)
+        if trouble := reservation.spend(said, kept, subtotals_of(draws), math.fsum(draw.delta for draw in draws)):
             made = replace(made, ledger_trouble=trouble)
     return made
 
 
-def _draws(curator: PrivateCurator, looked: Spending) -> list[Draw]:
-    """What was drawn from the release's own rows, and from those held out."""
-    return [*curator.spending.draws, *looked.draws]
+def _draws(bought: Sequence[Spending]) -> list[Draw]:
+    """What was drawn, from the release's own rows and from those held out."""
+    return [draw for spending in bought for draw in spending.draws]
+
+
+def _described(
+    project: Project, shown: Preview, rest: Source, held: Source | None, spending: Spending
+) -> tuple[Project, Source, Source | None]:
+    """Project and rows by a schema without gaps: what is not declared is bought from ``rest``."""
+    parts = prices(project, shown.budget)
+    if not parts:
+        return project, rest, held
+    if not isinstance(rest, Table) or not isinstance(held, Table | None):
+        raise TableError("a schema can be bought from a table that was read from a file or a frame, not a database")
+    plan = project.plan
+    schema = buy(rest, Unit(plan.neighbors, plan.rows_per_person), parts, shown.budget.delta, spending)
+    return replace(project, schema=schema), described(rest, schema), None if held is None else described(held, schema)
 
 
 @dataclass(frozen=True)
@@ -119,8 +164,8 @@ class _Run:
     def release(self, report: Report) -> Release:
         """Measure, fit, sample and judge."""
         project, curator, plan = self.project, self.curator, self.project.plan
-        report(0.0, "Measuring")  # the last moment to cancel for nothing
-        fitted = fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
+        with tested(curator, project) as tests:
+            fitted = fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
         fitted.size(plan.max_cells)
         report(0.4, "Fitting the model")
         start = time.perf_counter()
@@ -129,15 +174,27 @@ class _Run:
         report(0.8, "Drawing synthetic rows")
         rows = plan.rows or self.total or min(max(round(model.total / (1 - plan.private_evaluation)), 1), MAX_ROWS)
         rng = np.random.default_rng()
-        codes = model.sample(rows, rng, even=plan.rows_drawn == "even")
-        text = {c.name: c.decode(codes[c.name], rng) for c in project.schema.columns}
+        codes, text, whole = drawn(model, project, rows, rng, part(report, 0.8, 0.9))
         text = settle(project.constraints, project.schema, codes, text)
+        text = with_identifiers(project.schema, text, rng)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
-        judged = self._judge(Table(project.schema, codes, rows), report)
+        judged = self._judge(Table(project.schema, codes, len(next(iter(codes.values())))), report)
         made = Release(
-            project, curator.budget, self.planned.frame, fitted, model, codes, text, rows, curator.spending, seconds,
-            self.planned.warnings, judged,
-        )  # fmt: skip
+            project,
+            curator.budget,
+            self.planned.frame,
+            fitted,
+            model,
+            codes,
+            text,
+            rows,
+            curator.spending,
+            seconds,
+            self.planned.warnings,
+            judged,
+            whole=whole,
+            drawing=outcome(project, tests, rng),
+        )
         if plan.copies:
             start = time.perf_counter()
             copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 1.0)))
@@ -152,6 +209,28 @@ class _Run:
         spent = self.curator.spending.rho
         self.looked.limit = spent  # never more than the release, whose ρ is then the larger one
         return judge(self.project, synthetic, self.held, replace(self.curator.budget, rho=spent), self.looked)
+
+
+def drawn(
+    model: Model, project: Project, rows: int, rng: np.random.Generator, report: Report = silent
+) -> tuple[Codes, dict[str, list[str]], Snapshot | None]:
+    """``rows`` rows of ``model`` as codes and as text; numbers from their bins where it does not draw them.
+
+    Beyond `IN_MEMORY` rows some of them, and all of them as codes on disk. Numbers of a model's own stay in memory.
+    """
+    numbers: Mapping[str, NDArray[np.float64]] = {}
+    whole, even = None, project.plan.rows_drawn == "even"
+    if isinstance(model, NumberModel):
+        codes, numbers = model.sample_numbers(rows, rng)
+    elif rows > IN_MEMORY:
+        codes, whole = on_disk(model, project.schema, rows, rng, even=even, report=report)
+    else:
+        codes = model.sample(rows, rng, even=even)
+    text = {
+        c.name: c.write(numbers[c.name], codes[c.name]) if c.name in numbers else c.decode(codes[c.name], rng)
+        for c in project.schema.columns
+    }
+    return codes, text, whole
 
 
 def _parts(plan: Plan, table: Source, total: int | None, files: ExitStack) -> tuple[Source, Source | None]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from core.errors import SchemaError
 from core.project.constraint_kinds import Determines, Impossible, Monotone, Range
 from core.project.constraints import Constraint, Constraints
-from core.project.schema import MISSING, Column, Schema
+from core.project.schema import MISSING, NUMBER, Column, Schema
 
 Texts = Mapping[str, Sequence[str]]
 Codes = Mapping[str, NDArray[np.integer]]
@@ -40,7 +40,7 @@ def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts)
             continue
         written = np.array([out[name] for name in names], dtype=object)
         held = np.array([codes[name] for name in names], dtype=np.int64)
-        numbers = np.where(written == MISSING, "nan", written).astype(np.float64)
+        numbers = np.array([schema[name].numbers(out[name]) for name in names])
         places = np.argsort(held, axis=0, kind="stable")
         order = np.lexsort((numbers, held), axis=0)
         np.put_along_axis(written, places, np.take_along_axis(written, order, axis=0), axis=0)
@@ -67,15 +67,18 @@ def _broken(constraint: Constraint, schema: Schema, texts: Texts) -> NDArray[np.
         return np.asarray(low > high)  # False where one is missing
     numeric = schema[constraint.effect].kind == "numeric"
     return np.array(
-        [cause in constraint.table and not _same(t, constraint.table[cause], numeric)
-         for cause, t in zip(one, other, strict=True)], dtype=np.bool_,
-    )  # fmt: skip
+        [
+            cause in constraint.table and not _same(t, constraint.table[cause], numeric)
+            for cause, t in zip(one, other, strict=True)
+        ],
+        dtype=np.bool_,
+    )
 
 
 def _same(text: str, wanted: str, numeric: bool) -> bool:
     if text in (MISSING, wanted):
         return True
-    return numeric and wanted != MISSING and float(text) == float(wanted)
+    return numeric and wanted != MISSING and bool(NUMBER.fullmatch(text)) and float(text) == float(wanted)
 
 
 def _among(column: Sequence[str], values: tuple[str, ...] | Range) -> NDArray[np.bool_]:
@@ -87,7 +90,7 @@ def _among(column: Sequence[str], values: tuple[str, ...] | Range) -> NDArray[np
 
 def _numbers(column: Sequence[str], described: Column) -> NDArray[np.float64]:
     if described.kind == "numeric":
-        return np.array([math.nan if t == MISSING else float(t) for t in column])
+        return described.numbers(column)
     place: dict[str, float] = {text: i for i, text in enumerate(described.categories)}
     return np.array([place.get(t, math.nan) for t in column])
 

@@ -56,10 +56,11 @@ def plain_lines(data: bytes, shown: str) -> bytes:
     if (at := text.find(other)) >= 0:
         what = "carriage return" if other == b"\r" else "line feed"
         raise refused(
-            shown, text.count(kind, 0, at) + 1,
+            shown,
+            text.count(kind, 0, at) + 1,
             f"a {what} stands there, but the header line ends in another kind of line break; use one kind throughout, "
             "and none inside values",
-        )  # fmt: skip
+        )
     text = text.replace(b"\r", b"\n")
     try:
         text.decode("utf-8")
@@ -91,9 +92,10 @@ def check_lines(text: bytes, delimiter: str, shown: str) -> None:
     """Refuse an empty line, and a line with a quote where none may stand."""
     if (at := text.find(b"\n\n")) >= 0:
         raise refused(
-            shown, text.count(b"\n", 0, at) + 2,
+            shown,
+            text.count(b"\n", 0, at) + 2,
             'this line is empty; take it out (a lone empty cell is written as "")',
-        )  # fmt: skip
+        )
     fields, at = _fields(delimiter), text.find(b'"')
     while at >= 0:  # from one line with a quote to the next
         start = text.rfind(b"\n", 0, at) + 1
@@ -110,10 +112,11 @@ def check_lines(text: bytes, delimiter: str, shown: str) -> None:
             else:
                 what = "a quote inside a value that is not in quotes"
             raise refused(
-                shown, text.count(b"\n", 0, start) + 1,
+                shown,
+                text.count(b"\n", 0, start) + 1,
                 f"{what}; put such a value in quotes and double the quotes inside it; a value with line breaks cannot "
                 "be read from CSV: replace them by spaces, or give Parquet or Excel",
-            )  # fmt: skip
+            )
         at = text.find(b'"', end)
 
 

@@ -57,14 +57,21 @@ def read_data(where: str | Path, relation: str | None = None) -> TextTable | Rel
     ``env:NAME`` stands for the URL in the environment variable NAME, so that no password is on a command line.
     """
     text = str(where)
-    if text.startswith("env:"):
-        if not (text := os.environ.get(text[4:], "")):
-            raise TableError(f"the environment has no variable {str(where)[4:]}")
-        if not is_url(text):
-            raise TableError(f"the variable {str(where)[4:]} does not hold the URL of a table")
-    if is_url(text) or relation is not None or too_large(Path(text)):
-        return open_relation(text, relation)
+    if is_url(text) or text.startswith("env:") or relation is not None or too_large(Path(text)):
+        return located(text, relation)
     return read_table(text)
+
+
+def located(where: str, relation: str | None = None) -> Relation:
+    """A file of any size, or the table of a URL, as a relation; ``env:NAME`` as in `read_data`."""
+    if not where.startswith("env:"):
+        return open_relation(where, relation)
+    url = os.environ.get(where[4:], "")
+    if not url:
+        raise TableError(f"the environment has no variable {where[4:]}")
+    if not is_url(url):
+        raise TableError(f"the variable {where[4:]} does not hold the URL of a table")
+    return open_relation(url, relation)
 
 
 def too_large(path: Path) -> bool:

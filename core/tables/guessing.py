@@ -58,9 +58,13 @@ def guess_column(name: str, column: TextColumn) -> Column:
     if numeric and len(values) > FEW and all(math.isfinite(x) for x in numbers):
         whole = all(x.is_integer() for x in numbers)
         return Column(
-            name, "numeric", edges=_round_edges(min(numbers), max(numbers), whole), integer=whole, missing=missing,
+            name,
+            "numeric",
+            edges=_round_edges(min(numbers), max(numbers), whole),
+            integer=whole,
+            missing=missing,
             guessed=(*guessed, "edges", "integer"),
-        )  # fmt: skip
+        )
     kind: Kind = "ordinal" if numeric else "categorical"
     ordered = sorted(values, key=float) if numeric else sorted(values)
     return Column(name, kind, categories=tuple(ordered) or ("?",), missing=missing, guessed=(*guessed, "categories"))

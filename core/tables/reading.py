@@ -270,8 +270,9 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
             row = int(np.flatnonzero(_codes(array.indices, -1) == len(values))[0]) + 1
             raise TableError(
                 f"{shown}, data row {row:,}: column {name!r} holds a value that cannot be written as text; mend it",
-                column=name, row=row,
-            ) from None  # fmt: skip
+                column=name,
+                row=row,
+            ) from None
         codes = _codes(array.indices, len(values))
         values.append(MISSING)
         columns[name] = _distinct(values, codes)

@@ -24,6 +24,7 @@ from core.errors import EspalierError, TableError
 from core.progress import Report, silent
 from core.project.schema import Schema
 from core.tables.lots import kept_rows, new_key
+from core.tables.reading import TextColumn, TextTable, from_arrow
 from core.tables.snapshot import PERSON, CodeFile, Digest, Snapshot
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 BATCH_ROWS = 1 << 19
 ENGINES = ("duckdb", "postgres", "postgresql")
 """Schemes of the URLs of engines whose encoding is tested against the schema's own."""
+SAMPLE_ROWS = 10_000
+"""Rows of a sample that a schema is guessed from."""
 ROWS = "espalier_rows"
 """What a statement calls the relation where it is not a table of the engine's catalogue."""
 
@@ -61,6 +64,36 @@ class Relation:
         """Do its rows stay in a server, of which only counts and sums are asked?"""
         return bool(self.backend.name == "postgres")
 
+    def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
+        """The first ``rows`` rows as text, for a steward who asks for them: to guess a schema, and nothing else."""
+        from core.tables.csv_batches import csv_batches
+
+        try:
+            if self.text_file is not None:
+                import pyarrow as pa
+
+                first = pa.Table.from_batches([next(csv_batches(self.text_file))])
+                return from_arrow(first.slice(0, rows), self.shown)
+            found = self.backend.con.execute(self._text(self.table.limit(rows))).fetchall()
+        except StopIteration:
+            found = []
+        except EspalierError:
+            raise
+        except Exception as error:  # an engine's own message may quote a cell
+            raise TableError(f"{self.shown}: the engine refuses to read ({type(error).__name__})") from None
+        if not found:
+            raise TableError("the table has a header but no rows")
+        cells = zip(self.columns, zip(*found, strict=True), strict=True)
+        return TextTable({name: TextColumn.of(column) for name, column in cells}, len(found), self.shown)
+
+    def statements(self, schema: Schema, person: str | None = None, most: int = 1) -> list[str]:
+        """All that an engine is told to make a snapshot, as text; the key of the lots is drawn anew each time."""
+        if not self.remote or person is None:
+            return [self.query(schema, person)]
+        from core.tables.remote import truncation
+
+        return [self.query(schema, person), *truncation(schema, most, "KEY")]
+
     def query(self, schema: Schema, person: str | None = None) -> str:
         """The one statement that a snapshot runs, as text."""
         return self._text(self._encoding(schema, person))
@@ -81,9 +114,14 @@ class Relation:
         return encoding(self.table, schema, self.backend.name, person)
 
     def snapshot(
-        self, schema: Schema, person: str | None = None, most: int | None = None, *, key: str | None = None,
+        self,
+        schema: Schema,
+        person: str | None = None,
+        most: int | None = None,
+        *,
+        key: str | None = None,
         report: Report = silent,
-    ) -> Snapshot | RemoteSnapshot:  # fmt: skip
+    ) -> Snapshot | RemoteSnapshot:
         """The rows as codes, read in one statement; with ``person``, at most ``most`` rows of each.
 
         Of a file and of DuckDB they come into a file here, of PostgreSQL into a temporary table there.

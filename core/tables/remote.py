@@ -33,9 +33,13 @@ class RemoteSnapshot:
     """A private table as codes in a temporary table; see `Snapshot` for what may be asked."""
 
     def __init__(
-        self, relation: Relation, schema: Schema, person: str | None = None, most: int | None = None,
+        self,
+        relation: Relation,
+        schema: Schema,
+        person: str | None = None,
+        most: int | None = None,
         key: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Encode, and keep at most ``most`` rows of each person; raises :class:`TableError` that quotes no cell."""
         self.schema, self.person_column, self.kept = schema, person, most
         self._relation = relation  # its connection lasts as long as somebody holds it

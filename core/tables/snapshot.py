@@ -92,9 +92,13 @@ class Snapshot:
     """
 
     def __init__(
-        self, schema: Schema, file: CodeFile, person_column: str | None = None, kept: int | None = None,
+        self,
+        schema: Schema,
+        file: CodeFile,
+        person_column: str | None = None,
+        kept: int | None = None,
         digest: bytes = b"",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.schema, self.file = schema, file
         self.person_column, self.kept = person_column, kept
         self._digest = digest

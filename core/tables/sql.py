@@ -104,6 +104,12 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
     """
     made = {}
     for i, column in enumerate(schema.columns):
+        if column.dates is not None:
+            raise TableError(
+                f"column {column.name!r} is one of dates, which engines do not bin yet; give the table as a file that "
+                "fits into memory, or declare its periods as categories",
+                column=column.name,
+            )
         narrow = "uint8" if dialect == "duckdb" and column.size + 2 <= 1 << 8 else "int32"
         made[code_name(i)] = _code(_column(table, column.name), column, dialect).cast(narrow)
     if person is not None:
@@ -142,6 +148,11 @@ def _code(value: Any, column: Column, dialect: str) -> Any:
         missing |= value == MISSING
     empty = column.values if column.missing else column.size + 1
     unknown = column.values if column.unknown == "missing" else column.size
+    if column.dates is not None:
+        raise TableError(
+            f"column {column.name!r}: dates are not read from a database yet; give the table as a file",
+            column=column.name,
+        )
     if column.kind == "numeric":
         codes = _bins(value, column, _int(unknown), dialect)
     else:

@@ -30,7 +30,7 @@ class Table:
     ``kept`` is how many rows of a person are left at most, once :func:`core.privacy.contribution.bounded` saw to it; a
     table that it filled or cut to a declared total has its ``person_column`` still, but no ``person``.
     ``values`` are the numbers of numeric columns as they were read, one per row, NaN where a cell is missing; binning
-    is the schema's view of them.
+    is the schema's view of them. ``texts`` are the texts of columns whose categories are still to be bought, as read.
     """
 
     schema: Schema
@@ -41,6 +41,7 @@ class Table:
     person_column: str | None = None
     kept: int | None = None
     values: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    texts: Mapping[str, TextColumn] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Codes are copied, checked against the schema and frozen; raises :class:`TableError`."""
@@ -69,24 +70,27 @@ class Table:
 
         Raises :class:`TableError` for a column that is not there, an undeclared value, or a row without a person.
         """
-        codes, values = {}, {}
+        codes, values, texts = {}, {}, {}
         for column in schema.columns:
             read = _column(text, column.name)
             lookup = column.encode(read.values).astype(smallest_unsigned(column.size))
             codes[column.name] = lookup[read.codes]
             if column.kind == "numeric":
                 values[column.name] = column.numbers(read.values)[read.codes]
+            elif column.undeclared:
+                texts[column.name] = read
         if person is None:
-            return cls(schema, codes, text.rows, text.digest, values=values)
+            return cls(schema, codes, text.rows, text.digest, values=values, texts=texts)
         whose = _column(text, person)
         if MISSING in whose.values:
             row = int(np.flatnonzero(whose.codes == whose.values.index(MISSING))[0]) + 1
             raise TableError(
                 f"{text.source}: the person column {person!r} is empty, first in data row {row:,}; write there whose "
                 "row it is, or take such rows out of the table",
-                column=person, row=row,
-            )  # fmt: skip
-        return cls(schema, codes, text.rows, text.digest, whose.codes, person, values=values)
+                column=person,
+                row=row,
+            )
+        return cls(schema, codes, text.rows, text.digest, whose.codes, person, values=values, texts=texts)
 
     @classmethod
     def left_out(cls, text: TextTable, schema: Schema) -> tuple[str, ...]:
@@ -130,7 +134,16 @@ class Table:
         person = None if self.person is None else self.person[rows]
         codes = {n: c[rows] for n, c in self.codes.items()}
         values = {n: v[rows] for n, v in self.values.items()}
-        return replace(self, codes=codes, rows=int(np.arange(self.rows)[rows].size), person=person, values=values)
+        texts = {n: TextColumn(t.values, t.codes[rows]) for n, t in self.texts.items()}
+        return replace(
+            self, codes=codes, rows=int(np.arange(self.rows)[rows].size), person=person, values=values, texts=texts
+        )
+
+    def text_counts(self, column: str) -> dict[str, int]:
+        """How many rows have each text of a column whose categories are to be bought. Private: for the curator."""
+        read = self.texts[column]
+        counts = np.bincount(read.codes, minlength=len(read.values))
+        return dict(zip(read.values, counts.tolist(), strict=True))
 
     def close(self) -> None:
         """Nothing to give back: its rows are in memory."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,14 @@ MOST_LEVEL = 8
 POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
 
 
-def show(figure: go.Figure, key: str, alt: str) -> None:
-    """Draw a figure, still and without a toolbar."""
-    st.plotly_chart(figure, key=key, config={"displayModeBar": False, "staticPlot": False}, alt=alt)
+def show(figure: go.Figure, key: str, alt: str, on_select: Callable[[], None] | None = None) -> None:
+    """Draw a figure without a toolbar; ``on_select`` is called when one of its points is clicked."""
+    config = {"displayModeBar": False, "staticPlot": False}
+    if on_select is None:
+        st.plotly_chart(figure, key=key, config=config, alt=alt)
+    else:
+        figure.update_layout(dragmode=False)
+        st.plotly_chart(figure, key=key, config=config, alt=alt, on_select=on_select, selection_mode="points")
 
 
 def blank(height: int, **layout: Any) -> go.Figure:
@@ -163,9 +168,20 @@ def bars(
             )
         )
         figure.update_layout(showlegend=True)
-    figure.update_yaxes(title=unit, rangemode="tozero", **({"range": [0, top + 0.15 * crowded]} if top else {}))
+    figure.update_yaxes(title=unit, range=[0, top + 0.15 * crowded if top else _fitted(series, whiskers, marks)])
     figure.update_xaxes(type="category")
     return figure
+
+
+def _fitted(
+    series: Mapping[str, Sequence[float | None]],
+    whiskers: Mapping[str, Sequence[tuple[float, float] | None]] | None,
+    marks: tuple[str, Sequence[float | None]] | None,
+) -> float:
+    """The top of an axis that shows every bar, whisker and mark, with room for a figure above."""
+    reached = [v for values in (*series.values(), *([marks[1]] if marks else [])) for v in values if v is not None]
+    reached += [end[1] for ends in (whiskers or {}).values() for end in ends if end is not None]
+    return 1.18 * max(reached, default=0.0) or 1.0
 
 
 def lying(
@@ -190,6 +206,57 @@ def lying(
         )
     figure.update_xaxes(title=unit, rangemode="tozero")
     figure.update_yaxes(autorange="reversed", tickmode="array", tickvals=list(range(len(names))), ticktext=labels)
+    return figure
+
+
+def pair_map(names: Sequence[str], errors: Mapping[tuple[str, ...], float]) -> tuple[go.Figure, list[tuple[str, ...]]]:
+    """Every pair's error as the shade of a cell; and the pairs in the order of the points that can be clicked."""
+    import plotly.graph_objects as go
+
+    at = {n: i for i, n in enumerate(names)}
+    cells = list(errors)
+    grid: list[list[float | None]] = [[None] * len(names) for _ in names]
+    for (a, b), value in errors.items():
+        grid[max(at[a], at[b])][min(at[a], at[b])] = value
+    figure = blank(140 + max(16 * len(names), 120), showlegend=False)
+    figure.add_trace(go.Heatmap(z=grid, colorscale="Greens", zmin=0, hoverinfo="skip", xgap=1, ygap=1))
+    figure.add_trace(
+        go.Scatter(
+            x=[min(at[a], at[b]) for a, b in cells],
+            y=[max(at[a], at[b]) for a, b in cells],
+            mode="markers",
+            marker={"size": 16, "symbol": "square", "color": "rgba(0,0,0,0)"},
+            customdata=[short(f"{a} × {b}", 60) for a, b in cells],
+            text=[f"{v:.3f}" for v in errors.values()],
+            hovertemplate="%{customdata}: %{text}<extra></extra>",
+        )
+    )
+    labels = {"tickmode": "array", "tickvals": list(range(len(names))), "ticktext": [short(n, 20) for n in names]}
+    figure.update_xaxes(showgrid=False, zeroline=False, tickangle=-45, **labels)
+    figure.update_yaxes(showgrid=False, zeroline=False, autorange="reversed", **labels)
+    return figure, cells
+
+
+def heat(
+    shares: Sequence[Sequence[float]], labels: Sequence[Sequence[str]], names: Sequence[str], top: float
+) -> go.Figure:
+    """The shares of the combinations of two columns, rows by columns, shaded up to ``top``."""
+    import plotly.graph_objects as go
+
+    figure = blank(360)
+    down, across = ([short(n, 16) for n in side] for side in labels)
+    figure.add_trace(
+        go.Heatmap(
+            z=shares,
+            colorscale="Greens",
+            zmin=0,
+            zmax=top,
+            colorbar={"title": "share", "thickness": 10},
+            hovertemplate="%{z:.4f}<extra></extra>",
+        )
+    )
+    figure.update_xaxes(title=short(names[1]), tickmode="array", tickvals=list(range(len(across))), ticktext=across)
+    figure.update_yaxes(title=short(names[0]), tickmode="array", tickvals=list(range(len(down))), ticktext=down)
     return figure
 
 

@@ -48,9 +48,12 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
     plan = project.plan
     left, right = st.columns(2)
     methods = left.multiselect(
-        "Methods", [n for n, m in METHODS.items() if m.private], [plan.method], format_func=lambda n: METHODS[n].title,
+        "Methods",
+        [n for n, m in METHODS.items() if m.private],
+        [plan.method],
+        format_func=lambda n: METHODS[n].title,
         key=f"compare-methods-{state.opened}",
-    )  # fmt: skip
+    )
     known = plan.epsilon if plan.epsilon in EPSILONS else 1.0
     budgets = right.multiselect("ε", EPSILONS, [known], key=f"compare-eps-{state.opened}")
     unfenced = st.toggle("Also without the fence", key=f"compare-fence-{state.opened}")
@@ -99,8 +102,12 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     if not found:
         return
     st.subheader("Side by side", anchor=False)
-    st.dataframe([o.row() for o in found], hide_index=True, width="stretch", column_config={
-        k: st.column_config.NumberColumn(what, format="%.3f") for k, what in FIGURES.items()})  # fmt: skip
+    st.dataframe(
+        [o.row() for o in found],
+        hide_index=True,
+        width="stretch",
+        column_config={k: st.column_config.NumberColumn(what, format="%.3f") for k, what in FIGURES.items()},
+    )
     for key, what in FIGURES.items():
         values = [o.figures[key] for o in found]
         if any(v is not None for v in values):

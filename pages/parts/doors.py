@@ -65,7 +65,7 @@ def guarded() -> bool:
 
 
 def _shut(why: str) -> NoReturn:
-    st.error(f"{why} So nobody is let in. Mend it and start the server again.")
+    st.error(f"{why} So nobody is let in. Correct it and start the server again.")
     st.stop()
 
 

@@ -50,7 +50,10 @@ def samples(state: Session) -> None:
             st.button(f"Open {title.lower()}", key=f"home-{key}", on_click=opening.open_sample, args=(state, key, rows))
     if state.sample:
         st.success(f"The example {plain(state.sample)} is open.")
-        shell.link_to("Structure", "See what was drawn")
+        with st.container(horizontal=True):
+            shell.link_to("Plan", "Next: the plan")
+            shell.link_to("Structure", "See what was drawn", primary=False)
+            shell.link_to("Release", "Straight to the release", primary=False)
 
 
 def tour(state: Session) -> None:

@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.project.file import Project
 from pages.parts.session import restore, session
-from pages.parts.text import name, plain
+from pages.parts.text import CONFIDENTIAL, name, plain
 
 PAGES = {
     "Home": "pages/home.py",
@@ -51,7 +51,7 @@ def start(title: str, lead: str) -> session.Session:
 
 
 def sidebar(state: session.Session) -> None:
-    """What is open, and the project file to take home at any time. Called last, when the page has taken changes."""
+    """What is open, and the project file to download at any time. Called last, when the page has taken changes."""
     restore.keep(state)
     with st.sidebar:
         if state.project is None:
@@ -60,16 +60,17 @@ def sidebar(state: session.Session) -> None:
         project = state.project
         st.caption("Project")
         st.markdown(name(project.name))
-        table = "no table opened" if state.text is None else plain(state.text.source)
+        opened = state.relation.shown if state.relation else state.text.source if state.text else None
+        table = "no table opened" if opened is None else plain(opened)
         count = len(project.schema.columns)
         st.caption(f"{count} column{'s' * (count != 1)} · {table}")
         guessed = bool(project.unconfirmed)
         if guessed:
-            st.caption("It holds guesses read off private rows: the project file is not for sharing yet.")
+            st.caption(f"{CONFIDENTIAL} The project file holds guesses that were read off real rows.")
         st.download_button(
             "Download project file",
             project.dumps(),
-            file_name=f"{filename(project.name)}{'-NOT-PRIVATE' if guessed else ''}.json",
+            file_name=f"{filename(project.name)}{'-CONFIDENTIAL' if guessed else ''}.json",
             mime="application/json",
             on_click="ignore",
             icon=":material/download:",
@@ -95,9 +96,9 @@ def need_project(state: session.Session) -> Project:
     if state.drafts.schema_errors:
         st.warning(
             "The column table on the Data page has entries that cannot be used yet. "
-            "Until they are mended, the last usable version of each column counts."
+            "Until you fix them, the last usable version of each column counts."
         )
-        link_to("Data", "Mend them on Data", primary=False)
+        link_to("Data", "Fix this on the Data page", primary=False)
     return state.project
 
 

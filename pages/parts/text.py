@@ -22,6 +22,9 @@ NEIGHBORS: dict[Neighbors, str] = {
 }
 DECLARED = "All rows of one person may become any others, or none. Only the declared total of rows is public."
 """Replace-one with a person column."""
+SAFE = ":green-badge[:material/share: Safe to share]"
+CONFIDENTIAL = ":red-badge[:material/lock: Confidential: do not share]"
+"""The two classes of everything that the app hands over or shows."""
 ROLES = {
     "outcome": "what is decided or predicted",
     "protected": "who must not be treated differently: sex, origin, …",
@@ -83,7 +86,7 @@ def sides(project: Project, frame: Frame) -> list[dict[str, str]]:
         by_outcome = any(not frame.forbids(column, o) for o in roles.outcome)
         by_protected = any(not frame.forbids(column, p) for p in roles.protected)
         if by_outcome and by_protected:
-            side = "either side, one of them: a private choice decides"
+            side = "either side, one of them: a noisy choice decides"
         elif by_protected:
             side = "the protected columns' side: never linked to the outcome"
         elif by_outcome:
@@ -99,11 +102,11 @@ def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None) 
     return Unit(neighbors, rows_per_person).in_words(None if person is None else name(person))
 
 
-def guess(epsilon: float, share: float) -> str:
+def guess(share: float) -> str:
     """What ε means for a person in the table."""
     return (
-        f"At ε = {epsilon:g}, whoever would guess right half of the time whether a person's data are one thing or "
-        f"another now guesses right at most **{round_up(100 * share)} %** of the time."
+        "Someone guessing between two versions of a person's record is right half the time. With this table, at most "
+        f"**{round_up(100 * share, 3)} %** of the time."
     )
 
 

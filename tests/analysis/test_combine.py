@@ -71,3 +71,9 @@ def test_the_python_snippet_gives_the_same_figures(tmp_path, monkeypatch, capsys
     assert said == pytest.approx([got.estimate, got.low, got.high])
     for phrase in ("qt(0.975, m - 1)", "(1 + 1 / m) * var(q)", "never stack"):
         assert phrase in module.R
+
+
+def test_a_notebook_finds_it_by_its_name():
+    from core import combine as found
+
+    assert found([1.0, 2.0, 3.0]).copies == 3

@@ -64,3 +64,24 @@ def test_nothing_is_shown_before_a_release(app: AppTest) -> None:
     go(sample(go(app, "data"), "hiring"), "analyse")
     assert "Go to Release" in [b.label for b in app.button]
     assert not app.dataframe
+
+
+def test_an_effect_is_asked_on_structure_and_answered_on_analyse(app: AppTest) -> None:
+    sample(go(app, "data"), "readmission")
+    go(app, "structure")
+    field(app, "selectbox", "Effect of").set_value("diabetes").run()
+    said = sentences(app)
+    assert "Valid sets to adjust for" in said
+    assert "not drawn would bias the effect" in said
+    state(app).change_plan(regime="effect", treatment="diabetes", features=None, epsilon=2.0)
+    go(app, "plan")
+    assert not app.error
+    press(go(app, "release"), "Spend")
+    finish(app)
+    go(app, "analyse")
+    app.segmented_control[0].set_value("Effect, by the drawing").run()
+    assert not app.exception
+    assert not app.error
+    shown = app.dataframe[0].value
+    assert any(f.startswith("adjusted difference") for f in shown["figure"])
+    assert "Adjusted for" in sentences(app)

@@ -51,7 +51,7 @@ def test_a_combination_is_added_and_one_around_the_fence_is_refused(app: AppTest
 
 def test_what_is_found_in_the_rows_is_guessed_until_it_is_confirmed(app: AppTest):
     opened(app)
-    press(app, "Look for constraints in the rows (for the curator's eyes)")
+    press(app, "Look for constraints in the rows")
     found = state(app).project.constraints
     assert [str(c) for c in found.guessed] == ["sex = m and pregnant = yes"]
     press(app, "Confirm the 1 guessed")

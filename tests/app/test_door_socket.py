@@ -198,7 +198,7 @@ def test_a_stranger_sees_nothing_whatever_comes_first(server: Server) -> None:
         came = server.visitor().visit(page, by_hash)
         assert SHOWN not in came, (page, by_hash)
         assert b"hiring" not in came, (page, by_hash)
-        assert b"Start with a sample" not in came, (page, by_hash)
+        assert b"Begin with an example" not in came, (page, by_hash)
         assert media(came) == [], (page, by_hash)
     assert b"Sign in" in server.visitor().visit("shared", by_hash=True), "after the navigation too"
 
@@ -223,19 +223,19 @@ def test_each_sees_on_a_fresh_server_what_the_lists_say(server: Server) -> None:
         assert SHOWN not in server.visitor("ben@partner.example", **claims).visit("shared"), claims
     steward = server.visitor("anna@hospital.example")
     came = steward.visit()
-    assert b"Start with a sample" in came
+    assert b"Begin with an example" in came
     buttons = tuple(x.decode() for x in re.findall(rb"\$\$ID-[0-9a-f]{32}-[\w-]+", came + steward.visit("ledger")))
     assert buttons
 
     viewer = server.visitor("ben@partner.example")
     for page in ("", "data", "release", "ledger"):
         came = viewer.visit(page, by_hash=True, press=buttons)
-        assert b"Start with a sample" not in came, "the steward's widgets do nothing in a viewer's session"
+        assert b"Begin with an example" not in came, "the steward's widgets do nothing in a viewer's session"
         assert b"Open: " not in came
     assert not (server.kept / "ledger.db").exists()
 
     for thief in (server.visitor(session=steward.session), server.visitor("ben@partner.example", steward.session)):
-        assert b"Start with a sample" not in thief.visit(), "a session's number opens nothing"
+        assert b"Begin with an example" not in thief.visit(), "a session's number opens nothing"
 
 
 def test_what_streamlit_serves_by_itself_tells_nothing(server: Server) -> None:
@@ -262,18 +262,18 @@ def test_what_streamlit_serves_by_itself_tells_nothing(server: Server) -> None:
 
 def test_lists_that_change_count_at_once_and_secrets_that_forget_the_door_open_nothing(server: Server) -> None:
     anna = server.visitor("anna@hospital.example")
-    assert b"Start with a sample" in anna.visit()
+    assert b"Begin with an example" in anna.visit()
 
     def until(wanted: bytes, somebody: Visitor) -> bytes:
         for _ in range(60):
             if wanted in (came := somebody.visit()):
                 return came
-            assert somebody is anna or b"Start with a sample" not in came
+            assert somebody is anna or b"Begin with an example" not in came
             time.sleep(0.5)
         raise AssertionError(f"{wanted!r} was never said")
 
     server.lists(steward="dora@hospital.example")
-    assert b"Start with a sample" not in until(b"Your address is on no list", anna)
+    assert b"Begin with an example" not in until(b"Your address is on no list", anna)
     stranger = server.visitor()
     assert b"Sign in" in stranger.visit()
     server.secrets.write_text("database = 'x'", "utf-8")

@@ -12,6 +12,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from core.ledger.archive import REQUIRED
 from core.ledger.ledger import Ledger
 from core.project.file import Project
 from core.project.plan import Plan
@@ -339,7 +340,7 @@ def _door() -> None:
 def test_only_releases_reach_the_shelf(shelf: Path) -> None:
     from core.errors import ProjectError
 
-    files = dict.fromkeys(shared.FILES, b"x")
+    files = dict.fromkeys(REQUIRED, b"x")
     with pytest.raises(ProjectError):
         shared.share({**files, "release.json": b'{"private": false}'})
     with pytest.raises(ProjectError, match="not a shared release"):

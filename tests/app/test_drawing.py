@@ -23,6 +23,7 @@ from pages.parts.board import board, boxes, drawing
 from pages.parts.session import restore
 from pages.parts.session.session import KEY, Session
 from pages.parts.structure import arrow_table, implications, merging
+from tests.support.app import at_home, sample, start
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("a", "b", "c", "y", "z")
@@ -332,8 +333,7 @@ def test_another_persons_project_or_drawing_is_read() -> None:
 
 @pytest.fixture
 def page() -> AppTest:
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    app.button(key="sample-readmission").click().run()
+    app = sample(start(), "readmission")
     app.switch_page("pages/structure.py").run()
     assert not app.exception
     return app
@@ -389,11 +389,10 @@ def test_two_drawings_are_settled_and_merged(page: AppTest) -> None:
 
 def test_a_draft_is_offered_on_any_page_and_opens_with_its_sample() -> None:
     state = Session()
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    app.button(key="sample-hiring").click().run()
+    app = sample(start(), "hiring")
     old: Session = app.session_state[KEY]
     old.redraw(old.project.dag.without(old.project.dag.edges[:1]) if old.project else None)
-    new = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    new = at_home()
     state = new.session_state[KEY]
     state.found = restore.read(restore.kept(old))
     new.switch_page("pages/plan.py").run()

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from core.graph.annotations import Annotation
 from core.graph.formats import FORMATS
 from pages.parts.structure import graph_files
-from tests.support.app import ROOT, go, press, state
+from tests.support.app import go, press, sample, start, state
 
 GRAPH = """dag {
 Talent [latent]
@@ -25,9 +25,7 @@ club -- hired
 
 @pytest.fixture
 def app() -> AppTest:
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    at.button(key="sample-hiring").click().run()
-    return go(at, "structure")
+    return go(sample(start(), "hiring"), "structure")
 
 
 def paste(app: AppTest, text: str) -> AppTest:

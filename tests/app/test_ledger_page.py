@@ -146,8 +146,8 @@ def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> Non
     shown = sentences(go(app, "ledger")).replace("\\", "")
     assert f"`visits` enforced by the person column '{person}'" in shown
 
-    field(app, "text_input", "Name of the private table").set_value("survey").run()
-    field(app, "selectbox", "It is about").set_value("visits").run()
+    field(app, "text_input", "Name of the table").set_value("survey").run()
+    field(app, "selectbox", "Who is in it").set_value("visits").run()
     field(app, "text_input", "Person column").set_value("").run()
     press(app, "Open this budget")
     assert budget(where, "survey").persons == {"visits": person, "survey": None}
@@ -202,7 +202,7 @@ def test_a_table_of_ones_own_is_asked_about_and_known_again(app: AppTest, where:
 
     open_people(60)
     assert not any(b.label.startswith("Spend") for b in app.button)
-    assert field(app, "text_input", "Name of the private table").value == "people"
+    assert field(app, "text_input", "Name of the table").value == "people"
     field(app, "text_input", "δ").set_value("tiny").run()
     press(app, "Open this budget")
     assert "δ must be a number" in sentences(app)

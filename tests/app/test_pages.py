@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from streamlit.elements.lib import policies
 from streamlit.testing.v1 import AppTest
@@ -13,9 +15,16 @@ from core.graph.roles import Roles
 from core.methods import method_of
 from core.project.file import Project
 from pages.parts.session.job import QUEUE, Job
-from tests.support.app import ROOT, draft, finish, go, people, press, sample, sentences, state, upload
+from tests.support.app import ROOT, at_home, draft, field, finish, go, people, press, sample, sentences, state, upload
 
-PAGES = ("structure", "plan", "release", "diagnostics", "ledger", "data")
+PAGES = ("home", "compare", "glossary", "structure", "plan", "release", "diagnostics", "ledger", "data")
+
+
+def values(sent: Any) -> list[float]:
+    """The numbers of a figure's axis, sent as a list or packed."""
+    if isinstance(sent, dict):
+        return np.frombuffer(base64.b64decode(sent["bdata"]), sent["dtype"]).tolist()
+    return list(sent)
 
 
 def released(app: AppTest, name: str = "hiring") -> AppTest:
@@ -27,7 +36,9 @@ def released(app: AppTest, name: str = "hiring") -> AppTest:
 def test_every_page_says_what_to_do_when_nothing_is_open(app: AppTest, page: str) -> None:
     go(app, page)
     labels = [b.label for b in app.button]
-    if page == "ledger":
+    if page in ("home", "glossary"):
+        assert page == "glossary" or "Open my own table" in labels
+    elif page == "ledger":
         assert "Open this budget" in labels
         assert "No budget is open yet" in sentences(app)
     elif page == "data":
@@ -38,7 +49,7 @@ def test_every_page_says_what_to_do_when_nothing_is_open(app: AppTest, page: str
         assert any(b.key == "sample-hiring" for b in app.button)
 
 
-@pytest.mark.parametrize("name", ["readmission", "hiring", "services", "visits"])
+@pytest.mark.parametrize("name", ["readmission", "hiring", "services", "visits", "stays"])
 def test_every_page_shows_every_sample(app: AppTest, name: str) -> None:
     sample(app, name)
     for page in PAGES:
@@ -47,6 +58,14 @@ def test_every_page_shows_every_sample(app: AppTest, name: str) -> None:
     assert not state(app).drafts.schema_errors
     project = Project.load(ROOT / "sample_data" / f"{name}.json")
     assert state(app).project == project, "looking at the pages changes nothing"
+
+
+def test_home_leads_to_the_first_release() -> None:
+    app = press(at_home(), "Open hiring")
+    links = [b.label for b in app.button]
+    assert {"Next: the plan", "See what was drawn", "Straight to the release"} <= set(links)
+    finish(press(press(app, "Straight to the release"), "Spend"))
+    assert state(app).released is not None
 
 
 def test_the_whole_way_on_a_sample(app: AppTest) -> None:
@@ -66,19 +85,47 @@ def test_the_whole_way_on_a_sample(app: AppTest) -> None:
     assert found["private"] is False
     assert 0 < found["tstr"]["auc_synthetic"] <= 1
     assert found["fairness"]["cmi_model"] < 1e-9
-    assert "Not private" in sentences(app)
+    assert "Confidential: do not share" in sentences(app)
     assert len(app.get("plotly_chart")) >= 5
 
 
 def test_the_other_hospital(app: AppTest) -> None:
     released(app, "readmission")
     go(app, "diagnostics")
-    finish(press(app, "Test on the other hospital"))
+    finish(press(app, "Compare"))
+    verdict = next(w.value for w in app.warning if "At home" in w.value)
+    assert "in the other hospital it is the one trained on synthetic rows" in verdict
+    assert "keeps the direct causes only" in verdict
     tested = state(app).findings["The other hospital"]["tstr"]
     assert tested["auc_synthetic"] > tested["auc_real"] + 0.1, "causes hold elsewhere, correlations do not"
     go(app, "diagnostics")
     assert "hold-out" not in sentences(app)
-    assert "Does a model treat the groups alike? Tested on the other hospital" in [s.value for s in app.subheader]
+    heading = "Does a model treat the groups alike? Tested on "
+    assert f"{heading}its own table" in [s.value for s in app.subheader]
+    next(b for b in app.button_group if b.label.startswith("Details")).set_value("The other hospital").run()
+    assert f"{heading}the other hospital" in [s.value for s in app.subheader]
+
+
+def test_a_table_drowned_in_noise_is_not_recommended(app: AppTest) -> None:
+    sample(app, "readmission")
+    state(app).change_plan(epsilon=0.01)
+    finish(press(go(app, "release"), "Spend"))
+    finish(press(go(app, "diagnostics"), "Compare"))
+    assert any("This table should not be used" in e.value for e in app.error)
+
+
+def test_a_column_and_a_pair_are_shown_beside_the_real_rows(app: AppTest) -> None:
+    released(app, "hiring")
+    finish(press(go(app, "diagnostics"), "Compare"))
+    next(s for s in app.selectbox if s.label.startswith("Show one column")).select("gender").run()
+    next(s for s in app.selectbox if s.label == "Show one pair").select(("gender", "hired")).run()
+    assert not app.exception
+    made = state(app).released
+    figures = [json.loads(c.proto.spec) for c in app.get("plotly_chart")]
+    real = (made.real.count(("gender",)) / made.real.rows).tolist()
+    bars = [t for f in figures for t in f["data"] if t["type"] == "bar" and t["name"] == "real"]
+    assert any(values(t["y"]) == pytest.approx(real) for t in bars)
+    assert any(t["type"] == "heatmap" for f in figures for t in f["data"])
 
 
 def test_reruns_and_visits_spend_nothing_and_draw_nothing(app: AppTest) -> None:
@@ -98,6 +145,30 @@ def test_a_second_release_is_agreed_to_and_adds_up(app: AppTest) -> None:
     finish(press(app, "Spend"))
     assert len(state(app).spent) == 2
     assert "together" in sentences(app)
+
+
+def test_who_answers_is_saved_and_stands_in_the_report(app: AppTest) -> None:
+    go(sample(app, "hiring"), "release")
+    field(app, "text_input", "Approved").set_value("Dr. Ada Approver").run()
+    assert state(app).project.signoff == {"approved_by": "Dr. Ada Approver"}
+    finish(press(app, "Spend"))
+    files = state(app).released.files
+    assert Project.loads(files["project.json"]).signoff["approved_by"] == "Dr. Ada Approver"
+    assert b"Dr. Ada Approver" in files["report.html"]
+    assert next(b.label for b in app.get("download_button")) == "Download everything (zip)"
+
+
+def test_a_purpose_recommends_a_plan_and_one_click_takes_it(app: AppTest) -> None:
+    go(sample(app, "readmission"), "plan")
+    next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("here").run()
+    press(app, "Plan so")
+    assert state(app).project.plan.options["regime"] == "predictive"
+    assert "The plan below does so" in sentences(app)
+    assert "does not use" in sentences(app)
+    next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("elsewhere").run()
+    press(app, "Plan so")
+    assert state(app).project.plan.options["regime"] == "causal"
+    assert "is right half the time. With this table, at most" in sentences(app)
 
 
 def test_a_changed_plan_leaves_the_release_as_it_was(app: AppTest) -> None:
@@ -350,7 +421,7 @@ def test_no_private_value_before_it_is_asked_for(app: AppTest) -> None:
     shown = len(app.dataframe)
     next(t for t in app.toggle if t.label.startswith("Show me the rows")).set_value(True).run()
     assert len(app.dataframe) == shown + 2
-    assert "curator's eyes only" in sentences(app)
+    assert "Confidential: do not share" in sentences(app)
 
 
 def test_an_undeclared_value_is_not_shown_unasked(app: AppTest) -> None:
@@ -518,24 +589,22 @@ def test_people_are_kept_back_whole(app: AppTest) -> None:
 
 def test_private_figures_stand_apart_from_those_that_are_not(app: AppTest) -> None:
     go(sample(app, "readmission"), "plan")
-    assert not any("Private figures" in s.value for s in app.subheader)
-    next(t for t in app.toggle if t.label.startswith("Private figures")).set_value(True).run()
+    assert not any("Shareable figures" in s.value for s in app.subheader)
+    next(t for t in app.toggle if t.label.startswith("Shareable figures")).set_value(True).run()
     assert not app.exception
     assert state(app).project.plan.private_evaluation == 0.1
-    assert any("Private figures" in s.value for s in app.subheader)
-    assert "adds nothing to the bill" in sentences(app)
+    assert any("Shareable figures" in s.value for s in app.subheader)
+    assert "adds no privacy cost" in sentences(app)
 
-    assert "10 % of the rows, drawn by lot" in sentences(go(app, "release"))
+    assert "10 % of the rows, chosen at random" in sentences(go(app, "release"))
     finish(press(app, "Spend"))
-    assert "adds nothing" in sentences(app)
     section = json.loads(state(app).released.files["release.json"])["looking"]
     assert section["rows"] == 800
     assert b"private figures" in state(app).released.files["report.html"]
 
     go(app, "diagnostics")
     shown = sentences(app)
-    assert "may leave the building" in shown
-    assert shown.index("may leave the building") < shown.index("for the curator's eyes only")
+    assert shown.index("Safe to share") < shown.index("Confidential: do not share")
     accuracy = next(f for f in section["figures"] if f["figure"] == "accuracy")
     assert f"{accuracy['low']:.3f} to {accuracy['high']:.3f}" in shown
     assert "not shown" in shown, "what the tenth cannot carry is said"

@@ -69,6 +69,11 @@ def of(cases, name, relation, way=""):
         ("choose by EdgeScore", "replace-one", 300),
         ("choose by EdgeScore", "add-remove", 300),
         ("measure a gradient", "replace-one", 450),
+        ("answer questions", "replace-one", 300),
+        ("answer questions", "add-remove", 300),
+        ("a count over whole rows", "replace-one", 300),
+        ("a noisy margin", "replace-one", 300),
+        ("choose the worst question", "replace-one", 300),
     ],
 )
 def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, relation, runs):
@@ -85,6 +90,11 @@ def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, rel
         ("a training step", "no sensitivity"),
         ("a training step", "clipped after the sum"),
         ("a training step", "C for 2C"),
+        ("answer questions", "no sensitivity"),
+        ("answer questions", "seeded"),
+        ("a count over whole rows", "no sensitivity"),
+        ("a noisy margin", "no sensitivity"),
+        ("choose the worst question", "no sensitivity"),
         ("choose by EdgeScore", "seeded"),
         ("choose by FeatureScore", "seeded"),
         ("choose by EdgeScore", "no sensitivity"),

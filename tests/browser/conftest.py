@@ -31,7 +31,7 @@ def person(address: str, tmp_path: Path) -> Iterator[Person]:
         page = context.pages[0] if context.pages else context.new_page()
         page.set_default_timeout(30_000)
         someone = Person(page)
-        page.goto(address)
+        page.goto(f"{address}/data")
         yield someone
         context.close()
 

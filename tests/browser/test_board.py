@@ -230,7 +230,7 @@ def test_a_draft_is_seen_by_no_other_tab_and_can_be_forgotten(person, address, t
     board.drag("age", "diabetes")
     board.project(lambda p: len(p.dag.edges) == 1)
     other = person.page.context.new_page()
-    other.goto(address)
+    other.goto(f"{address}/data")
     other.get_by_role("button", name="Open readmission").wait_for()
     other.wait_for_timeout(1500)
     assert other.get_by_text("before the reload").count() == 0

@@ -23,7 +23,7 @@ def test_a_budget_is_opened_spent_from_and_gives_its_release_again(person: Perso
     page.get_by_text(re.compile("No budget is open yet|The ledger itself")).first.wait_for()
     if page.get_by_text("The ledger itself").count():  # another test has opened a budget before
         page.get_by_text("Open another table's budget").click()
-    page.get_by_label("Name of the private table").fill("applicants of 2024")
+    page.get_by_label("Name of the table").fill("applicants of 2024")
     page.get_by_label("Total ε", exact=True).fill("1.5")
     person.press("Open this budget")
     person.sees("The budget of applicants of 2024")
@@ -49,7 +49,7 @@ def test_a_budget_is_opened_spent_from_and_gives_its_release_again(person: Perso
     person.sees("The budget of applicants of 2024")
     page.locator("[data-testid=stDataFrame] canvas").first.wait_for()
     person.pick("Release", facts["entry"])
-    person.sees("The files are those that were handed over")
+    person.sees("The files are those of the release")
     with page.expect_download() as download:
         page.get_by_role("button", name="All files (zip)").click()
     with zipfile.ZipFile(io.BytesIO(Path(download.value.path()).read_bytes())) as archive:

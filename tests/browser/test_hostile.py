@@ -66,7 +66,7 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
         harmless(page)
     person.visit("Release")
     person.rests()
-    for field, text in (("Name of the private table", HTML[:100] + LINK), ("Set by", LINK), ("Note", ONE_LINE)):
+    for field, text in (("Name of the table", HTML[:100] + LINK), ("Set by", LINK), ("Note", ONE_LINE)):
         page.get_by_label(field, exact=True).fill(text)
     person.press("Open this budget")
     person.sees("After this plan")
@@ -86,14 +86,14 @@ def test_nothing_that_people_name_comes_alive(person: Person, tmp_path: Path) ->
     person.sees("The ledger itself")
     person.rests()
     person.pick("Release", "UTC")
-    person.sees("The files are those that were handed over")
+    person.sees("The files are those of the release")
     person.press("Check every hash and sum")
     person.sees("every hash, sum and rule holds")
     page.wait_for_timeout(500)
     harmless(page)
     person.visit("Diagnostics")
     person.press("Compare with the real rows")
-    person.sees("How to read it")
+    page.get_by_text("How to read it").first.wait_for(timeout=120_000)
     for tab in ("Task", "Fairness", "Columns", "Pairs"):
         page.get_by_role("tab", name=tab, exact=True).click()
         page.wait_for_timeout(500)

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser]
 @pytest.mark.parametrize(
     ("address", "sees", "steward"),
     [
-        ("anna@hospital.example", "Start with a sample", True),
+        ("anna@hospital.example", "Begin with an example", True),
         ("ben@partner.example", "Nothing is shared yet", False),
         ("eve@evil.example", "Your address is on no list", False),
     ],
@@ -24,6 +24,7 @@ def test_each_sees_what_the_lists_say(guarded: Guarded, tmp_path: Path, address:
         page.get_by_text(sees).first.wait_for()
         uploads = page.locator("[data-testid=stFileUploader]")
         if steward:
+            page.goto(f"{guarded[0]}/data")
             uploads.nth(1).wait_for()
             page.goto(f"{guarded[0]}/plan")
             page.get_by_role("heading", name="Plan", exact=True).wait_for()

@@ -252,7 +252,9 @@ def test_every_method_on_adult(shared_data, work, capsys):
 
 
 def test_the_readmes_notebook_cell_runs(tmp_path, monkeypatch):
-    text = (ROOT / "README.md").read_text("utf-8").split("**In a notebook**:")[1].split("\n| method")[0]
+    text = (
+        (ROOT / "README.md").read_text("utf-8").split("**In a notebook**")[1].split("\n", 1)[1].split("\n| method")[0]
+    )
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
     exec(textwrap.dedent(text), {})
@@ -284,3 +286,57 @@ def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):
         assert f"t.csv, line 8: {words}" in err
         assert "y,0" not in err
         assert not (work / "o").exists()
+
+
+@pytest.fixture
+def far(work, postgres, monkeypatch):
+    """The table of `work` in a database whose URL, with a password, is in the environment."""
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute('CREATE TABLE visits (a text, "b c" int)')
+        con.execute("INSERT INTO visits SELECT x, y FROM (VALUES ('x', 1), ('y', 7), ('x', NULL)) AS t (x, y), "
+                    "generate_series(1, 20)")  # fmt: skip
+        monkeypatch.setenv("WAREHOUSE", postgres.replace("espalier@", "espalier:hush@"))
+        yield work
+        con.execute("DROP TABLE visits")
+
+
+def test_a_table_in_a_database(far, capsys):
+    where = ("--data", "env:WAREHOUSE", "--relation", "visits")
+    assert run("init", "env:WAREHOUSE", "--relation", "visits", "--out", "draft.json") == 0
+    assert {c["name"] for c in json.loads((far / "draft.json").read_text())["schema"]} == {"a", "b c"}
+    assert run("plan", "p.json", "--explain-sql", *where) == 0
+    said = capsys.readouterr()
+    assert "CASE" in said.out
+    assert run("release", "p.json", *where, "--out", "o", "--as", "parquet") == 0
+    assert "60 rows" in capsys.readouterr().err
+    assert run("evaluate", "o", "--data", "env:WAREHOUSE") == 2
+    told = said.out + said.err + "".join(map(str, capsys.readouterr()))
+    written = [p.read_bytes() for p in (*far.glob("*.json"), *(far / "o").iterdir())]
+    assert "hush" not in told
+    assert not any(b"hush" in data or b"host=" in data for data in written)
+    from pyarrow import parquet
+
+    table = parquet.read_table(far / "o" / "synthetic.parquet")
+    assert table.num_rows == 60
+    assert str(table.schema.field("b c").type) in ("int64", "double")
+    assert table["b c"].null_count == sum(
+        line.endswith(",") for line in (far / "o" / "synthetic.csv").read_text().splitlines()[1:]
+    )
+
+
+def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
+    monkeypatch.setattr("core.tables.frames.LARGE_BYTES", 10)
+    monkeypatch.setattr("core.release.spend.IN_MEMORY", 50)
+    monkeypatch.setattr("core.release.output.SHOWN", 20)
+    monkeypatch.setattr("core.tables.reading.read_table", lambda *_: pytest.fail("it was read into memory"))
+    assert run("init", "t.csv", "--out", "draft.json") == 0
+    assert "first 60 rows" in capsys.readouterr().err
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
+    assert len((work / "o" / "synthetic.csv").read_text().splitlines()) == 21
+    assert len((work / "o" / "synthetic-whole.csv").read_text().splitlines()) == 61
+    facts = json.loads((work / "o" / "release.json").read_text())
+    assert (facts["rows"], facts["rows_shown"]) == (60, 20)
+    assert run("evaluate", "o", "--data", "t.csv") == 2
+    assert "rows in memory" in capsys.readouterr().err

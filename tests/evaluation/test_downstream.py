@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.errors import Cancelled
-from core.evaluation.downstream import CLASSIFIERS, Downstream, Tables, _classifier, _judge, downstream
+from core.errors import Cancelled, SizeError, TableError
+from core.evaluation.downstream import CLASSIFIERS, Downstream, Tables, _classifier, _judge, downstream, many_targets
+from tests.support.tables import random_table, schema_of
 
 SIZES = {"x": 3, "y": 2, "z": 3, "rare": 2, "only": 1}
 
@@ -59,7 +60,7 @@ def test_progress_is_told_and_cancels_and_a_wide_table_is_refused():
     with pytest.raises(Cancelled):
         downstream(tables(True), np.random.default_rng(0), report=report)
     assert told == sorted(told)
-    with pytest.raises(ValueError, match="1,000"):
+    with pytest.raises(SizeError, match="1,000"):
         downstream(Tables({}, {}, {}, {"x": 1001}), np.random.default_rng(0))
     assert Downstream((), ()).macro() == {}
 
@@ -71,3 +72,15 @@ def test_targets_may_be_chosen_and_are_twenty_at_most():
     wide = {f"c{i}": (rng.random(60) < 0.1).astype(int) for i in range(22)}
     many = downstream(Tables(wide, wide, wide, dict.fromkeys(wide, 2)), rng)
     assert len({t.target for t in many.tasks} | set(many.left_out)) == 20
+
+
+def test_a_release_is_judged_on_held_out_rows_or_on_rows_that_no_classifier_saw():
+    schema = schema_of(x=3, y=2)
+    real, synthetic, held = (random_table(schema, 300, seed) for seed in range(3))
+    for holdout in (held, None):
+        found = many_targets(real, synthetic, holdout, np.random.default_rng(0), ["y"])
+        assert len(found.tasks) == len(CLASSIFIERS)
+        expected = (held if holdout else real).codes["y"].mean()
+        assert found.tasks[0].rarer == pytest.approx(min(expected, 1 - expected), abs=0.02 if holdout else 0.1)
+    with pytest.raises(TableError, match="too few"):
+        many_targets(real, synthetic.take(np.arange(0)), held, np.random.default_rng(0))

@@ -10,6 +10,7 @@ from core.errors import GraphError
 from core.graph.annotations import Annotation
 from core.graph.dag import Dag
 from core.graph.merge import differences, inside, merge
+from core.methods import method_of
 from core.methods.prism_frame import advice
 from core.project.file import Project
 from core.project.plan import Plan
@@ -67,7 +68,7 @@ def test_a_refused_arrow_names_the_cycle_it_would_close():
 
 def project(**plan):
     schema = Schema(tuple(Column(n, "categorical", categories=("0", "1")) for n in "abcy"))
-    return Project("t", schema, Plan("prism", 1.0, 1e-9, target="y", **plan), DAG)
+    return Project("t", schema, Plan("prism", 1.0, 1e-9, target="y", options=plan), DAG)
 
 
 def test_advice_on_the_regime():
@@ -76,7 +77,8 @@ def test_advice_on_the_regime():
     assert any("y → c" in s and "causal regime" in s for s in graphical)
     assert any("contested" in s for s in graphical)
     assert len(predictive) == 1
-    assert advice(project(regime="causal").with_plan(method="mst")) == ()
+    tree = project(regime="causal").with_plan(method="mst")
+    assert method_of(tree.plan).advice(tree) == ()
     shown = preview(project(regime="graphical")).warnings
     assert set(graphical) <= set(shown)
 

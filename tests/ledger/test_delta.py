@@ -23,7 +23,7 @@ from core.ledger.replay import replay
 from core.ledger.verify import check_export
 from core.privacy.accounting import Budget, epsilon_of, rho_of
 from core.privacy.curator import Curator, PrivateCurator
-from core.privacy.draws import Act, Draw, acts_of
+from core.privacy.draws import Draw, Subtotal, subtotals_of
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
@@ -52,8 +52,8 @@ def threshold(rho: float, delta: float, held_out: bool = False) -> Draw:
 
 
 def test_acts_carry_the_delta_of_their_draws() -> None:
-    acts = acts_of([threshold(0.001, 1e-7), threshold(0.002, 2e-7), threshold(0.001, 5e-8, held_out=True)])
-    assert acts == (Act("measure", "schema", 2, 0.003, 1e-7 + 2e-7), Act("look", "schema", 1, 0.001, 5e-8))
+    acts = subtotals_of([threshold(0.001, 1e-7), threshold(0.002, 2e-7), threshold(0.001, 5e-8, held_out=True)])
+    assert acts == (Subtotal("measure", "schema", 2, 0.003, 1e-7 + 2e-7), Subtotal("look", "schema", 1, 0.001, 5e-8))
 
 
 def test_reserved_spent_and_returned_deltas_add_up(tmp_path: Path) -> None:
@@ -69,10 +69,10 @@ def test_reserved_spent_and_returned_deltas_add_up(tmp_path: Path) -> None:
         reserve(ledger, 1e-12)
     assert refusal.value.key == "delta_for_draws"
 
-    acts = acts_of([threshold(0.001, 4e-8), threshold(0.002, 4e-8, held_out=True)])
+    acts = subtotals_of([threshold(0.001, 4e-8), threshold(0.002, 4e-8, held_out=True)])
     assert first.spend(0.002, FILES, acts, 8e-8) == ""
     assert second.end(False, "cancelled") == ""
-    assert third.end(True, "cancelled", acts_of([threshold(0.001, 4e-8)])) == ""
+    assert third.end(True, "cancelled", subtotals_of([threshold(0.001, 4e-8)])) == ""
     population = ledger.population_of("people")
     assert [e.delta_counted for e in population.entries] == [8e-8, 0.0, 1e-7]
     assert [p.delta for p in population.entries[0].parts] == [4e-8, 4e-8], "held out or not, δ₀ adds up"
@@ -123,14 +123,14 @@ def test_a_budget_that_keeps_nothing_for_draws_refuses_them(tmp_path: Path) -> N
     assert ledger.population_of("people").rho == rho_of(3.0, DELTA)
     with pytest.raises(LedgerError, match="nothing was left for draws"):
         reserve(ledger, 1e-12)
-    reserve(ledger, 0.0).spend(0.001, FILES, [Act("measure", "one-way", 1, 0.001)])
+    reserve(ledger, 0.0).spend(0.001, FILES, [Subtotal("measure", "one-way", 1, 0.001)])
     assert [row["delta"] for row in ledger.store.read()][2:] == [None, None]
     assert "delta_for_draws" not in "".join(str(row["plan"]) for row in ledger.store.read())
 
 
 def test_a_chain_that_was_hashed_anew_keeps_the_rules_of_delta(tmp_path: Path) -> None:
     ledger = opened(tmp_path / "l.db")
-    reserve(ledger, 1e-7).spend(0.001, FILES, acts_of([threshold(0.001, 1e-7)]), 1e-7)
+    reserve(ledger, 1e-7).spend(0.001, FILES, subtotals_of([threshold(0.001, 1e-7)]), 1e-7)
     events = ledger.events()
     replay(events)
     first, taken, drawn, spent = events
@@ -184,7 +184,7 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "below the total's delta" in capsys.readouterr().err
     assert main(["ledger", "open", *where, *budget, "--delta-for-draws", "4e-7"]) == 0
     assert "δ₀ of draws: spent 0 of 4e-07" in capsys.readouterr().out
-    reserve(Ledger(tmp_path / "l.db"), 1e-7).spend(0.001, FILES, acts_of([threshold(0.001, 1e-7)]), 1e-7)
+    reserve(Ledger(tmp_path / "l.db"), 1e-7).spend(0.001, FILES, subtotals_of([threshold(0.001, 1e-7)]), 1e-7)
     assert main(["ledger", "list", *where]) == 0
     listed = capsys.readouterr().out
     assert "spent 1e-07 of 4e-07" in listed

@@ -38,7 +38,7 @@ from core.ledger.population import rounded_down, rounded_up
 from core.ledger.replay import replay
 from core.privacy.accounting import Budget, epsilon_of, rho_of
 from core.privacy.curator import PrivateCurator
-from core.privacy.draws import Act
+from core.privacy.draws import Subtotal
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
@@ -177,7 +177,7 @@ def test_what_a_cancelled_run_had_drawn_is_listed_and_all_of_it_counts(where, mo
 def test_parts_and_the_end_are_written_together_or_not_at_all(tmp_path, monkeypatch):
     ledger = opened(tmp_path / "l.db")
     reservation = reserve(ledger)
-    parts = [Act("select", "tree", 3, 0.001), Act("measure", "one-way", 2, 0.002)]
+    parts = [Subtotal("select", "tree", 3, 0.001), Subtotal("measure", "one-way", 2, 0.002)]
     monkeypatch.setattr("core.ledger.account.time.sleep", lambda s: None)
     with monkeypatch.context() as patch:
         patch.setattr(ledger_store, "_head", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))

@@ -15,7 +15,7 @@ from core.errors import BudgetError, SizeError
 from core.methods.select.allocation import BudgetSplit
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator, Spending
-from core.privacy.draws import Act, Draw, acts_of
+from core.privacy.draws import Draw, Subtotal, subtotals_of
 from core.privacy.gradient import LogisticGradient
 from core.privacy.rehearsal import Rehearsal
 from core.privacy.scores import EdgeScore, FeatureScore
@@ -71,11 +71,13 @@ def test_what_was_bought_is_listed_by_kind_and_pool_as_it_was_first_paid_for():
     c.choose(FLAT, [("a", "b"), ("b", "c")], 0.005, "edge", "tree")
     c.measure_scores(FLAT, [("a", "b")], 0.01, "score of a pair", "explain")
     c.measure({("a", "b"): 0.03}, "two-way")
-    assert acts_of(c.spending.draws) == (
-        Act("measure", "one-way", 2, 0.03), Act("select", "tree", 2, 0.01), Act("select", "explain", 1, 0.01),
-        Act("measure", "two-way", 1, 0.03),
-    )  # fmt: skip
-    assert math.fsum(act.rho for act in acts_of(c.spending.draws)) == pytest.approx(c.spending.rho, rel=1e-15)
+    assert subtotals_of(c.spending.draws) == (
+        Subtotal("measure", "one-way", 2, 0.03),
+        Subtotal("select", "tree", 2, 0.01),
+        Subtotal("select", "explain", 1, 0.01),
+        Subtotal("measure", "two-way", 1, 0.03),
+    )
+    assert math.fsum(act.rho for act in subtotals_of(c.spending.draws)) == pytest.approx(c.spending.rho, rel=1e-15)
 
 
 def test_booking_elsewhere_is_held_to_the_budget():

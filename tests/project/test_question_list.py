@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from core.cli.main import main
 from core.errors import ProjectError
 from core.project.file import Project
 from core.project.plan import Plan
@@ -130,3 +131,16 @@ def test_they_read_as_half_a_sentence():
         "rows with ill mild or no, or with sex male"
     )
     assert in_words(COUNT) == "how many of these a row has: ill mild or severe; sex female"
+
+
+def test_the_command_line_takes_a_csv_of_questions(tmp_path, capsys):
+    project = Project("t", SCHEMA, Plan("mst", 1.0, question_share=0.3), question_list=QuestionList((), (COUNT,)))
+    (tmp_path / "p.json").write_text(project.dumps(), "utf-8")
+    (tmp_path / "q.csv").write_text("question,column,values\nolder women,age,60..100\nolder women,sex,female\n")
+    given = ["plan", str(tmp_path / "p.json"), "--rows", "1000", "--questions", str(tmp_path / "q.csv")]
+    assert main(given) == 0
+    assert "older women (asked directly)" in capsys.readouterr().out
+    (tmp_path / "q.csv").write_text("question,column,values\nolder women,age,61..100\n", "utf-8")
+    assert main(given) == 2
+    assert "bin edge" in capsys.readouterr().err
+    assert main([*given[:-1], str(tmp_path / "none.csv")]) == 2

@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
     ("data", "words"),
     [
         ({"name": "a"}, "at least one category"),
-        ({"name": "a", "kind": "text"}, "categorical, ordinal or numeric"),
+        ({"name": "a", "kind": "text"}, "categorical, ordinal, numeric, date or identifier"),
         ({"name": "", "kind": "numeric", "edges": [0, 1]}, "needs a name"),
         ({"name": 3}, "must be a text"),
         ({"name": "a", "categories": ["x"], "colour": 1}, "unknown key 'colour'"),

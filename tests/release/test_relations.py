@@ -110,7 +110,7 @@ def test_every_file_of_codes_is_closed_at_the_end(path, monkeypatch):
     assert not any(file.close.alive for file in made)
     made.clear()
 
-    def cancel(fraction, message):
+    def cancel(fraction, _):
         if fraction > 0.35:
             raise Cancelled("stop")
 
@@ -124,16 +124,21 @@ def test_every_file_of_codes_is_closed_at_the_end(path, monkeypatch):
 def test_counting_on_a_snapshot_can_be_cancelled(path):
     heard = []
 
-    def report(fraction, message):
+    def report(_, message):
         heard.append(message)
-        if message == "stop now":
-            raise Cancelled("stop")
 
     with opened(open_relation(path), SCHEMA, report=report) as source:
         assert source.count(("a",)).sum() == ROWS
         before = len(heard)
         source.count_many([("a",), ("v", "b")])
         assert len(heard) > before
+
+        def cancel():
+            raise Cancelled("stop")
+
+        source.pulse = cancel
+        with pytest.raises(Cancelled):
+            source.count(("a",))
 
 
 def test_a_snapshot_is_a_source_of_its_unit(path):
@@ -226,7 +231,8 @@ def test_a_release_from_postgres(in_postgres, path, plan, tmp_path):
     real = Table.encode(read_table(path), SCHEMA)
     for name in SCHEMA.names:
         assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
-    found = relation.backend.con.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'espalier%'").fetchone()
+    left = "SELECT count(*) FROM pg_class WHERE relname LIKE 'espalier%' AND relnamespace = pg_my_temp_schema()"
+    found = relation.backend.con.execute(left).fetchone()
     assert found == (0,)
     one, other = (opened(relation, SCHEMA, "id", 1) for _ in range(2))
     with one as first:

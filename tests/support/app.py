@@ -17,7 +17,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def start() -> AppTest:
-    """The app as somebody meets it who opens it for the first time."""
+    """The app as somebody meets it who opens it for the first time, and goes on to the Data page."""
+    return go(at_home(), "data")
+
+
+def at_home() -> AppTest:
+    """The app on its first page."""
     return AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
 
 
@@ -42,7 +47,9 @@ def go(app: AppTest, page: str) -> AppTest:
 
 
 def sample(app: AppTest, name: str) -> AppTest:
-    """Open a sample."""
+    """Open a sample, on the Data page."""
+    if not any(b.key == f"sample-{name}" for b in app.button):
+        go(app, "data")
     app.button(key=f"sample-{name}").click().run()
     assert not app.exception
     return app

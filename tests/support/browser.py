@@ -115,13 +115,13 @@ class Person:
     def sees(self, text: str) -> None:
         self.page.get_by_text(text).first.wait_for(timeout=30_000)
 
-    def visit(self, page: str) -> None:
+    def visit(self, page: str, heading: str | None = None) -> None:
         self.rests()
         link = self.page.locator("[data-testid=stSidebarNavLink]").filter(has_text=page)
         if not link.is_visible():
             self.page.locator("[data-testid=stExpandSidebarButton]").first.click()
         link.click()
-        self.page.get_by_role("heading", name=page, exact=True).wait_for(timeout=20_000)
+        self.page.get_by_role("heading", name=heading or page, exact=True).wait_for(timeout=20_000)
 
     def paints(self, what: str = ".picture") -> None:
         """The graph's canvas has ink on it."""

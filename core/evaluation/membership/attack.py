@@ -85,8 +85,9 @@ def run(
     return _judged(attack, scores, shadows.inside[:, targets[0]].T, targets[1], rng)
 
 
-def split_at_random(game: Game, codes_of: Sequence[Sequence[Codes]], inside: NDArray[np.bool_],
-                    rng: np.random.Generator) -> tuple[float, float]:  # fmt: skip
+def split_at_random(
+    game: Game, codes_of: Sequence[Sequence[Codes]], inside: NDArray[np.bool_], rng: np.random.Generator
+) -> tuple[float, float]:
     """The leak of the causal-VAE paper's protocol: accuracy with releases split at random, and split by model.
 
     ``codes_of[m]`` are several releases of one model m, ``inside[m]`` whether the target was in its table. The same
@@ -170,8 +171,9 @@ def _judged(
         attack,
         Interval(float(np.mean(aucs)), float(low[0]), float(high[0])),
         Interval(float(np.mean(advantages)), float(low[1]), float(high[1])),
-        aucs, *by_kind,
-    )  # fmt: skip
+        aucs,
+        *by_kind,
+    )
 
 
 def _auc(scores: FloatArray, inside: NDArray[np.bool_]) -> float:

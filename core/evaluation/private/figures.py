@@ -64,14 +64,20 @@ class PrivateEvaluation:
     def to_json(self) -> dict[str, Any]:
         """The section ``looking`` of ``release.json``."""
         return {
-            "private": True, "share": self.share, "by": self.by, "target": self.target, "rows": self.rows,
-            "rho": self.rho, "why": WHY, "accuracy_baseline": self.accuracy_baseline,
+            "private": True,
+            "share": self.share,
+            "by": self.by,
+            "target": self.target,
+            "rows": self.rows,
+            "rho": self.rho,
+            "why": WHY,
+            "accuracy_baseline": self.accuracy_baseline,
             "measurements": [
                 {"columns": list(m.clique), "pool": m.pool, "cells": m.values.size, "rho": m.rho, "sigma": m.sigma}
                 for m in self.measurements
             ],
             "figures": [f.to_json() for f in self.figures],
-        }  # fmt: skip
+        }
 
 
 WHY = (

@@ -87,9 +87,14 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
 
 
 def distance_interval(
-    counts: Sequence[FloatArray] | None, shares: Sequence[FloatArray], sampling: FloatArray,
-    sigmas: Sequence[float], n: float, spread: float, rng: np.random.Generator,
-) -> Interval | str:  # fmt: skip
+    counts: Sequence[FloatArray] | None,
+    shares: Sequence[FloatArray],
+    sampling: FloatArray,
+    sigmas: Sequence[float],
+    n: float,
+    spread: float,
+    rng: np.random.Generator,
+) -> Interval | str:
     """Mean total variation between columns' noisy counts and the public ``shares`` q.
 
     ``sampling`` holds errors of shares in simulated samples, draws × all cells; ``spread`` is the standard error of

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from core.errors import GraphError
 from core.graph.dag import Dag
-from core.graph.formats import bif, bnlearn, csv_table, dagitty, dot, gml, graphml, node_link, tetrad
+from core.graph.formats import bif, bnlearn, code_lines, csv_table, dagitty, dot, gml, graphml, node_link, tetrad
 from core.graph.formats.mixed import ARROWS, Edge, Mark, MixedGraph, Node, Remark, broken, shown
 from core.graph.roles import Roles
 
@@ -68,9 +68,22 @@ def read_graph(data: str | bytes, name: str = "") -> MixedGraph:
     return _READERS[_sniff(text, line)](text, line)
 
 
+def _embedded(text: str, line: int) -> MixedGraph:
+    """Model code with prose around it, or lines of code without braces."""
+    if found := code_lines.block(text, line):
+        code, first, left_out = found
+        read = dot.read if dot.sniff(code) in ("graph", "digraph") else dagitty.read
+        graph = read(code, first)
+    else:
+        code, left_out = code_lines.statements(text, line)
+        graph = dagitty.read(code, line)
+    return replace(graph, remarks=(*left_out, *graph.remarks))
+
+
 _READERS: dict[str, Callable[[str, int], MixedGraph]] = {
     "dagitty": dagitty.read,
     "legacy": dagitty.read_legacy,
+    "embedded": _embedded,
     "dot": dot.read,
     "gml": gml.read,
     "graphml": graphml.read,
@@ -108,11 +121,17 @@ def _after_preamble(text: str) -> tuple[str, int]:
     if call := _R_CALL.match(text, end):
         inside = call[2].replace('\\"', '"') if call[1] == '"' else call[2]
         return inside, text.count("\n", 0, call.start(2)) + 1
+    if len(calls := list(_R_CALL_INSIDE.finditer(text))) == 1:
+        return calls[0][2], text.count("\n", 0, calls[0].start(2)) + 1
     return text[end:], text.count("\n", 0, end) + 1
 
 
 _R_CALL = re.compile(
     r"""\s*(?:[\w.]+\s*(?:<-|=)\s*)?(?:\w+::)?(?:dagitty|model2network)\(\s*(['"])(.*)\1\s*\)\s*\Z""", re.DOTALL
+)
+
+_R_CALL_INSIDE = re.compile(
+    r"""\bdagitty\(\s*(['"])\s*((?:dag|mag|pdag|pag)\b[^{'"]*\{.*?\})\s*\1\s*\)""", re.DOTALL | re.IGNORECASE
 )
 
 
@@ -125,7 +144,7 @@ def _sniff(text: str, line: int) -> str:
     if bare.startswith("{"):
         return "json"
     if bare.startswith("["):
-        return "bnlearn"
+        return "json" if re.match(r'\[\s*(?:\[\s*"[^"]*"\s*,|\{\s*"[^"]*"\s*:)', bare) else "bnlearn"
     if re.match(r"(?:(?:Creator|Version|comment)\b[^\n]*\n\s*)*graph\s*\[", bare):
         return "gml"
     if re.match(r"graph (nodes|edges):", bare, re.IGNORECASE):
@@ -136,8 +155,13 @@ def _sniff(text: str, line: int) -> str:
         return "bif"
     if dagitty.is_legacy(bare):
         return "legacy"
-    if re.match(r'(?:"[^"\n]*"|[\w.]+)\s*(?:<?->|<-|--|@|\[|\{)', bare):
-        return "dagitty"
+    if re.match(r"/knowledge\b", bare):
+        return "tetrad"
+    if csv_table.has_header(text):
+        return "csv"
+    if code_lines.has_code(text) or code_lines.block(text, line):
+        spread = re.search(r"\{[^{}\n]*\n|\[[^\]\n]*\n", text) and not code_lines.block(text, line)
+        return "dagitty" if spread else "embedded"
     if csv_table.is_table(text):
         return "csv"
     titles = ", ".join(f.title for f in FORMATS.values())
@@ -203,6 +227,16 @@ def graph_of(dag: Dag, roles: Roles, columns: tuple[str, ...]) -> MixedGraph:
 
 
 __all__ = [
-    "ARROWS", "FORMATS", "Edge", "Format", "Mark", "MixedGraph", "Node", "Remark", "graph_of", "not_held", "read_graph",
+    "ARROWS",
+    "FORMATS",
+    "Edge",
+    "Format",
+    "Mark",
+    "MixedGraph",
+    "Node",
+    "Remark",
+    "graph_of",
+    "not_held",
+    "read_graph",
     "write_graph",
-]  # fmt: skip
+]

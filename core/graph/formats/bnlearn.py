@@ -54,5 +54,8 @@ def write(graph: MixedGraph) -> str:
     for edge in graph.edges:
         if edge.mark == "->":
             parents[edge.right].append(edge.left)
-    parts = [f"[{_text(name)}" + ("|" + ":".join(map(_text, causes)) if causes else "") + "]" for name, causes in parents.items()]  # fmt: skip  # noqa: E501
+    parts = [
+        f"[{_text(name)}" + ("|" + ":".join(map(_text, causes)) if causes else "") + "]"
+        for name, causes in parents.items()
+    ]
     return "".join(parts) + "\n"

@@ -20,6 +20,12 @@ def is_table(text: str) -> bool:
     return any(mark in text.split("\n", 1)[0] for mark in ",;\t")
 
 
+def has_header(text: str) -> bool:
+    """Does the text begin with the names that columns of causes and effects have?"""
+    cells = [cell.strip().strip('"').lower() for cell in re.split(r"[,;\t]", text.split("\n", 1)[0])]
+    return len(cells) > 1 and cells[0] in _CAUSE and cells[1] in _EFFECT
+
+
 def read(text: str, line: int = 1) -> MixedGraph:
     """An edge list or a matrix; raises :class:`GraphError`."""
     rows = _rows(text, line)
@@ -30,7 +36,20 @@ def read(text: str, line: int = 1) -> MixedGraph:
         return _edge_list(rows[1:], header[2:])
     if _is_matrix(rows):
         return _matrix(rows)
+    _refuse_other_text(rows)
     return _edge_list(rows, [])
+
+
+def _refuse_other_text(rows: list[Row]) -> None:
+    """Raise :class:`GraphError` for rows that, without a header, are prose or a table of data rather than arrows."""
+    known = {*MARKS, *_TURNED, ""}
+    for line, cells in rows:
+        if any(len(cell.split()) > 3 for cell in cells) and len({len(c) for _, c in rows}) > 1:
+            raise broken(line, "this reads like prose, not like a list of arrows")
+        if any(cell.strip() not in known and number(cell) is None for cell in cells[2:3]):
+            raise broken(
+                line, "this reads like a table of data; a list of arrows has two columns, or begins with cause,effect"
+            )
 
 
 def _rows(text: str, line: int) -> list[Row]:
@@ -148,8 +167,16 @@ def _edges_of(cells: dict[tuple[str, str], float], line_of: dict[str, int], buil
 
 
 _MARK_OF = {
-    "->": "->", ">-": "<-", ">>": "<->", "--": "--", "o>": "o->", ">o": "<-o", "oo": "o-o", "o-": "o--", "-o": "--o",
-}  # fmt: skip
+    "->": "->",
+    ">-": "<-",
+    ">>": "<->",
+    "--": "--",
+    "o>": "o->",
+    ">o": "<-o",
+    "oo": "o-o",
+    "o-": "o--",
+    "-o": "--o",
+}
 
 
 def write(graph: MixedGraph) -> str:

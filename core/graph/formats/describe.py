@@ -7,7 +7,7 @@ from pathlib import Path
 from core.errors import GraphError
 from core.graph.formats import FORMATS, read_graph
 from core.graph.formats.mixed import MixedGraph, Node, shown
-from core.graph.formats.resolve import settle
+from core.graph.formats.resolve import resolve
 
 
 def load_graph(path: Path) -> MixedGraph:
@@ -23,7 +23,7 @@ def load_graph(path: Path) -> MixedGraph:
 def checked(graph: MixedGraph, path: Path) -> MixedGraph:
     """The graph itself; raises :class:`GraphError` naming one cycle and a line of it, where its arrows form one."""
     arrows = MixedGraph(graph.nodes, tuple(e for e in graph.edges if e.mark == "->"))
-    for question in settle(arrows).questions:
+    for question in resolve(arrows).questions:
         if question.kind == "cycle":
             text = f"{path}: line {question.line}: {question.text}; remove one of its arrows"
             raise GraphError(text, line=question.line)
@@ -38,7 +38,7 @@ def summary(graph: MixedGraph, name: str) -> str:
     lines += ["", "edges", *(f"  {edge}" for edge in graph.edges)]
     if graph.remarks:
         lines += ["", "notes", *(f"  line {r.line}: {r.text}" for r in graph.remarks)]
-    if questions := settle(graph).questions:
+    if questions := resolve(graph).questions:
         lines += ["", "to be settled when it is taken into a project"]
         for q in questions:
             lines.append(f"  line {q.line}: {q.text}")

@@ -40,9 +40,15 @@ _PLAIN = re.compile(rf'({_WORD})[ \t]*(->|<->|<-|--)[ \t]*({_WORD})(?=[\s;]+[\w"
 _BEGUN = ("edge", "=", "+", ":")
 _EDGES = {"@->": "o->", "<-@": "<-o", "@-@": "o-o", "@--": "o--", "--@": "--o"}
 _FLAGS = {
-    "l": "latent", "u": "latent", "e": "exposure", "source": "exposure", "o": "outcome", "target": "outcome",
-    "a": "adjusted", "s": "selected",
-}  # fmt: skip
+    "l": "latent",
+    "u": "latent",
+    "e": "exposure",
+    "source": "exposure",
+    "o": "outcome",
+    "target": "outcome",
+    "a": "adjusted",
+    "s": "selected",
+}
 _ENDS = {
     "-": {"-": "--", ">": "->", "o": "--o"},
     ">": {"-": "<-", ">": "<->", "o": "<-o"},

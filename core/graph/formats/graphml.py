@@ -126,9 +126,12 @@ def _edge(line: int, attributes: dict[str, str], data: dict[str, Any], directed:
 
 
 _KEYS = (
-    ("latent", "node", "boolean"), ("role", "node", "string"), ("x", "node", "double"), ("y", "node", "double"),
+    ("latent", "node", "boolean"),
+    ("role", "node", "string"),
+    ("x", "node", "double"),
+    ("y", "node", "double"),
     ("mark", "edge", "string"),
-)  # fmt: skip
+)
 _BREAKS = {"\n": "&#10;", "\r": "&#13;", "\t": "&#9;", '"': "&quot;"}
 
 

@@ -155,9 +155,7 @@ class Builder:
             return
         called = {name: node.label for name, node in self.nodes.items()}
         self.nodes = {n.label: replace(n, name=n.label, label="") for n in self.nodes.values()}
-        self.edges = {
-            key: replace(e, left=called[e.left], right=called[e.right]) for key, e in self.edges.items()
-        }  # fmt: skip
+        self.edges = {key: replace(e, left=called[e.left], right=called[e.right]) for key, e in self.edges.items()}
 
     def done(self) -> MixedGraph:
         """The graph as the file says it."""

@@ -74,14 +74,21 @@ def read(text: str, line: int = 1) -> MixedGraph:
         raise broken(line, f"this is not JSON that can be read: {what}") from None
     lines = _Lines(text, line)
     builder = Builder("json")
+    if isinstance(data, list):
+        _pairs(data, lines, builder)
+        return builder.done()
     if not isinstance(data, dict):
         raise broken(line, "the JSON must be one object, with nodes and edges")
     if str(data.get("format", "")).startswith("espalier-project/"):
         _project(data, lines, builder)
-    elif "nodes" in data:
+    elif isinstance(data.get("adjacency"), list):
+        _networkx_adjacency(data, lines, builder)
+    elif isinstance(data.get("nodes"), list):
         _node_link(data, lines, builder)
-    elif "edges" in data:
+    elif isinstance(data.get("edges"), list):
         _own(data, lines, builder)
+    elif data and all(isinstance(value, list | dict) for value in data.values()):
+        _adjacency(data, lines, builder)
     else:
         raise broken(line, "the JSON object has no nodes and no edges")
     return builder.done()
@@ -186,6 +193,62 @@ def _node_link(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
     for key in data.keys() - {"directed", "multigraph", "graph", "nodes", "edges", "links"}:
         builder.unused(f"the key {shown(key)} of the graph", lines.of(data))
     builder.use_labels()
+
+
+def _pairs(data: list[Any], lines: _Lines, builder: Builder) -> None:
+    """A list of arrows: pairs, or objects with the two ends."""
+    for edge in data:
+        where = lines.of(edge)
+        if isinstance(edge, dict):
+            ends = [next((edge[k] for k in keys if k in edge), None) for keys in _ENDS]
+        else:
+            ends = list(edge) if isinstance(edge, list) and len(edge) == 2 else []
+        if len(ends) != 2 or not all(isinstance(end, str | int) and not isinstance(end, bool) for end in ends):
+            raise broken(where, "each item of the list must be an arrow: two names, or an object with from and to")
+        builder.edge(str(ends[0]), "->", str(ends[1]), where)
+
+
+_ENDS = (("source", "from", "cause"), ("target", "to", "effect"))
+
+
+def _networkx_adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
+    """The adjacency form of networkx: a list of neighbours for each node, in the nodes' order."""
+    nodes, rows = _list(data, "nodes", lines), data["adjacency"]
+    names = [str(node["id"]) if isinstance(node, dict) and "id" in node else None for node in nodes]
+    if None in names or len(rows) != len(names) or not all(isinstance(row, list) for row in rows):
+        raise broken(lines.of(data), "each node needs an id, and a list of neighbours in adjacency")
+    for name, node in zip(names, nodes, strict=True):
+        builder.node(str(name), lines.of(node))
+    mark = "->" if data.get("directed") is True else "--"
+    for name, row in zip(names, rows, strict=True):
+        for other in row:
+            if not isinstance(other, dict) or str(other.get("id")) not in builder.nodes:
+                raise broken(lines.of(row), "a neighbour is not the id of a node")
+            if mark == "->" or (str(other["id"]), str(name), mark) not in builder.edges:
+                builder.edge(str(name), mark, str(other["id"]), lines.of(row))
+
+
+def _adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
+    """Each name with the names it points to, as a list or as an object; a 0, false or null there is no arrow.
+
+    A file does not say whether these are effects or causes, so that is asked, as of a matrix. What is given both ways
+    has no direction.
+    """
+    arrows: dict[tuple[str, str], int] = {}
+    for name, others in data.items():
+        builder.node(name, lines.of(others))
+    for name, others in data.items():
+        found = others if isinstance(others, list) else [k for k, v in others.items() if v not in (0, False, None)]
+        for other in found:
+            if not isinstance(other, str | int) or isinstance(other, bool):
+                raise broken(lines.of(others), f"the neighbours of {shown(name)} must be names")
+            arrows[name, str(other)] = lines.of(others)
+    for (name, other), where in arrows.items():
+        if (other, name) not in arrows or name == other:
+            builder.edge(name, "->", other, where)
+            builder.is_matrix = True
+        elif (other, name, "--") not in builder.edges:
+            builder.edge(name, "--", other, where)
 
 
 def _take_node(name: str, found: dict[str, Any], where: int, builder: Builder) -> None:

@@ -1,7 +1,7 @@
 """From a mixed graph to a :class:`~core.graph.dag.Dag`: what has to be asked, and what each answer does.
 
 Nothing is decided in silence. A thing that a DAG cannot hold, or a name that is not a column, is a question with its
-line, its choices and, where there is a natural one, a default; what was done is told in sentences.
+line, its choices and, where there is a natural one, a default; what was done is said in remarks.
 """
 
 from __future__ import annotations
@@ -25,12 +25,25 @@ MARGINALISE, DROP, NOTE = "marginalise", "drop", "note"
 LIMIT = 100_000
 """Arrows that marginalising one latent node may add at most."""
 _SUGGESTED_FOR = 200
+_ALIKE = (
+    {"sex", "gender"},
+    {"race", "ethnicity", "ethnic"},
+    {"income", "salary", "wage", "wages", "earnings", "pay"},
+    {"education", "schooling"},
+    {"smoking", "smoker", "tobacco"},
+    {"job", "occupation", "profession"},
+    {"nationality", "citizenship"},
+    {"children", "kids"},
+    {"death", "mortality", "died"},
+    {"weight", "mass"},
+)
+"""Words that tables and drawings use for the same thing: offered, never taken by themselves."""
 _GUESS = {"outcome": "outcome", "protected": "protected", "admissible": "admissible", "inadmissible": "inadmissible"}
 
 
 @dataclass(frozen=True)
 class Question:
-    """Something the file does not settle. ``choices`` maps each possible answer to its words; ``default`` None: ask.
+    """Something the file does not resolve. ``choices`` maps each possible answer to its words; ``default`` None: ask.
 
     A name is matched by itself only to a column that differs in case, blanks or marks; others that look alike stand
     first among the choices.
@@ -45,7 +58,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Settled:
+class Resolved:
     """What the answers make of a graph. ``dag`` is None while a question is open or answers clash (``clashes``)."""
 
     questions: tuple[Question, ...]
@@ -53,7 +66,7 @@ class Settled:
     clashes: tuple[str, ...] = ()
     dag: Dag | None = None
     roles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    told: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class _Asking:
@@ -63,7 +76,7 @@ class _Asking:
         self.answers = answers
         self.questions: list[Question] = []
         self.open: list[Question] = []
-        self.told: list[str] = []
+        self.remarks: list[str] = []
 
     def ask(self, question: Question) -> str | None:
         """The answer: the one given, if it is a choice, or the default."""
@@ -76,9 +89,9 @@ class _Asking:
         return answer
 
 
-def settle(
+def resolve(
     graph: MixedGraph, columns: Iterable[str] | None = None, answers: Mapping[str, str] | None = None
-) -> Settled:
+) -> Resolved:
     """Ask what has to be asked of ``graph``, and make the DAG if all of it is answered.
 
     ``columns`` are the table's (None: every node may stay); ``answers`` map keys of questions to choices. Questions
@@ -94,14 +107,14 @@ def settle(
     here = {*names, *hidden}
     kept = [e for e in edges if e.left in here and e.right in here]
     if gone := len(edges) - len(kept):
-        asking.told.append(f"links that went with names left out: {gone}")
+        asking.remarks.append(f"links that went with names left out: {gone}")
     arrows, confounded = _directions(kept, asking)
     if not asking.open:
         arrows = _without_cycles(arrows, asking)
     roles = _roles(graph, names, asking)
     clashes = _clashes(names)
     if asking.open or clashes:
-        return Settled(tuple(asking.questions), tuple(asking.open), clashes)
+        return Resolved(tuple(asking.questions), tuple(asking.open), clashes)
     pairs, groups = _marginalised([(e.left, e.right) for e in arrows], confounded, hidden, asking)
     nodes, drawn = [n for n in graph.nodes if n.name in names], set(pairs)
     dag = Dag(
@@ -114,8 +127,8 @@ def settle(
     )
     unsaid = [shown(n.name) for n in graph.nodes if n.said and n.name not in names]
     unsaid += [str(e) for e in edges if e.said and not {(e.left, e.right), (e.right, e.left)} & drawn]
-    asking.told += [f"what was said of {thing} goes with it" for thing in unsaid]
-    return Settled(tuple(asking.questions), (), (), dag, roles, tuple(asking.told))
+    asking.remarks += [f"what was said of {thing} goes with it" for thing in unsaid]
+    return Resolved(tuple(asking.questions), (), (), dag, roles, tuple(asking.remarks))
 
 
 def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
@@ -139,14 +152,16 @@ def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
 def _matrix(graph: MixedGraph, asking: _Asking) -> str | None:
     first = min((e.line for e in graph.edges), default=1)
     question = Question(
-        "matrix", "matrix", first,
+        "matrix",
+        "matrix",
+        first,
         "an adjacency matrix does not say which way its arrows go",
         {
             "row": "from the row to the column, as in bnlearn, networkx and dagitty",
             "column": "from the column to the row, as in LiNGAM and pcalg",
         },
         "row",
-    )  # fmt: skip
+    )
     return asking.ask(question)
 
 
@@ -166,11 +181,11 @@ def _fates(graph: MixedGraph, columns: tuple[str, ...] | None, asking: _Asking) 
         elif answer == MARGINALISE:
             hidden.append(node.name)
         elif answer == DROP:
-            asking.told.append(f"{shown(node.name)} is left out, with its links")
+            asking.remarks.append(f"{shown(node.name)} is left out, with its links")
         else:
             column = names[node.name] = answer.removeprefix("column:")
             if column != node.name:
-                asking.told.append(f"{shown(node.name)} is the column {shown(column)}")
+                asking.remarks.append(f"{shown(node.name)} is the column {shown(column)}")
     return names, hidden
 
 
@@ -206,6 +221,8 @@ class _Free:
                 close = difflib.get_close_matches(_fold(name)[:200], list(self._by_fold), 3, 0.6)
                 found += [self._by_fold[f] for f in close]
                 words = _words(name)
+                near = set().union(*(alike for alike in _ALIKE if alike & words)) - words
+                found += [c for c, others in self._words.items() if others & near]
                 found += [
                     c for c, others in self._words.items() if words and others and (words <= others or others <= words)
                 ]
@@ -256,17 +273,17 @@ def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tu
         ends = (edge.right, edge.left) if answer == "<-" else (edge.left, edge.right)
         if answer in ("->", "<-"):
             if ends in arrows:
-                asking.told.append(f"{edge} (line {edge.line}) is the arrow of line {arrows[ends].line}")
+                asking.remarks.append(f"{edge} (line {edge.line}) is the arrow of line {arrows[ends].line}")
             arrows.setdefault(ends, Edge(*ends, "->", edge.line, edge.said))
         elif answer == NOTE:
             confounded.append(ends)
-            asking.told.append(
+            asking.remarks.append(
                 f"{edge} (line {edge.line}) becomes a note of the columns that share the unmeasured cause"
             )
         elif answer == DROP:
-            asking.told.append(f"{edge} (line {edge.line}) is left out")
+            asking.remarks.append(f"{edge} (line {edge.line}) is left out")
         if answer in ("->", "<-") and edge.mark != "->":
-            asking.told.append(f"{edge} (line {edge.line}) is taken as {shown(ends[0])} → {shown(ends[1])}")
+            asking.remarks.append(f"{edge} (line {edge.line}) is taken as {shown(ends[0])} → {shown(ends[1])}")
     return list(arrows.values()), confounded
 
 
@@ -303,7 +320,7 @@ def _without_cycles(arrows: list[Edge], asking: _Asking) -> list[Edge]:
             break
         gone = next(e for e in ring if f"{e.left}\n{e.right}" == answer)
         del by_ends[gone.left, gone.right]
-        asking.told.append(f"{gone} (line {gone.line}) is left out, as it closes a cycle")
+        asking.remarks.append(f"{gone} (line {gone.line}) is left out, as it closes a cycle")
     return list(by_ends.values())
 
 
@@ -325,7 +342,7 @@ def _roles(graph: MixedGraph, called: Mapping[str, str], asking: _Asking) -> dic
             taken = {c for cols in out.values() for c in cols}
             out[answer] = (*out.get(answer, ()), *(c for c in columns if c not in taken))
         else:
-            asking.told.append(f"{names}: called {role} in the file; no role is given")
+            asking.remarks.append(f"{names}: called {role} in the file; no role is given")
     return out
 
 
@@ -368,13 +385,13 @@ def _marginalised(
             causes[effect] |= before
         groups = [(group - {name}) | set(after) if name in group else group for group in groups]
         groups.append(set(after))
-        asking.told.append(_hidden_told(name, list(before), list(after)))
+        asking.remarks.append(_hidden_remark(name, list(before), list(after)))
     left = dict.fromkeys((cause, effect) for cause, found in effects.items() for effect in found)
     in_order = dict.fromkeys([*(pair for pair in pairs if pair in left), *left])
     return list(in_order), [group for group in groups if len(group) > 1]
 
 
-def _hidden_told(name: str, before: list[str], after: list[str]) -> str:
+def _hidden_remark(name: str, before: list[str], after: list[str]) -> str:
     text = f"{shown(name)} is marginalised"
     if before and after:
         text += f": {_list(before)} → {_list(after)}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from core.graph.formats import tetrad_knowledge
 from core.graph.formats.mixed import Builder, MixedGraph, broken, shown
 
 _ITEM = re.compile(r'\s*("[^"\\]*(?:\\.[^"\\]*)*"|[(\[]"[^"\\]*(?:\\.[^"\\]*)*"[)\]]|[^,;"]*)\s*(?:[,;]|$)')
@@ -43,6 +44,9 @@ def read(text: str, line: int = 1) -> MixedGraph:
         heading = row.lower()
         if not row:
             continue
+        if heading == "/knowledge":
+            knowledge = tetrad_knowledge.read(text.split("\n")[where - line + 1 :], where + 1, builder)
+            return tetrad_knowledge.used(builder.done(), knowledge)
         if heading in ("graph nodes:", "graph edges:"):
             section = heading
         elif heading.startswith(("graph nodes:", "graph edges:")):

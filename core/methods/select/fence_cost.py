@@ -51,9 +51,11 @@ def fence_cost_of(scores: ScoreMeasurement, edges: Sequence[Clique]) -> FenceCos
     tree = set(edges)
     changed = len(tree ^ set(best))
     return FenceCost(
-        sum(value[e] for e in edges), sum(value[e] for e in best),
-        tuple(e for e in best if e not in tree), scores.sigma * changed**0.5,
-    )  # fmt: skip
+        sum(value[e] for e in edges),
+        sum(value[e] for e in best),
+        tuple(e for e in best if e not in tree),
+        scores.sigma * changed**0.5,
+    )
 
 
 def strongest_tree(value: Mapping[Clique, float]) -> list[Clique]:

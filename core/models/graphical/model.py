@@ -119,8 +119,11 @@ class GraphicalModel:
         """How the fit ended, for release.json."""
         fit = self.fit
         return {
-            "iterations": fit.iterations, "gap": fit.gap, "converged": fit.converged, "criterion": fit.criterion,
-        }  # fmt: skip
+            "iterations": fit.iterations,
+            "gap": fit.gap,
+            "converged": fit.converged,
+            "criterion": fit.criterion,
+        }
 
     @property
     def log_partition(self) -> float:

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 import streamlit as st
 
 from core.analysis.answers import Answer
+from core.analysis.effect import StandardisedEffect
 from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
+from core.errors import EspalierError
+from core.graph.adjustment import Effect, choices
 from core.project.file import Project
 from core.release import asking
 from pages.parts.text import name, names, plain
 
-KINDS = ("Association, adjusted", "Odds ratio", "Difference", "Proportion")
+KINDS = ("Association, adjusted", "Effect, by the drawing", "Odds ratio", "Difference", "Proportion")
 MEANING = {
     "counted": "counted together: the interval's coverage is promised",
     "outcome pairs counted": "each counted with the outcome, their joint pattern modelled: an interval given the "
@@ -22,26 +25,33 @@ MEANING = {
 }
 
 
-def ask(project: Project, key: str) -> Figure | None:
+def ask(project: Project, key: str, rows: int) -> Figure | None:
     """The fields of a question; None while something is still to be chosen."""
     kind = st.segmented_control("What to ask", KINDS, default=KINDS[0], required=True, key=f"{key}-kind")
     if kind == KINDS[0]:
         return _regression(project, key)
+    if kind == KINDS[1]:
+        return _effect(project, key, rows)
     columns = [c.name for c in project.schema.columns if c.size > 1]
     target = project.plan.target
     left, right = st.columns(2)
     with left:
         event = st.selectbox(
-            "Column", columns, columns.index(target) if target in columns else None, key=f"{key}-event",
+            "Column",
+            columns,
+            columns.index(target) if target in columns else None,
+            key=f"{key}-event",
             placeholder="Choose a column",
-        )  # fmt: skip
+        )
         happens = None if event is None else _value(project, event, "How often is it", f"{key}-event", last=True)
     with right:
         among = st.selectbox(
             "Among rows with" if kind == "Proportion" else "Groups by",
-            [c for c in columns if c != event], None, key=f"{key}-group",
+            [c for c in columns if c != event],
+            None,
+            key=f"{key}-group",
             placeholder="all rows" if kind == "Proportion" else "Choose a column",
-        )  # fmt: skip
+        )
         one = None if among is None else _value(project, among, "the value", f"{key}-one-{among}", last=True)
         other = None
         if among is not None and kind != "Proportion":
@@ -74,9 +84,12 @@ def _regression(project: Project, key: str) -> Regression | None:
     left, right = st.columns(2)
     with left:
         outcome = st.selectbox(
-            "Outcome", columns, columns.index(target) if target in columns else None, key=f"{key}-outcome",
+            "Outcome",
+            columns,
+            columns.index(target) if target in columns else None,
+            key=f"{key}-outcome",
             placeholder="Choose a column",
-        )  # fmt: skip
+        )
     with right:
         predictors = st.multiselect(
             "Predictors, each adjusted for the others",
@@ -93,6 +106,49 @@ def _regression(project: Project, key: str) -> Regression | None:
             level = _value(project, outcome, "the value modelled", f"{key}-outcome-{outcome}", last=True)
         event = f"{outcome}={column.labels[level.code]}"
     return asking.regression(project.schema, event, predictors)
+
+
+def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
+    columns = [c.name for c in project.schema.columns if c.size > 1]
+    target, planned = project.plan.target, project.plan.options.get("treatment")
+    left, right = st.columns(2)
+    with left:
+        treatment = st.selectbox(
+            "Effect of",
+            columns,
+            columns.index(planned) if planned in columns else None,
+            key=f"{key}-treatment",
+            placeholder="Choose the treatment",
+        )
+    with right:
+        outcome = st.selectbox(
+            "on",
+            columns,
+            columns.index(target) if target in columns else None,
+            key=f"{key}-effect-outcome",
+            placeholder="Choose a column",
+        )
+    if treatment is None or outcome is None or treatment == outcome:
+        return None
+    if not project.dag.edges:
+        st.info("This release has no drawing, so it cannot say what to adjust for.")
+        return None
+    try:
+        valid = choices(Effect(project.dag, treatment, outcome), project.schema.sizes)
+        chosen = None
+        if len(valid) > 1:
+            chosen = st.selectbox(
+                "Adjusted for (valid sets of the drawing, the cheapest first)",
+                [c.columns for c in valid],
+                format_func=lambda c: ", ".join(c) or "nothing",
+                key=f"{key}-adjust-{treatment}-{outcome}",
+            )
+        figure = asking.effect_by_drawing(project, treatment, outcome, chosen, rows)
+    except EspalierError as error:
+        st.error(plain(error))
+        return None
+    st.markdown(f"**Adjusted for {names(figure.adjust, 40)}.** {plain(asking.adjusted_for(project, figure))}")
+    return figure
 
 
 def _value(project: Project, column: str, label: str, key: str, *, last: bool) -> Level:

@@ -54,18 +54,24 @@ def _listed(state: Session) -> None:
         mark = " :material/warning: **guessed**" if constraint.mark == "guessed" else ""
         left.markdown(f"- {plain(str(constraint))}{mark}")
         right.button(
-            "Remove", key=f"constraint-off-{state.opened}-{i}", on_click=_put, width="stretch",
+            "Remove",
+            key=f"constraint-off-{state.opened}-{i}",
+            on_click=_put,
+            width="stretch",
             args=(state, given.without([constraint])),
-        )  # fmt: skip
+        )
     if given.guessed:
         st.warning(
             "Guessed constraints were read off the private rows. **Confirm them only if you would have written the "
             "same without looking**; remove the others. A release is refused until none is left."
         )
         st.button(
-            f"Confirm the {len(given.guessed)} guessed", on_click=_put, args=(state, given.confirmed),
-            key=f"constraint-confirm-{state.opened}", icon=":material/check:",
-        )  # fmt: skip
+            f"Confirm the {len(given.guessed)} guessed",
+            on_click=_put,
+            args=(state, given.confirmed),
+            key=f"constraint-confirm-{state.opened}",
+            icon=":material/check:",
+        )
     if kept := state.drafts.constraints:
         st.caption(f"Kept aside, as columns of theirs are left out: {len(list(kept))} constraints.")
 
@@ -119,9 +125,11 @@ def _table(cause: Column, effect: Column, key: str) -> dict[str, str]:
         return {}
     shown = st.data_editor(
         {cause.name: list(cause.categories), effect.name: [""] * len(cause.categories)},
-        key=f"{key}-table-{cause.name}-{effect.name}", disabled=[cause.name], hide_index=True,
+        key=f"{key}-table-{cause.name}-{effect.name}",
+        disabled=[cause.name],
+        hide_index=True,
         column_config={effect.name: _cell(effect)},
-    )  # fmt: skip
+    )
     pairs = zip(shown[cause.name], shown[effect.name], strict=True)
     table = {c: str(e) for c, e in pairs if e}
     return table if len(table) == len(cause.categories) else {}
@@ -166,10 +174,13 @@ def _look(state: Session) -> None:
     if state.text is None:
         return
     st.button(
-        "Look for constraints in the rows (for the curator's eyes)", on_click=_guess, args=(state,),
-        key=f"constraint-look-{state.opened}", icon=":material/visibility:",
+        "Look for constraints in the rows (confidential)",
+        on_click=_guess,
+        args=(state,),
+        key=f"constraint-look-{state.opened}",
+        icon=":material/visibility:",
         help="Reads private rows. What it finds is marked as guessed, and blocks a release until it is confirmed.",
-    )  # fmt: skip
+    )
 
 
 def _guess(state: Session) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.project.file import Project
-from core.project.schema import Schema
+from core.project.schema import Column, Schema
 from core.tables.guessing import guess_column, guess_schema
 from core.tables.reading import TextTable, misread, read_table
 from pages.parts.data.samples import FOLDER, SAMPLES
@@ -18,11 +18,14 @@ from pages.parts.session.session import Session, blank
 from pages.parts.shell import filename
 from pages.parts.text import name, plain
 
+AT_MOST, SHARE = 50, 0.05
+"""Categories of a column at most, and the share of the budget, where a schema is bought and nothing else was said."""
+
 
 def samples(state: Session) -> None:
     """Cards, two by two; one click opens a sample with its project."""
-    places = [*st.columns(2), *st.columns(2)]
-    for place, (key, (title, icon, rows, text)) in zip(places, SAMPLES.items(), strict=True):
+    places = [place for _ in range(0, len(SAMPLES), 2) for place in st.columns(2)]
+    for place, (key, (title, icon, rows, text)) in zip(places, SAMPLES.items(), strict=False):
         with place.container(border=True, height="stretch"):
             st.markdown(f"#### :material/{icon}: {title}")
             st.markdown(text)
@@ -95,7 +98,7 @@ def warn_if_misread(text: TextTable) -> None:
         st.warning(
             f"{name(text.source)} was read as **one column**, and most of its cells hold a comma, a semicolon, a tab "
             "or a bar. Most likely its header line does not name every column, or a quote in it is out of place: look "
-            "at the first lines of the file, mend them, and open it again."
+            "at the first lines of the file, correct them, and open it again."
         )
 
 
@@ -115,11 +118,28 @@ def _table_alone(state: Session, text: TextTable) -> None:
                 args=(text,),
             )
     st.markdown(
-        "**No project file?** The columns can be guessed from the table. A guess reads private values: the next "
-        "screen will show categories and ranges that occur in it, for the curator's eyes, and you will have to "
-        "confirm each."
+        "**No project file?** The columns can be guessed from the table. The next screen is confidential: it "
+        "shows categories and ranges that occur in the table. You will have to confirm each."
+    )
+    st.button(
+        "Buy the schema: no look at the rows",
+        on_click=_buy,
+        args=(state, text),
+        icon=":material/shopping_cart:",
+        help="Opens the table by the names of its columns alone. Say on the next page which of them are numbers; bins "
+        "and categories are then bought from the budget at release.",
     )
     st.button("Guess the columns from the table", on_click=_guess, args=(state, text), icon=":material/visibility:")
+
+
+def _buy(state: Session, text: TextTable) -> None:
+    """Open the table by its header alone, every column to be bought."""
+    try:
+        schema = Schema(tuple(Column.to_buy(n, "categorical", AT_MOST) for n in text.columns if n))
+        project = blank(filename(text.source.split(".")[0]), schema).with_plan(schema_share=SHARE)
+        state.open(project, text)
+    except EspalierError as error:
+        state.trouble["open"] = str(error)
 
 
 def _guess(state: Session, text: TextTable) -> None:

@@ -34,5 +34,12 @@ SAMPLES = {
         "6,000 people, 40 columns: rare categories, empty cells, skewed amounts. "
         "*Shows what makes a table hard, and what coarsening helps.*",
     ),
+    "stays": (
+        "Stays",
+        "bed",
+        6000,
+        "6,000 patients, 7 columns. The length of a stay is a number that depends on numbers along curves. "
+        "*Shows methods that keep numbers as numbers, and one that is plainly not private.*",
+    ),
 }
 OTHER = "readmission_other_hospital.csv"

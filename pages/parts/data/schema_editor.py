@@ -26,28 +26,32 @@ _CONFIG = {
     "name": st.column_config.TextColumn("Name", pinned=True, help="As in the table's header"),
     "kind": st.column_config.SelectboxColumn(
         "Kind",
-        options=["categorical", "ordinal", "numeric"],
+        options=["categorical", "ordinal", "numeric", "date", "identifier"],
         required=True,
         width=110,
-        help="categorical: names; ordinal: names in an order; numeric: numbers in bins",
+        help="categorical: names; ordinal: names in an order; numeric: numbers in bins; date: days in calendar "
+        "periods; identifier: never read, left out or invented",
     ),
     "categories": st.column_config.TextColumn(
         "Categories (; between)",
         width=250,
-        help='For categorical and ordinal columns. Put "quotes" around a category that holds a semicolon.',
+        help='For categorical and ordinal columns. Put "quotes" around a category that holds a semicolon. '
+        "Or “at most 50”: they are bought from the budget.",
     ),
     "edges": st.column_config.TextColumn(
-        "Bin edges (; between)",
+        "Bin edges (; between), or range of dates",
         width=170,
         help="For numeric columns: 0; 18; 40 makes the bins 0 to below 18 and 18 to 40. Numbers outside join "
-        "the outermost bin.",
+        "the outermost bin. “8 bins” or “8 bins from 0 to 100”: they are bought from the budget. For dates: first day; "
+        "last day; week, month, quarter or year. For identifiers: invented, "
+        "if the released table shall have such a column.",
     ),
     "integer": st.column_config.CheckboxColumn("Whole numbers", width=120),
     "missing": st.column_config.CheckboxColumn(
         "May be empty", width=110, help="Empty cells become a category of their own"
     ),
     "unknown": st.column_config.CheckboxColumn(
-        "Undeclared → empty", width=150, help="Values that are not declared count as empty instead of being refused"
+        "Treat unexpected values as missing", width=200, help="Otherwise a value that is not declared is refused"
     ),
 }
 
@@ -98,7 +102,8 @@ def _draft(state: Session) -> SchemaDraft:
 def _apply(state: Session, columns: list[Column], draft: SchemaDraft) -> None:
     place = {row["name"]: i for i, row in reversed(list(enumerate(draft.rows)))}
     try:
-        state.change_schema(Schema(tuple(sorted(columns, key=lambda c: place[c.name])), draft.still_out(columns)))
+        inside = tuple(sorted(columns, key=lambda c: place[c.name]))
+        state.change_schema(Schema(inside, draft.still_out(columns), draft.identifiers()))
     except EspalierError as error:
         st.error(plain(error))
 

@@ -10,10 +10,12 @@ from typing import Any
 import pandas as pd
 
 from core.errors import EspalierError, SchemaError
-from core.project.schema import FIELDS, Column, LeftOut, Schema
+from core.project.dates import DateBins
+from core.project.schema import FIELDS, Column, Identifier, LeftOut, Schema
 
 LISTED, ONE_BY_ONE = 30, 50
 """Guessed categories above which a column is shown before it is confirmed, and is not ticked with all others."""
+INVENTED = "invented"
 TEXTS = ("guess", "name", "kind", "categories", "edges")
 FLAGS = ("use", "checked", "integer", "missing", "unknown")
 
@@ -37,7 +39,12 @@ class SchemaDraft:
     @classmethod
     def of(cls, schema: Schema) -> SchemaDraft:
         """The rows of a schema."""
-        return cls([row_of(c) for c in schema.columns], list(schema.columns), schema.left_out)
+        rows = [row_of(c) for c in schema.columns]
+        origin: list[Column | None] = list(schema.columns)
+        for c in sorted(schema.identifiers, key=lambda c: c.place):
+            rows.insert(c.place, _identifier_row(c))
+            origin.insert(c.place, None)
+        return cls(rows, origin, schema.left_out)
 
     def frame(self) -> pd.DataFrame:
         """The rows for the editor."""
@@ -59,7 +66,7 @@ class SchemaDraft:
         out: list[Column] = []
         self.errors = {}
         for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
-            if not row["use"]:
+            if not row["use"] or row["kind"] == "identifier":
                 continue
             try:
                 column = column_of(row, origin)
@@ -69,6 +76,15 @@ class SchemaDraft:
             except EspalierError as error:
                 self.errors[i] = str(error)
         return out
+
+    def identifiers(self) -> tuple[Identifier, ...]:
+        """The rows that describe identifiers."""
+        used = [row for row in self.rows if row["use"] and row["name"]]
+        return tuple(
+            Identifier(row["name"], row["edges"].strip() == INVENTED, i)
+            for i, row in enumerate(used)
+            if row["kind"] == "identifier"
+        )
 
     def still_out(self, columns: Iterable[Column]) -> tuple[LeftOut, ...]:
         """What a guess left out, where these ``columns`` are in use."""
@@ -113,7 +129,7 @@ class SchemaDraft:
     def confirm(self) -> None:
         """Confirm the guessed fields of the rows that are ticked."""
         for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
-            if row["checked"] and row["use"] and i not in self.errors:
+            if row["checked"] and row["use"] and row["kind"] != "identifier" and i not in self.errors:
                 row["checked"], row["guess"] = False, ""
                 if origin is not None:
                     still = column_of(row, origin).guessed
@@ -125,7 +141,7 @@ class SchemaDraft:
     def refresh(self) -> None:
         """What each row says about its guessed fields, after typing."""
         for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
-            if i not in self.errors and row["use"]:
+            if i not in self.errors and row["use"] and row["kind"] != "identifier":
                 row["guess"] = _guess_text(column_of(row, origin))
 
 
@@ -142,9 +158,9 @@ def row_of(column: Column) -> dict[str, Any]:
         "checked": False,
         "guess": _guess_text(column),
         "name": column.name,
-        "kind": column.kind,
-        "categories": join(column.categories),
-        "edges": "; ".join(f"{e:.12g}" for e in column.edges),
+        "kind": column.kind if column.dates is None else "date",
+        "categories": f"at most {column.at_most}" if column.at_most else join(column.categories),
+        "edges": _edges(column),
         "integer": column.integer,
         "missing": column.missing,
         "unknown": column.unknown == "missing",
@@ -157,7 +173,21 @@ def _guess_text(column: Column) -> str:
 
 def column_of(row: dict[str, Any], origin: Column | None) -> Column:
     """A row as a column; raises :class:`SchemaError`. Only the cells that the kind needs are read."""
+    if row["kind"] == "date":
+        dates = _dates(row["edges"], row["name"])
+        made = Column(
+            row["name"].strip() if origin is None else row["name"],
+            "numeric",
+            edges=dates.edges,
+            integer=True,
+            missing=row["missing"],
+            unknown="missing" if row["unknown"] else "refuse",
+            dates=dates,
+        )
+        return made if origin is None else made.marked_like(origin)
     numeric = row["kind"] == "numeric"
+    if (wanted := _to_buy(row, numeric)) is not None:
+        return wanted
     categories = () if numeric else split(row["categories"])
     groups = tuple(g for g in origin.groups if g[0] in categories) if origin else ()
     made = Column(
@@ -171,6 +201,48 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         groups=groups,
     )
     return made if origin is None else made.marked_like(origin)
+
+
+def _identifier_row(identifier: Identifier) -> dict[str, Any]:
+    empty = dict.fromkeys(("checked", "integer", "missing", "unknown"), False)
+    texts = {"guess": "", "name": identifier.name, "categories": "", "edges": INVENTED if identifier.invented else ""}
+    return {"use": True, "kind": "identifier", **empty, **texts}
+
+
+def _edges(column: Column) -> str:
+    if column.dates is not None:
+        return _range(column.dates)
+    if column.bins:
+        between = f" from {column.range[0]:.12g} to {column.range[1]:.12g}" if column.range else ""
+        return f"{column.bins} bins{between}"
+    return "" if column.undeclared else "; ".join(f"{e:.12g}" for e in column.edges)
+
+
+def _to_buy(row: dict[str, Any], numeric: bool) -> Column | None:
+    """A row that leaves bins or categories to be bought; None for one that declares them."""
+    if not numeric:
+        found = re.fullmatch(r"\s*at most (\d{1,6})\s*", row["categories"])
+        return Column.to_buy(row["name"], row["kind"] or "categorical", int(found[1])) if found else None
+    found = re.fullmatch(r"\s*(\d{1,3}) bins(?: from (\S+) to (\S+))?\s*", row["edges"])
+    if found is None:
+        return None
+    ends = numbers(f"{found[2]}; {found[3]}", row["name"]) if found[2] else None
+    limits = (ends[0], ends[1]) if ends else None
+    return Column.to_buy(row["name"], "numeric", bins=int(found[1]), range=limits, integer=row["integer"])
+
+
+def _range(dates: DateBins) -> str:
+    return f"{dates.first}; {dates.last}; {dates.by}"
+
+
+def _dates(text: str, column: str) -> DateBins:
+    """The range and period of a date column from a cell."""
+    parts = [part.strip() for part in text.split(";")]
+    if len(parts) != 3:
+        raise SchemaError(
+            f"column {column!r}: write the range of its dates like 2020-01-01; 2024-12-31; month", column=column
+        )
+    return DateBins.from_json({"from": parts[0], "to": parts[1], "by": parts[2]})
 
 
 def join(categories: tuple[str, ...]) -> str:

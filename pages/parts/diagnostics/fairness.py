@@ -44,11 +44,10 @@ def _dependence(facts: Facts) -> None:
     )
     given = ", ".join(name(c) for c in facts["admissible"]) or "nothing"
     st.markdown(
-        f"**How to read it.** What {', '.join(map(name, facts['outcome']))} tells about "
-        f"{', '.join(map(name, facts['protected']))} when {given} is known; 0 is independence. *Real* is the release's "
-        "own table, *synthetic* the released one, whatever the models below are tested on. A table of rows shows "
-        "a little above 0 by chance alone: where nothing links them it stays below the line, the **sampling floor**, "
-        "in 95 of 100 tables of this size. The model's figure is exact."
+        f"**How to read it.** The bars show how much {', '.join(map(name, facts['outcome']))} tells about "
+        f"{', '.join(map(name, facts['protected']))} once {given} is known. 0 means nothing. Chance alone lifts a "
+        "table's bar a little: without any link it stays below the red line, the **sampling floor**, in 95 tables "
+        "of 100. The model's figure is exact."
     )
     st.dataframe(
         [
@@ -58,9 +57,9 @@ def _dependence(facts: Facts) -> None:
                 "chance alone, on average": facts[f"cmi_{which}_chance"],
                 "less chance": facts[f"cmi_{which}_debiased"],
                 "sampling floor": facts[f"cmi_{which}_floor"],
-                "so": "above the floor, as chance alone is in 1 table of 20"
+                "so": "More than chance would explain (95 % level)"
                 if facts[f"cmi_{which}"] > facts[f"cmi_{which}_floor"]
-                else "within what chance alone shows",
+                else "No more than chance would explain",
             }
             for which in ("real", "synthetic")
         ],
@@ -85,7 +84,6 @@ def _gaps(facts: Facts) -> None:
             series,
             "gap between groups (share)",
             (charts.SYNTHETIC, charts.REAL),
-            1.05,
             whiskers=whiskers,
         ),
         "odds",
@@ -93,16 +91,14 @@ def _gaps(facts: Facts) -> None:
     )
     accuracy = [facts["accuracy_synthetic"], facts["accuracy_real"]]
     beside = (
-        f" Beside them stands accuracy, since one can cost the other: {accuracy[0]:.3f} trained on "
-        f"synthetic, {accuracy[1]:.3f} trained on real."
+        f" Accuracy: {accuracy[0]:.3f} trained on synthetic, {accuracy[1]:.3f} trained on real."
         if None not in accuracy
         else ""
     )
     st.markdown(
-        "**How to read it.** Gaps between the protected groups that fare best and worst; 0 is none. *Equalized odds* "
-        "is the largest gap in right or false alarms, *selection rate* the gap in how often the model says yes. "
-        "Whiskers are 95 % bootstrap intervals over the tested rows; a largest gap errs upward where groups are small."
-        + beside
+        "**How to read it.** Each bar is the gap between the group that fares best and the one that fares worst. "
+        "*Equalized odds* compares right and false alarms, *selection rate* how often the model says yes. Whiskers "
+        "are 95 % intervals. Small groups make the largest gap look larger." + beside
     )
     reasons(facts, "equalized_odds_difference")
 
@@ -163,8 +159,7 @@ def _groups(facts: Facts) -> None:
             "Calibration of the model trained on synthetic rows, by protected group",
         )
         st.caption(
-            "On the dotted line, of the rows that were given a probability of 0.3, three in ten came true. A group "
-            "above it is underrated by the model, one below it overrated."
+            "On the dotted line the model is right. It underrates a group above the line and overrates one below."
         )
     if left_out:
         st.caption(left_out)
@@ -199,7 +194,7 @@ def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[A
     if not gone:
         return {label: bins for label, bins in lines.items() if bins}, ""
     without = [label for label, bins in lines.items() if not bins]
-    text = f"Left out: {gone} mark{'s' * (gone > 1)} that would stand for fewer than {FEW} rows each, which say nothing"
+    text = f"Left out: {gone} mark{'s' * (gone > 1)} that would stand for fewer than {FEW} rows each"
     text += f"; so there is no line for {', '.join(map(plain, without))}." if without else "."
     return {label: bins for label, bins in lines.items() if bins}, text
 
@@ -209,12 +204,7 @@ def _no_promise(facts: Facts) -> None:
     gate = ", ".join(map(name, facts["admissible"]))
     st.markdown(
         "**What a separation does not promise**\n"
-        + (
-            f"- A model trained on this table may still treat groups differently **through {gate}**: where groups "
-            "differ there, so will its answers.\n"
-            if gate
-            else ""
-        )
+        + (f"- A model trained on this table may still treat groups differently **through {gate}**.\n" if gate else "")
         + "- Equalized odds and the selection rate **may not improve**, and may get worse: they judge a model on real "
         f"rows, in which {outcome} may depend on {protected} as before.\n"
         "- A model that is also given **other columns or other tables** can find its way around.\n"
@@ -233,7 +223,7 @@ def cost(found: dict[str, Any]) -> None:
         return
     st.subheader("What the fence cost, at the same budget", anchor=False)
     units = {
-        "q": "q: dependence kept by the tree (rows)",
+        "q": "association kept by the tree (q, rows)",
         "two_way_tv": "total variation of pairs (mean)",
         "kl": "KL of pairs (nats, mean)",
         "auc": "AUC of a model trained on it",
@@ -261,7 +251,6 @@ def cost(found: dict[str, Any]) -> None:
     st.markdown(
         f"**How to read it.** The same plan without its fence ({method(facts['method_without'])}"
         + (f", width {facts['width']}" if facts["width"] > 1 else "")
-        + f"), released {facts['repeats']} times from the same rows at the same ε; none of these tables was kept. "
-        f"No tree of pairs could keep more than q = {facts['q_best']:,.0f} rows. What the fence takes away is the "
-        "link it is there to take away, and whatever travels with it."
+        + f") was released {facts['repeats']} times at the same ε, and thrown away. "
+        f"No tree of pairs could keep more than q = {facts['q_best']:,.0f} rows."
     )

@@ -1,4 +1,4 @@
-"""Do the synthetic rows answer the project's questions as the real ones do? For the curator's eyes only."""
+"""Do the synthetic rows answer the project's questions as the real ones do? Confidential."""
 
 from __future__ import annotations
 
@@ -16,21 +16,27 @@ def show(facts: Mapping[str, Any]) -> None:
     if facts["questions"]:
         st.dataframe(
             [
-                {"question": q["name"], "real rows": q["real"], "synthetic rows": q["synthetic"],
-                 "apart by": q["synthetic"] - q["real"]}
+                {
+                    "question": q["name"],
+                    "real rows": q["real"],
+                    "synthetic rows": q["synthetic"],
+                    "apart by": q["synthetic"] - q["real"],
+                }
                 for q in facts["questions"]
             ],
-            hide_index=True, width="stretch",
+            hide_index=True,
+            width="stretch",
             column_config={
                 n: st.column_config.NumberColumn(format="%.0f") for n in ("real rows", "synthetic rows", "apart by")
             },
-        )  # fmt: skip
+        )
     for i, count in enumerate(facts["counts"]):
         st.markdown(f"**{plain(count['name'])}**: {100 * count['tv']:.1f} % of rows differ (total variation)")
         values = [str(v) for v in range(len(count["real"]))]
         series = {"real": count["real"], "synthetic": count["synthetic"]}
         charts.show(
             charts.bars(values, series, "rows", (charts.REAL, charts.SYNTHETIC), figures=",.0f"),
-            f"asked-count-{i}", f"Rows by the count {count['name']}, real and synthetic",
-        )  # fmt: skip
+            f"asked-count-{i}",
+            f"Rows by the count {count['name']}, real and synthetic",
+        )
     st.caption("Rows of the real table; synthetic ones are scaled to as many.")

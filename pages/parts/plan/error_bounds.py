@@ -16,10 +16,7 @@ def show(seen: Preview, plan: Plan) -> None:
     assert seen.bounds.tree is not None
     inputs = seen.bounds.inputs
     with st.expander("What theory promises about the target"):
-        st.markdown(
-            "These are **bounds**: they hold for every table, and are far above what happens. Plan by the expected "
-            "error."
-        )
+        st.markdown("Use the expected error. These **bounds** are a worst case.")
         left, right = st.columns(2)
         loss = left.number_input(
             "The loss is at most", 0.01, 1000.0, float(inputs["loss"]), key="promise-loss", help="0–1 loss: 1."

@@ -88,11 +88,30 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
     elif option.choices:
         choices, label = list(option.choices), option.choices.__getitem__
         st.selectbox(option.label, choices, choices.index(value), label, help=tip, **bound(state, key))
+    elif option.columns:
+        assert state.project is not None
+        columns = [name for name in state.project.schema.names if name != state.project.plan.target]
+        hint = option.empty or "Choose a column"
+        if option.columns == "one":
+            index = columns.index(value) if value in columns else None
+            st.selectbox(option.label, columns, index, placeholder=hint, help=tip, **bound(state, key))
+        else:
+            now = [name for name in value or () if name in columns]
+            st.multiselect(
+                option.label,
+                columns,
+                now,
+                placeholder=hint,
+                help=tip,
+                **bound(state, key, lambda s, chosen: s.change_plan(**{key: chosen or None})),
+            )
+    elif option.weights:
+        _weights(state, given, bound)
     elif option.low is None or option.high is None:
         st.toggle(option.label, value, wrap=True, help=tip, **bound(state, key))
     elif option.whole and option.high <= 10 and not option.empty:
         st.slider(option.label, int(option.low), int(option.high), value, help=tip, **bound(state, key))
-    elif not option.whole and option.high <= 1 and not option.empty:
+    elif not option.whole and option.high <= 1 and not option.empty and not 0 < option.low < 0.01:
         _share(state, given, bound)
     else:
         kind = int if option.whole else float
@@ -102,9 +121,28 @@ def _field(state: Session, given: Given, bound: Bound) -> None:
             kind(option.high),
             value,
             placeholder=option.empty or None,
+            format="%g" if not option.whole and option.low < 0.01 else None,
             help=tip,
             **bound(state, key),
         )
+
+
+def _weights(state: Session, given: Given, bound: Bound) -> None:
+    """Numbers by column or columns, typed one a line."""
+    key, option, value = given
+
+    def take(s: Session, typed: str) -> None:
+        weights = {}
+        for line in filter(str.strip, typed.splitlines()):
+            what, _, number = line.rpartition(":")
+            weights[what.strip()] = fields.number(number, f"the weight of {what.strip()}")
+        s.change_plan(**{key: weights})
+
+    lines = "\n".join(f"{what}: {number:g}" for what, number in value.items())
+    tip = f"{option.help} One a line, such as age × income: 2".strip()
+    st.text_area(option.label, lines, placeholder="age × income: 2", help=tip, **bound(state, key, take))
+    if key in state.trouble:
+        st.error(f"{text.plain(state.trouble[key])}. The plan keeps its old weights.")
 
 
 def _share(state: Session, given: Given, bound: Bound) -> None:

@@ -1,4 +1,4 @@
-"""Whose rows they are, how many of each person count, and what may be held out for private figures."""
+"""Whose rows they are, how many of each person count, and what may be held out for shareable figures."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         format_func=lambda column: column or "none",
         accept_new_options=state.text is None,
         help="A column that names the person of each row, such as a patient number. It is used to keep at most so many "
-        "rows of each person, chosen by lot, before anything is counted. It is never released or counted itself.",
+        "rows of each person, chosen at random, before anything is counted. It is never released or counted itself.",
         **bound(state, "person", lambda s, v: s.change_person(v)),
     )
     spots["person"] = st.container()
@@ -39,8 +39,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         1,
         10_000,
         plan.rows_per_person,
-        help="Of each person at most so many rows are kept, chosen by lot. More keep more of the table and cost more "
-        "noise."
+        help="Of each person at most so many rows are kept, chosen at random. More rows cost more noise."
         if plan.person
         else "How many rows of the table may belong to one person. Without a person column this is a promise of "
         "yours; it is not checked.",
@@ -56,18 +55,18 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             plan.rows,
             placeholder="type a round number",
             help="How many rows are left when each person keeps only a few is private. The table is filled with "
-            "invented rows, or cut by lot, to this number, which is public; the synthetic table has as many. "
+            "invented rows, or cut at random, to this number, which is public; the synthetic table has as many. "
             "Take it from what is public anyway, such as an annual report, and not from a count of this table. "
             "Add-remove does without.",
             **bound(state, "rows"),
         )
     st.toggle(
-        "Private figures, from people held out",
+        "Shareable figures, from people held out",
         plan.private_evaluation > 0,
         wrap=True,
-        help="A tenth of the people (without a person column: of the rows), drawn by lot, is kept out of the release "
-        "and used to judge it with the same ρ once more, which costs nothing further: nobody is in both parts. "
-        "The figures may leave the building. The release is made from a tenth fewer rows.",
+        help="A tenth of the people (without a person column: of the rows), chosen at random, is kept out of the "
+        "release and judges it. Nobody is in both parts, so it adds no privacy cost. The figures are safe to share. "
+        "The release is made from a tenth fewer rows.",
         **bound(state, "private_evaluation", lambda s, v: s.change_plan(private_evaluation=TENTH if v else 0.0)),
     )
     spots["private_evaluation"] = st.container()

@@ -9,9 +9,14 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.methods import METHODS, method_of
+from core.methods.purpose import Advice
 from core.privacy.contribution import public_rows
+from core.project.options import declared
+from core.project.plan import ALWAYS, NO_EPSILON
+from core.release.files import NOT_PRIVATE
+from core.release.not_private import SENTENCE
 from pages.parts import fields, shell, text
-from pages.parts.plan import options, people_fields
+from pages.parts.plan import drawing_test, options, people_fields, purpose
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 
@@ -31,6 +36,7 @@ def show(state: Session) -> Spots:
     method = method_of(plan)
     spots: Spots = {}
 
+    purpose.show(state, _purposeful)
     left, right = shell.beside((1, 1), "plan")
     with left:
         st.selectbox(
@@ -50,30 +56,32 @@ def show(state: Session) -> Spots:
         )
         spots["target"] = st.container()
         spots |= options.first(state, _bound)
-        fair = _bound(state, "fair")
-        st.session_state[fair["key"]] = method.fenced(plan)
-        st.toggle(
-            "Fence between outcome and protected columns",
-            wrap=True,
-            disabled=method.fence != "optional" and plan.fair in (None, method.fence == "always"),
-            help="The outcome may depend on protected columns only through the admissible ones. "
-            + _FENCE[method.fence],
-            **fair,
-        )
-        spots["fair"] = spots["roles"] = st.container()
-        if method.fenced(plan):
-            st.toggle(
-                "Strict: fence off the inadmissible columns too",
-                plan.strict,
-                wrap=True,
-                help="Without it, an inadmissible column may be linked to the outcome or to the protected "
-                "columns, not to both. "
-                "With it, it stands on the protected columns' side.",
-                **_bound(state, "strict"),
-            )
+        if method.private:
+            _fence(state, spots)
     with right:
-        _epsilon(state)
-        spots["epsilon"] = st.container()
+        if method.private:
+            _promise(state, spots)
+        else:
+            st.error(f"**{NOT_PRIVATE}.** {SENTENCE} This method takes no ε and enters no ledger.")
+    if method.private:
+        with st.expander("More: allocation, accounting, synthetic rows, schema"):
+            _more(state)
+            spots["schema_share"] = st.container()
+        with st.expander("More: test of the drawing", expanded=bool(plan.test_drawing)):
+            drawing_test.fields(state, _bound)
+            spots["test_drawing"] = spots["statements"] = st.container()
+    if options.any_further(state):
+        with st.expander(f"More: options of {method.title}", expanded=options.any_changed(state)):
+            options.further(state, _bound)
+    return spots
+
+
+def _advanced(state: Session, spots: Spots, public: bool) -> None:
+    """Unit of privacy, δ, n and rows per person; open where something there is not as usual."""
+    assert state.project is not None
+    plan = state.project.plan
+    unusual = not public or plan.delta is not None or state.public_rows is None or "delta" in state.trouble
+    with st.expander("Advanced: who is protected, δ, number of rows", expanded=unusual):
         known = list(text.NEIGHBORS)
         st.radio(
             "Neighbouring tables",
@@ -82,9 +90,9 @@ def show(state: Session) -> Spots:
             horizontal=True,
             **_bound(state, "neighbors"),
         )
-        declared = plan.person and plan.neighbors == "replace-one"
-        st.caption(text.DECLARED if declared else text.NEIGHBORS[plan.neighbors])
-        if plan.neighbors == "replace-one" and plan.person is None:
+        filled = plan.person and plan.neighbors == "replace-one"
+        st.caption(text.DECLARED if filled else text.NEIGHBORS[plan.neighbors])
+        if public and state.public_rows is not None:
             _n(state)
             spots["rows"] = st.container()
         st.text_input(
@@ -97,12 +105,45 @@ def show(state: Session) -> Spots:
         if "delta" in state.trouble:
             spots["delta"].error(f"{plain(state.trouble['delta'])}. The plan keeps its old δ.")
         people_fields.show(state, spots, _bound)
-    with st.expander("More: allocation, accounting, synthetic rows"):
-        _more(state)
-    if options.any_further(state):
-        with st.expander(f"More: options of {method.title}", expanded=options.any_changed(state)):
-            options.further(state, _bound)
-    return spots
+
+
+def _fence(state: Session, spots: Spots) -> None:
+    """The switches of the fence."""
+    assert state.project is not None
+    plan, method = state.project.plan, method_of(state.project.plan)
+    fair = _bound(state, "fair")
+    st.session_state[fair["key"]] = method.fenced(plan)
+    st.toggle(
+        "Fence between outcome and protected columns",
+        wrap=True,
+        disabled=method.fence != "optional" and plan.fair in (None, method.fence == "always"),
+        help="The outcome may depend on protected columns only through the admissible ones. " + _FENCE[method.fence],
+        **fair,
+    )
+    spots["fair"] = spots["roles"] = st.container()
+    if method.fenced(plan):
+        st.toggle(
+            "Strict: fence off the inadmissible columns too",
+            plan.strict,
+            wrap=True,
+            help="Without it, an inadmissible column may be linked to the outcome or to the protected "
+            "columns, not to both. "
+            "With it, it stands on the protected columns' side.",
+            **_bound(state, "strict"),
+        )
+
+
+def _promise(state: Session, spots: Spots) -> None:
+    """ε, n where it is still to be typed, and what is advanced."""
+    assert state.project is not None
+    plan = state.project.plan
+    _epsilon(state)
+    spots["epsilon"] = spots["consequences"] = st.container()
+    public = plan.neighbors == "replace-one" and plan.person is None
+    if public and state.public_rows is None:
+        _n(state)
+        spots["rows"] = st.container()
+    _advanced(state, spots, public)
 
 
 def _more(state: Session) -> None:
@@ -143,6 +184,16 @@ def _more(state: Session) -> None:
                 placeholder="as many as the table",
                 **_bound(state, "rows"),
             )
+        st.number_input(
+            "Share of the budget that buys the schema",
+            0.0,
+            0.5,
+            plan.schema_share,
+            0.01,
+            help="For columns whose bins or categories nobody has declared (Data page: “at most 50”, “8 bins”): they "
+            "are chosen privately, from this share, and the counts get that much less. 0.05 is a fair start.",
+            **_bound(state, "schema_share"),
+        )
         st.number_input(
             "Copies for intervals",
             0,
@@ -241,8 +292,8 @@ def _n(state: Session) -> None:
         placeholder="type it, if you know it",
         help="Public under replace-one. Needed for δ = 1/n², and to show errors as a share of n.",
     )
-    if state.rows is None and state.text is not None:
-        st.button("Use the open table's number of rows", on_click=count, help="Under replace-one it is public.")
+    if state.public_rows is None and state.text is not None:
+        st.button("Use the open table's number of rows", on_click=count, help="This declares it as public.")
 
 
 def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | None = None) -> dict[str, Any]:
@@ -264,9 +315,35 @@ def _method(state: Session, method: str) -> None:
     """Another method; the fence's switch is remembered for the methods that leave it to the plan."""
     assert state.project is not None
     plan = state.project.plan
-    if method_of(plan).fence == "optional":
+    if method_of(plan).private and method_of(plan).fence == "optional":
         state.drafts.plan.fair = plan.fair
+    if METHODS[method].numbers:  # it refuses what it cannot keep, and has no field to take that back
+        shown = declared(METHODS[method].options)
+        state.change_plan(**{key: usual for key, usual in ALWAYS.items() if key not in shown})
+    if not METHODS[method].private:  # it takes nothing that promises something
+        state.change_plan(
+            method=method,
+            fair=None,
+            epsilon=NO_EPSILON,
+            delta=None,
+            person=None,
+            private_evaluation=0.0,
+            rows=None,
+            strict=False,
+            test_drawing=0.0,
+        )
+        return
+    if plan.epsilon == NO_EPSILON:
+        state.drafts.plan.epsilon = None
+        state.change_plan(method=method, epsilon=1.0)
     state.change_plan(method=method, fair=state.drafts.plan.fair if METHODS[method].fence == "optional" else None)
+
+
+def _purposeful(state: Session, advice: Advice) -> None:
+    """Plan with the method that was recommended, and with the options that it needs for the purpose."""
+    _method(state, advice.method.name)
+    state.change_plan(**advice.changes)
+    state.opened += 1  # fresh fields, which show the plan that was taken
 
 
 def _take_epsilon(state: Session, typed: str) -> None:
@@ -314,4 +391,4 @@ def conflict(spots: Spots, error: EspalierError) -> None:
         else:
             st.error(_ON_SCREEN.get(key, f"{sentence[:1].upper()}{sentence[1:]}."))
         if key in ("roles", "regime"):
-            shell.link_to("Structure", "Mend it on Structure", primary=False)
+            shell.link_to("Structure", "Fix this on the Structure page", primary=False)

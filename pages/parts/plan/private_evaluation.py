@@ -1,4 +1,4 @@
-"""Private figures: what they will cost and how sharp they will be, and what they are. Apart from all that is not."""
+"""Shareable figures: what they will cost and how sharp they will be, and what they are."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from core.evaluation.private.figures import PrivateEvaluation, PrivateFigure
 from core.privacy.accounting import round_up
 from core.release.planning import Preview
 from pages.parts.plan import measured
-from pages.parts.text import name, plain
+from pages.parts.text import SAFE, name, plain
 
 FIGURES = {
     "accuracy": "Accuracy",
@@ -20,10 +20,10 @@ FIGURES = {
 }
 MEANING = (
     "**How to read it.** A model trained on the synthetic rows guesses the target of real rows that the release never "
-    "saw: *accuracy* is the share it gets right, *AUC* how well it ranks them (0.5 is a coin toss, 1 is perfect). "
-    "*One-way error* is how far a column's shares are off, mean over columns (total variation, 0 is equal). "
-    "*Dependence* is what the outcome tells about protected columns beyond the admissible ones, in nats (0 is none). "
-    "Each interval holds the figure of the whole population in 95 of 100 cases, noise and sampling together."
+    "saw. *Accuracy* is the share it gets right. *AUC* says how well it ranks them: 0.5 is a coin toss, 1 is perfect. "
+    "*One-way error* says how far a column's shares are off (mean total variation). *Dependence* says how much the "
+    "outcome tells about protected columns beyond the admissible ones (nats). Each interval holds the true figure in "
+    "95 cases of 100."
 )
 
 
@@ -31,20 +31,17 @@ def planned(seen: Preview) -> None:
     """On the Plan page: what will be paid for, and how sharp the figures will be."""
     if not seen.private_evaluation:
         return
-    st.subheader("Private figures", anchor=False)
+    st.subheader("Shareable figures", anchor=False)
     share, by = seen.project.plan.private_evaluation, "people" if seen.project.plan.person else "rows"
     st.markdown(
-        f"{100 * share:.3g} % of the {by} are held out by lot and used to judge the release, for the same "
-        f"ρ = {round_up(seen.spent)} once more. **That adds nothing to the bill**: nobody is in both parts."
+        f"{100 * share:.3g} % of the {by}, chosen at random, judge the release (ρ = {round_up(seen.spent)}). "
+        "**This adds no privacy cost**: they are in no other part of it."
     )
     expected = [_expected(f) for f in seen.expected]
     if expected:
         wide = {"": st.column_config.TextColumn(width=190)}
         st.dataframe(expected, hide_index=True, width="stretch", column_config=wide)
-        st.caption(
-            "Expected before any row is read, for a model that guesses and a target with even shares; the real "
-            "intervals are narrower or wider by a half or so."
-        )
+        st.caption("Expected before any row is read. The real intervals may be half as wide or half as wide again.")
     with st.expander(f"All {len(seen.private_evaluation)} measurements of the {by} held out"):
         measured.table(seen.private_evaluation, "those")
 
@@ -58,15 +55,14 @@ def _expected(figure: PrivateFigure) -> dict[str, str]:
 
 
 def show(evaluation: PrivateEvaluation, stem: str) -> None:
-    """On the Diagnostics page: the figures, with their intervals, marked as what may be shared."""
+    """On the Diagnostics page: the figures, with their intervals, marked as safe to share."""
     with st.container(border=True):
-        st.markdown("#### :material/share: Private figures: these may leave the building")
+        st.markdown(f"#### Shareable figures {SAFE}")
         of = f", predicting {name(evaluation.target)}" if evaluation.target else ""
         st.markdown(
-            f"Differentially private, from noisy counts of {100 * evaluation.share:.3g} % of the "
-            f"{'people' if evaluation.by == 'person' else 'rows'}, held out by lot (about {evaluation.rows:,} rows)"
-            f"{of}. They cost ρ = {round_up(evaluation.rho)} on those alone, which adds nothing to what the release "
-            "spent."
+            f"From noisy counts of {100 * evaluation.share:.3g} % of the "
+            f"{'people' if evaluation.by == 'person' else 'rows'}, chosen at random (about {evaluation.rows:,} rows)"
+            f"{of}. These checks used separate, held-out people, so they add no privacy cost."
         )
         there = [f for f in evaluation.figures if f.value is not None]
         with st.container(horizontal=True, gap="large"):
@@ -88,9 +84,9 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
             )
         st.markdown(MEANING)
         st.download_button(
-            "Download these figures (private)",
+            "Download shareable figures",
             json.dumps(evaluation.to_json(), indent=1, ensure_ascii=False, allow_nan=False),
-            file_name=f"{stem}-private-figures.json",
+            file_name=f"{stem}-figures.json",
             mime="application/json",
             on_click="ignore",
             icon=":material/download:",

@@ -40,10 +40,14 @@ def show(state: Session) -> Any:
                 state.change_plan(question_share=st.session_state[key] / 100)
 
             st.slider(
-                "Share of the budget for questions and counts (%)", 0, 90, key=key, on_change=take,
+                "Share of the budget for questions and counts (%)",
+                0,
+                90,
+                key=key,
+                on_change=take,
                 help="The method gets that much less. Worth it where the table has many rows for its ε; with few rows "
                 "and a small ε, splitting the budget makes everything worse.",
-            )  # fmt: skip
+            )
         spot = st.container()
         if reason := state.trouble.get("questions"):
             spot.error(plain(reason))
@@ -53,13 +57,18 @@ def show(state: Session) -> Any:
 def _listed(state: Session, listed: QuestionList) -> None:
     for kind, entries in (("counts", listed.counts), ("questions", listed.questions)):
         for i, entry in enumerate(entries[:SHOWN]):
-            text, button = st.columns([12, 1], vertical_alignment="center")
+            text, button = st.columns([7, 1], vertical_alignment="center")
             up_to = f" (up to {entry['up_to']} told apart)" if "up_to" in entry else ""
             text.markdown(f"**{plain(entry['name'])}**: {plain(in_words(entry))}{up_to}")
             button.button(
-                "Remove", key=f"remove-{kind}-{i}-{state.opened}", icon=":material/close:", type="tertiary",
-                on_click=_remove, args=(state, kind, i), help=f"Stop asking {entry['name']}",
-            )  # fmt: skip
+                "Remove",
+                key=f"remove-{kind}-{i}-{state.opened}",
+                icon=":material/close:",
+                type="tertiary",
+                on_click=_remove,
+                args=(state, kind, i),
+                help=f"Stop asking {entry['name']}",
+            )
         if len(entries) > SHOWN:
             st.caption(f"… and {len(entries) - SHOWN:,} more {kind}")
 
@@ -103,12 +112,16 @@ def _build(state: Session, listed: QuestionList) -> None:
     if counting:
         entry["up_to"] = st.number_input("Told apart up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}")
     said = in_words(entry)
-    st.markdown(f"**{'How many rows are ' if not counting else ''}{plain(said)}?**")
+    st.markdown(f"**{plain(said[0].upper() + said[1:])}**" if counting else f"**How many {plain(said)} are there?**")
     called = st.text_input("Called", key=f"ask-name-{kind}-{at}", placeholder="a short name for the report").strip()
     st.button(
-        "Add it", on_click=_add, args=(state, {"name": called, **entry}), disabled=not called, key=f"ask-add-{at}",
+        "Add it",
+        on_click=_add,
+        args=(state, {"name": called, **entry}),
+        disabled=not called,
+        key=f"ask-add-{at}",
         icon=":material/add:",
-    )  # fmt: skip
+    )
 
 
 def _values(column: Column, key: str) -> list[Any]:
@@ -164,16 +177,22 @@ def planned(seen: Preview) -> None:
     st.subheader("What your questions will be answered with", anchor=False)
     st.dataframe(
         [
-            {"asked": one.name, "kind": one.kind, "how": one.how,
-             "σ (rows)": one.sigma, "95 % within (rows)": one.within}
+            {
+                "asked": one.name,
+                "kind": one.kind,
+                "how": one.how,
+                "σ (rows)": one.sigma,
+                "95 % within (rows)": one.within,
+            }
             for one in seen.asked
         ],
-        hide_index=True, width="stretch",
+        hide_index=True,
+        width="stretch",
         column_config={
             "σ (rows)": st.column_config.NumberColumn(format="%.1f"),
             "95 % within (rows)": st.column_config.NumberColumn(format="%.0f"),
         },
-    )  # fmt: skip
+    )
     worst = max((one.within for one in seen.asked if one.within is not None), default=None)
     if worst is not None:
         st.caption(

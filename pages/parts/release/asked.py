@@ -33,19 +33,24 @@ def show(facts: Mapping[str, Any], key: str) -> None:
                 {
                     "question": q["name"],
                     "meaning": in_words(words[q["name"]]) if q["name"] in words else "",
-                    "noisy answer": q["answer"], "σ": q["sigma"],
-                    "true answer from": q["low"], "to": q["high"], "fitted": q["fitted"],
+                    "noisy answer": q["answer"],
+                    "σ": q["sigma"],
+                    "true answer from": q["low"],
+                    "to": q["high"],
+                    "fitted": q["fitted"],
                     **({"L∞ projection": q["projected"]} if "projected" in q else {}),
                     "synthetic rows": q["rows"],
                 }
                 for q in questions
             ],
-            hide_index=True, width="stretch",
+            hide_index=True,
+            width="stretch",
             column_config={
                 n: st.column_config.NumberColumn(format="%.0f")
                 for n in ("noisy answer", "true answer from", "to", "fitted", "L∞ projection", "synthetic rows")
-            } | {"σ": st.column_config.NumberColumn(format="%.1f")},
-        )  # fmt: skip
+            }
+            | {"σ": st.column_config.NumberColumn(format="%.1f")},
+        )
         st.caption(
             "In rows. The intervals hold the true answers, all of them together in 95 of 100 releases; they are "
             "private figures like everything else here. The fitted answer is the model's; the synthetic rows are "
@@ -59,8 +64,9 @@ def show(facts: Mapping[str, Any], key: str) -> None:
         series = {"noisy": count["answer"], "fitted": count["fitted"], "synthetic rows": count["rows"]}
         charts.show(
             charts.bars(values, series, "rows", (charts.REAL, charts.MODEL, charts.SYNTHETIC), figures=",.0f"),
-            f"{key}-count-{i}", f"Rows by the count {count['name']}",
-        )  # fmt: skip
+            f"{key}-count-{i}",
+            f"Rows by the count {count['name']}",
+        )
     if best := facts.get("agreement"):
         st.caption(
             f"No table agrees better with these noisy answers than to within {best['bound']:.3g} σ in the worst of "
@@ -82,17 +88,22 @@ def dots(questions: Sequence[Mapping[str, Any]]) -> go.Figure:
         arms = {}
         if which == "answer":
             arms = {
-                "type": "data", "symmetric": False,
+                "type": "data",
+                "symmetric": False,
                 "array": [(q["high"] or 0) - (q["answer"] or 0) for q in questions],
                 "arrayminus": [(q["answer"] or 0) - (q["low"] or 0) for q in questions],
-            }  # fmt: skip
+            }
         figure.add_trace(
             go.Scatter(
-                x=[q[which] for q in questions], y=names, mode="markers", name=label,
-                marker={"color": color, "symbol": symbol, "size": 9}, error_x=arms or None,
+                x=[q[which] for q in questions],
+                y=names,
+                mode="markers",
+                name=label,
+                marker={"color": color, "symbol": symbol, "size": 9},
+                error_x=arms or None,
                 hovertemplate="%{y}: %{x:,.0f} rows<extra>" + label + "</extra>",
             )
-        )  # fmt: skip
+        )
     figure.update_xaxes(title="rows")
     figure.update_yaxes(autorange="reversed", title=None)
     return figure

@@ -17,7 +17,7 @@ from pages.parts.board import graph_picture
 from pages.parts.plan import measured
 from pages.parts.release import asked, fence, fence_picture, payment
 from pages.parts.session.session import ReleaseBundle, Session
-from pages.parts.text import name, names, plain
+from pages.parts.text import SAFE, name, names, plain
 
 FILES = (
     ("synthetic.csv", "Synthetic table", "text/csv"),
@@ -31,8 +31,19 @@ FILES = (
 
 
 def files(released: ReleaseBundle) -> None:
-    """One button for each file of a release."""
+    """All files of a release as one zip; below it one button for each."""
     stem = shell.filename(released.release.project.name)
+    st.download_button(
+        "Download everything (zip)",
+        zipped(released.files),
+        file_name=f"{stem}-release-{released.number}.zip",
+        mime="application/zip",
+        on_click="ignore",
+        key=f"take-{released.number}-zip",
+        type="primary",
+        icon=":material/folder_zip:",
+    )
+    st.markdown(f"{SAFE} or one file:")
     with st.container(horizontal=True):
         for file, label, mime in FILES:
             if file not in released.files:  # a model that must not be written
@@ -44,7 +55,6 @@ def files(released: ReleaseBundle) -> None:
                 mime=mime,
                 on_click="ignore",
                 key=f"take-{released.number}-{file}",
-                type="primary" if file == "synthetic.csv" else "secondary",
                 icon=":material/download:",
             )
     if copies := [file for file in released.files if file.startswith("copies/")]:
@@ -84,7 +94,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
     """The release: its files, its graph, its bill, its first rows."""
     release = released.release
     project = release.project
-    st.subheader(f"Release {released.number} of {name(project.name)}: {release.rows:,} synthetic rows", anchor=False)
+    st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic rows", anchor=False)
     if state.project is None or project.to_json() != state.project.to_json():
         st.info(
             "The open project is another, or has changed since. This release was made from the project as it stood "
@@ -113,8 +123,8 @@ def show(state: Session, released: ReleaseBundle) -> None:
         measured.table(bought)
         if release.private_evaluation is not None:
             st.markdown(
-                "**Private figures**, paid with the same ρ once more on people (rows) that were held out, which adds "
-                "nothing. They stand on the Diagnostics page, in the report and in release.json."
+                "**Shareable figures** used separate, held-out people, so they add no privacy cost. They stand on the "
+                "Diagnostics page, in the report and in release.json."
             )
             measured.table(list(lines_of(release.private_evaluation.draws)))
         seconds = ", ".join(f"{step} {value:.1f} s" for step, value in release.seconds.items())

@@ -67,12 +67,11 @@ def given_up(release: Release) -> None:
     if not bought:
         return
     q = bought["q"]
+    share = 100 * max(q["given_up"], 0.0) / q["free"] if q["free"] > 0 else 0.0
     joining = "; ".join(" – ".join(map(name, pair)) for pair in q["would_join"])
     st.markdown(
-        f"**What the fence gave up** (paid for from the budget): the tree keeps q = {q['tree']:,.0f} rows of "
-        f"dependence; with the refused pairs allowed it would be {q['free']:,.0f}, so about "
-        f"**{q['given_up']:,.0f} rows** are given up (noise ± {q['sigma']:,.0f}). "
-        + (f"Pairs that would join: {joining}." if joining else "No pair would join.")
+        f"**What the fence gave up** (paid for from the budget): it removed about **{share:.0f} %** of the association "
+        "that the tree could have kept. " + (f"Pairs that would join: {joining}." if joining else "No pair would join.")
     )
 
 

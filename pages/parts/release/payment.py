@@ -140,6 +140,10 @@ def outlook(population: Population, seen: Preview) -> bool:
         return False
     further = left["largest_after"]
     st.markdown(
+        f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of what the register has"
+        + (f"; you could do about {left['like_it_after']} more like it." if left["like_it_after"] else ".")
+    )
+    st.markdown(
         f"Left {total}: **ρ = {left['left']:.4g}** of {left['total']:.4g}. After this plan: "
         f"**ρ = {left['after']:.4g}**"
         + (f", enough for {_more(left['like_it_after'])} one plan of ε up to {further:g}." if further else ": nothing.")
@@ -155,12 +159,15 @@ def known_table(state: Session) -> tuple[bool, bool]:
     """
     assert state.paid_from
     ledger, trouble = open_ledger()
+    if state.relation is not None:
+        st.caption("Whether the ledger knows this table is told when it is read: a known one is refused then.")
+        return True, False
     if ledger is None or state.text is None:
         st.error(f"{plain(trouble or 'The ledger is gone')}.")
         return False, False
     warnings = ledger.account(state.paid_from).warnings(state.text.digest)
     for warning in warnings:
-        st.warning(f"For the curator's eyes: {plain(warning)}.", icon=":material/fingerprint:")
+        st.warning(f"Confidential: {plain(warning)}.", icon=":material/fingerprint:")
     ticked = bool(warnings) and st.checkbox(
         "I have read this, and want to release from this table under this name",
         key=f"known-{state.tables}-{state.paid_from}-{warnings}",  # a tick is for these warnings, not for as many
@@ -198,12 +205,12 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
         st.markdown("**Open a table's budget.** Its total and its unit of privacy are set once and stay.")
         a, b = st.columns(2)
         a.text_input(
-            "Name of the private table", state.project.name if state.project and state.text else "", key=f"{key}-table"
+            "Name of the table", state.project.name if state.project and state.text else "", key=f"{key}-table"
         )
         people = {p.name: p for p in known.values()}
-        nobody = "people of its own"
+        nobody = "people not in any other budget"
         shared = b.selectbox(
-            "It is about",
+            "Who is in it",
             [nobody, *people],
             key=f"{key}-people",
             format_func=lambda p: p if p == nobody else f"the people of {p}",

@@ -6,13 +6,15 @@ import threading
 from dataclasses import replace
 from typing import NamedTuple
 
+from core.errors import TableError
 from core.ledger.ledger import Ledger, default_ledger
 from core.privacy.accounting import epsilon_of
-from core.privacy.contribution import public_rows, split
-from core.progress import Report
+from core.privacy.contribution import check_engine, public_rows, split
+from core.progress import Report, part
 from core.project.file import Project
 from core.release.artefact import Release
 from core.release.planning import Preview, preview
+from core.tables.relation import Relation
 from core.tables.table import Table
 from pages.parts.session.session import ReleaseBundle, Session, Spent
 
@@ -33,13 +35,14 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
     ``rho`` and ``delta`` are what was agreed to, for the rows that are left. ``paid`` None: not recorded in a ledger.
     """
     project = state.project
-    if project is None or state.text is None or state.job is not None:
+    if project is None or (state.text is None and state.relation is None) or state.job is not None:
         return
-    table, began = state.table(), threading.Event()
+    began, relation, n = threading.Event(), state.relation, state.public_rows
+    table = None if relation is not None else state.table()
     plan, number = project.plan, state.releases + 1
     bill = Spent(state.tables, rho, delta, plan.neighbors, plan.rows_per_person, plan.person)
 
-    def done(made: tuple[Release, Table, Table | None]) -> None:
+    def done(made: tuple[Release, Table | None, Table | None]) -> None:
         release, real, holdout = made
         spent, delta = release.spending.rho, release.budget.delta
         if state.released is not None:
@@ -55,7 +58,39 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         state.trouble["release"] = f"{reason}. What had been drawn counts as spent, at most the whole ε asked for"
         state.spent.append(replace(bill, complete=False))
 
-    state.start("release", lambda report: _make(project, table, share, paid, began, report), done, ended)
+    def work(report: Report) -> tuple[Release, Table | None, Table | None]:
+        if table is None:
+            assert relation is not None
+            return _make_far(project, relation, n, paid, began, report), None, None
+        return _make(project, table, share, paid, began, report)
+
+    state.start("release", work, done, ended)
+
+
+def _make_far(
+    project: Project, relation: Relation, n: int | None, paid: Paid | None, began: threading.Event, report: Report
+) -> Release:
+    """The release of a table that is read where it is, once, into codes that are gone at the end."""
+    from core.release.spend import release
+    from core.tables.frames import opened
+
+    plan = project.plan
+    account = Ledger(default_ledger()).account(*paid[:3], again=paid.ticked) if paid else None
+    check_engine(plan, relation)
+    scan = part(report, 0.0, 0.3)
+    with opened(relation, project.schema, plan.person, plan.rows_per_person, scan) as table:
+        counted = public_rows(plan, table.rows)
+        if counted is not None and counted != n:
+            said = "says nothing" if n is None else f"says {n:,}"
+            raise TableError(
+                f"the table has {counted:,} rows, which are public, and the Plan page {said}; write it there"
+            )
+
+        def report_begun(fraction: float, message: str) -> None:
+            report(0.3 + 0.65 * fraction, message)
+            began.set()
+
+        return release(project, table, report_begun, account)
 
 
 def _make(

@@ -29,9 +29,11 @@ from core.project.plan import Plan
 from core.project.question_list import QuestionList
 from core.project.schema import Schema
 from core.release.artefact import Release
+from core.release.not_private import Blurred
 from core.release.planning import Preview, preview
 from core.release.study import Study
 from core.tables.reading import TextTable
+from core.tables.relation import Relation
 from core.tables.table import Table
 from pages.parts import doors
 from pages.parts.session.drafts import Drafts, Drawing, Kept
@@ -48,7 +50,7 @@ class ReleaseBundle:
     number: int
     release: Release
     files: dict[str, bytes]
-    real: Table
+    real: Table | None
     holdout: Table | None
 
 
@@ -71,6 +73,7 @@ class Opened:
 
     project: Project | None
     text: TextTable | None
+    relation: Relation | None
     rows: int | None
     sample: str
     tables: int
@@ -85,6 +88,8 @@ class Session:
 
     project: Project | None = None
     text: TextTable | None = None
+    relation: Relation | None = None
+    """A table that is read where it is, in place of ``text``: nothing of it is here but its catalogue."""
     rows: int | None = None
     """n as the person who plans has given it; the Plan page never reads it off the table by itself. It may have become
     private since, with a person column or under add-remove: what leaves this object is :attr:`public_rows`."""
@@ -107,6 +112,8 @@ class Session:
     """What the browser's tab had kept from before a reload, until it is restored or forgotten."""
     forget: bool = False
     released: ReleaseBundle | None = None
+    blurred: Blurred | None = None
+    """Rows of a method that is not private; never among the releases."""
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
     studied: tuple[int, Study] | None = None
@@ -114,6 +121,8 @@ class Session:
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    further: dict[tuple[int, str], Any] = field(default_factory=dict)
+    """What the further tests of Diagnostics found, by the release's number and the test."""
     compared: list[Outcome] = field(default_factory=list)
     """What the Compare page found last."""
     job: Job | None = None
@@ -129,6 +138,7 @@ class Session:
         if self.project is not None:
             self.before = self._opened()
         self.project, self.text, self.rows, self.sample = project, text, rows, sample
+        self.relation = None
         self.parked, self.drafts, self._encoded = (Dag(), Roles()), Drafts(), None
         self.past, self.future, self.compared = [], [], []
         self.opened += 1
@@ -155,7 +165,13 @@ class Session:
 
     def attach(self, text: TextTable) -> None:
         """A table for the project that is open."""
-        self.text, self._encoded = text, None
+        self.text, self.relation, self._encoded = text, None, None
+        self.opened += 1
+        self.tables, self.paid_from = self.opened, None
+
+    def attach_far(self, relation: Relation) -> None:
+        """A table that is read where it is, for the project that is open."""
+        self.text, self.relation, self._encoded = None, relation, None
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
 
@@ -203,7 +219,7 @@ class Session:
             kept = tuple(c for c in project.schema.columns if c.name != column)
             if not kept:
                 raise EspalierError(f"{column!r} is the only column: there would be nothing left to release")
-            self.change_schema(Schema(kept, project.schema.left_out))
+            self.change_schema(replace(project.schema, columns=kept))
             if self.drafts.schema is not None:
                 self.drafts.schema.leave_out(column)
         self.change_plan(person=column or None)

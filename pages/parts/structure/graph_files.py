@@ -11,7 +11,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph
 from core.graph.formats.mixed import MixedGraph
-from core.graph.formats.resolve import Question, Settled, settle, taken_over
+from core.graph.formats.resolve import Question, Resolved, resolve, taken_over
 from core.graph.roles import Roles
 from pages.parts.board import drawing
 from pages.parts.board.boxes import GAP, HIGH
@@ -37,7 +37,7 @@ READS = "dagitty, DOT, GML, GraphML, BIF, bnlearn, Tetrad, CSV (arrows or a matr
 
 def show(state: Session) -> None:
     """An expander: bring a graph in, take this one out."""
-    with st.expander("Graph files of other tools: bring one in, take this one out"):
+    with st.expander("Import or export a graph"):
         bring, take = st.tabs(["Bring one in", "Take this one out"], key=f"graph-files-{state.opened}")
         with bring:
             _bring(state)
@@ -113,7 +113,7 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
     )
     _list([f"line {r.line}: {r.text}" for r in graph.remarks])
     try:
-        resolved = settle(graph, columns, state.drafts.graph_file.answers)
+        resolved = resolve(graph, columns, state.drafts.graph_file.answers)
     except EspalierError as error:
         st.error(plain(error))
         return
@@ -124,7 +124,7 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
         st.caption(f"{len(resolved.open)} of {len(resolved.questions)} questions are still open.")
     empty = resolved.dag is None or not (resolved.dag.edges or resolved.roles)
     if resolved.dag is not None:
-        _list(resolved.told)
+        _list(resolved.remarks)
         arrows = len(resolved.dag.edges)
         st.markdown(
             f"It brings **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {len(state.project.dag.edges)}. "
@@ -147,7 +147,7 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
         st.error(plain(state.trouble["graph_taking"]))
 
 
-def _questions(state: Session, title: str, resolved: Settled) -> None:
+def _questions(state: Session, title: str, resolved: Resolved) -> None:
     """A field for each question, the open ones first; those with a proposed answer may be many."""
     open_ = {q.key for q in resolved.open}
     ranked = sorted(resolved.questions, key=lambda q: (list(KINDS).index(q.kind), q.line))
@@ -202,7 +202,7 @@ def _as_listed(state: Session, questions: list[Question]) -> None:
     state.drafts.graph_file.answers.update({q.key: "->" for q in questions})
 
 
-def _take_over(state: Session, title: str, resolved: Settled, keep: bool) -> None:
+def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> None:
     """The resolved graph into the project, in one step that can be undone."""
     project = state.project
     assert project is not None
@@ -223,7 +223,7 @@ def _take_over(state: Session, title: str, resolved: Settled, keep: bool) -> Non
         state.drafts.board.places = {}
         state.drafts.board.fits += 1
     _close(state)
-    state.drafts.graph_file.remarks = (resolved.told, state.drawing)
+    state.drafts.graph_file.remarks = (resolved.remarks, state.drawing)
     drawing.say(state, f"{title} is taken over: {len(resolved.dag.edges)} arrows. Undo brings back what was here.")
 
 

@@ -26,7 +26,7 @@ def tags(column: str, project: Project, now: Implied, marks: Iterable[str]) -> l
     if "fence" in marks and method_of(project.plan).fenced(project.plan) and roles.protected and roles.outcome:
         role = roles.of(column)
         far = role == "protected" or (role == "inadmissible" and project.plan.strict)
-        out += ["behind the fence"] * far + ["gate"] * (role == "admissible") + ["fenced in"] * (role == "outcome")
+        out += ["behind the fence"] * far + ["gate"] * (role == "admissible") + ["separated"] * (role == "outcome")
     if "parents" in marks and column in now.parents:
         out.append(PARENT)
     elif "blanket" in marks and column in now.blanket:

@@ -11,7 +11,7 @@ from core.errors import EspalierError, GraphError
 from core.graph.annotations import Annotation
 from core.graph.dag import Dag
 from core.graph.formats import read_graph
-from core.graph.formats.resolve import settle
+from core.graph.formats.resolve import resolve
 from core.graph.merge import Difference, Side, differences, inside, merge
 from core.graph.roles import Roles
 from core.project.file import FORMAT, Project
@@ -66,14 +66,14 @@ def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
         return Project.from_json(parsed).dag, ()
     if isinstance(parsed, dict) and "edges" in parsed and "nodes" not in parsed:
         return Dag.from_json(parsed), ()
-    resolved = settle(read_graph(data, title))
+    resolved = resolve(read_graph(data, title))
     if resolved.dag is None:
         asked = [q.text for q in resolved.open] + list(resolved.clashes)
         raise GraphError(
             f"this graph has to be settled first ({asked[0]}): bring it into a project of its own, "
             "and compare with that"
         )
-    return resolved.dag, resolved.told
+    return resolved.dag, resolved.remarks
 
 
 def _decide(state: Session, theirs: OtherDrawing) -> None:

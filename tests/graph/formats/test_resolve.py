@@ -15,25 +15,25 @@ from core.graph.annotations import Annotation
 from core.graph.dag import Dag
 from core.graph.formats import graph_of, read_graph, write_graph
 from core.graph.formats.mixed import Edge, MixedGraph, Node
-from core.graph.formats.resolve import DROP, MARGINALISE, settle, taken_over
+from core.graph.formats.resolve import DROP, MARGINALISE, resolve, taken_over
 from core.graph.roles import Roles
 from core.project.file import Project
 
 
 def kinds(text: str, columns: tuple[str, ...] | None = None) -> list[tuple[str, int, str | None]]:
-    return [(q.kind, q.line, q.default) for q in settle(read_graph(text), columns).questions]
+    return [(q.kind, q.line, q.default) for q in resolve(read_graph(text), columns).questions]
 
 
 def test_a_plain_dag_asks_nothing() -> None:
-    done = settle(read_graph("dag {\na -> b\nb -> c\n}"), ("c", "b", "a", "d"))
-    assert (done.questions, done.told) == ((), ())
+    done = resolve(read_graph("dag {\na -> b\nb -> c\n}"), ("c", "b", "a", "d"))
+    assert (done.questions, done.remarks) == ((), ())
     assert done.dag is not None
     assert done.dag.edges == (("a", "b"), ("b", "c"))
 
 
 def test_an_edge_without_direction_has_to_be_given_one() -> None:
     graph = read_graph("dag {\na -- b\nb @-> c\nc @-@ d\nd @-- a\n}")
-    asked = settle(graph)
+    asked = resolve(graph)
     assert asked.dag is None
     assert [(q.kind, q.line, q.default, list(q.choices)) for q in asked.open] == [
         ("undirected", 2, None, ["->", "<-", "drop"]),
@@ -42,23 +42,23 @@ def test_an_edge_without_direction_has_to_be_given_one() -> None:
         ("undirected", 5, None, ["->", "<-", "drop"]),
     ]
     keys = [q.key for q in asked.open]
-    assert settle(graph, None, dict(zip(keys[:3], ["<-", "->", "note"], strict=True))).dag is None
-    done = settle(graph, None, dict(zip(keys, ["<-", "->", "note", "drop"], strict=True)))
+    assert resolve(graph, None, dict(zip(keys[:3], ["<-", "->", "note"], strict=True))).dag is None
+    done = resolve(graph, None, dict(zip(keys, ["<-", "->", "note", "drop"], strict=True)))
     assert done.dag is not None
     assert done.dag.edges == (("b", "a"), ("b", "c"))
     assert done.dag.annotation("c").note == "shares an unmeasured cause with d"
     assert done.dag.annotation("d").note == "shares an unmeasured cause with c"
-    assert len(done.told) == 4
+    assert len(done.remarks) == 4
 
 
 def test_an_answer_that_is_no_choice_counts_for_nothing() -> None:
     graph = read_graph("dag { a -- b }")
-    (question,) = settle(graph).open
-    assert settle(graph, None, {question.key: "sideways"}).dag is None
+    (question,) = resolve(graph).open
+    assert resolve(graph, None, {question.key: "sideways"}).dag is None
 
 
 def test_a_bidirected_edge_is_offered_as_a_note_on_both() -> None:
-    done = settle(read_graph("dag {\na <-> b\na -> b\n}"))
+    done = resolve(read_graph("dag {\na <-> b\na -> b\n}"))
     assert [(q.kind, q.line, q.default) for q in done.questions] == [("bidirected", 2, "note")]
     assert done.dag is not None
     assert done.dag.edges == (("a", "b"),)
@@ -69,7 +69,7 @@ def test_one_cycle_at_a_time_is_named_with_its_arrows() -> None:
     graph = read_graph("dag {\na -> b\nb -> c\nc -> a\nc -> b\nd -> d\n}")
     answers: dict[str, str] = {}
     asked = []
-    while (now := settle(graph, None, answers)).open:
+    while (now := resolve(graph, None, answers)).open:
         (question,) = now.open
         assert question.kind == "cycle"
         asked.append(question.text)
@@ -78,14 +78,14 @@ def test_one_cycle_at_a_time_is_named_with_its_arrows() -> None:
     assert sorted(now.dag.edges) == [("a", "b"), ("b", "c")]
     assert len(asked) == 2, "an arrow from a column to itself has one way out, which is proposed"
     assert any("'d' cannot be its own cause" in q.text for q in now.questions)
-    assert sum("closes a cycle" in told for told in now.told) == 3
+    assert sum("closes a cycle" in told for told in now.remarks) == 3
 
 
 def test_a_name_that_is_no_column_is_offered_the_like() -> None:
     columns = ("Age (years)", "sex", "blood_pressure", "outcome", "Größe")
     text = "dag {\nage_years -> outcome\nSex -> outcome\nBloodPresure -> outcome\nzzz -> outcome\nGro\u0308ße -> Sex\n}"
     graph = read_graph(text)
-    found = settle(graph, columns).questions
+    found = resolve(graph, columns).questions
     assert {q.key: (q.line, q.default) for q in found} == {
         "node:age_years": (2, "column:Age (years)"),
         "node:Sex": (3, "column:sex"),
@@ -96,21 +96,21 @@ def test_a_name_that_is_no_column_is_offered_the_like() -> None:
     assert "column:outcome" not in found[0].choices, "a column that is there by its own name is not offered"
     assert next(iter(found[2].choices)) == "column:blood_pressure", "what looks alike stands first, and is asked"
     answers = {"node:zzz": DROP, "node:Sex": DROP, "node:BloodPresure": "column:blood_pressure"}
-    done = settle(graph, columns, answers)
+    done = resolve(graph, columns, answers)
     assert done.dag is not None
     assert set(done.dag.edges) == {("Age (years)", "outcome"), ("blood_pressure", "outcome")}
-    assert "'age_years' is the column 'Age (years)'" in done.told
+    assert "'age_years' is the column 'Age (years)'" in done.remarks
 
 
 @pytest.mark.parametrize("name", ["age_group", "patientAge", "Age at admission"])
 def test_a_name_that_shares_its_words_with_a_column_is_asked_for(name: str) -> None:
-    (question,) = settle(MixedGraph((Node(name),)), ("sex", "age")).open
+    (question,) = resolve(MixedGraph((Node(name),)), ("sex", "age")).open
     assert next(iter(question.choices)) == "column:age"
 
 
 def test_a_column_may_be_called_like_an_answer() -> None:
     columns = ("drop", "marginalise", "none", "column:x")
-    done = settle(read_graph('dag { drop -> marginalise; marginalise -> none; none -> "column:x" }'), columns)
+    done = resolve(read_graph('dag { drop -> marginalise; marginalise -> none; none -> "column:x" }'), columns)
     assert done.questions == ()
     assert done.dag is not None
     assert len(done.dag.edges) == 3
@@ -118,38 +118,38 @@ def test_a_column_may_be_called_like_an_answer() -> None:
 
 def test_an_answer_holds_when_another_one_changes() -> None:
     graph = read_graph("dag { u -> a; a -- b; b -- c }")
-    asked = {q.text: q.key for q in settle(graph, ("a", "b", "c")).open}
+    asked = {q.text: q.key for q in resolve(graph, ("a", "b", "c")).open}
     answers = {asked["'b' — 'c' has no direction"]: "<-", asked["'a' — 'b' has no direction"]: "->"}
     for fate in (DROP, MARGINALISE):
-        done = settle(graph, ("a", "b", "c"), {**answers, "node:u": fate})
+        done = resolve(graph, ("a", "b", "c"), {**answers, "node:u": fate})
         assert done.dag is not None
         assert done.dag.edges == (("a", "b"), ("c", "b"))
 
 
 def test_two_nodes_cannot_be_one_column() -> None:
-    done = settle(read_graph("dag { Sex -> y; SEX -> y }"), ("sex", "y"))
+    done = resolve(read_graph("dag { Sex -> y; SEX -> y }"), ("sex", "y"))
     assert done.dag is None
     assert done.clashes == ("'Sex' and 'SEX' cannot all be the column 'sex'; choose another for one of them",)
 
 
 def test_a_label_helps_to_find_the_column() -> None:
-    (question,) = settle(read_graph('digraph { x [label="Age"]; x -> y }'), ("age", "y")).questions
+    (question,) = resolve(read_graph('digraph { x [label="Age"]; x -> y }'), ("age", "y")).questions
     assert (question.default, question.text) == ("column:age", "'x' (labelled 'Age') is not a column of the table")
 
 
 def test_a_latent_node_is_marginalised_or_left_out() -> None:
     graph = read_graph("dag {\nU [latent]\na -> U -> b\nU -> c\nc -> d\n}")
-    done = settle(graph)
+    done = resolve(graph)
     assert [(q.kind, q.line, q.default) for q in done.questions] == [("latent", 2, MARGINALISE)]
     assert done.dag is not None
     assert set(done.dag.edges) == {("a", "b"), ("a", "c"), ("c", "d")}
     assert done.dag.annotation("b").note == "shares an unmeasured cause with c"
-    assert done.told == ("'U' is marginalised: 'a' → 'b', 'c'; 'b', 'c' share an unmeasured cause",)
-    dropped = settle(graph, None, {"node:U": DROP})
+    assert done.remarks == ("'U' is marginalised: 'a' → 'b', 'c'; 'b', 'c' share an unmeasured cause",)
+    dropped = resolve(graph, None, {"node:U": DROP})
     assert dropped.dag is not None
     assert dropped.dag.edges == (("c", "d"),)
-    assert dropped.told == ("'U' is left out, with its links", "links that went with names left out: 3")
-    kept = settle(graph, None, {"node:U": "column:U"})
+    assert dropped.remarks == ("'U' is left out, with its links", "links that went with names left out: 3")
+    kept = resolve(graph, None, {"node:U": "column:U"})
     assert kept.dag is not None
     assert ("a", "U") in kept.dag.edges
 
@@ -162,7 +162,7 @@ def test_a_latent_node_is_marginalised_or_left_out() -> None:
 def test_marginalising_keeps_every_separation_of_what_is_left(pairs: list[tuple[str, str]], hidden: set[str]) -> None:
     """The DAG with one hidden node per noted pair separates what the whole DAG separates, for all triples and sets."""
     nodes = tuple(Node(name, latent=name in hidden) for name in "abcdefg")
-    done = settle(MixedGraph(nodes, tuple(Edge(a, b) for a, b in pairs)))
+    done = resolve(MixedGraph(nodes, tuple(Edge(a, b) for a, b in pairs)))
     assert done.dag is not None
     whole, left = nx.DiGraph(pairs), nx.DiGraph(done.dag.edges)
     whole.add_nodes_from("abcdefg")
@@ -184,31 +184,31 @@ def test_marginalising_too_much_is_refused_by_name() -> None:
     edges = [Edge(n, "U") for n in names[:400]] + [Edge("U", n) for n in names[400:]]
     graph = MixedGraph((Node("U", latent=True), *map(Node, names)), tuple(edges))
     with pytest.raises(GraphError, match="'U' would add 160,000 arrows; leave it out"):
-        settle(graph)
-    assert settle(graph, None, {"node:U": DROP}).dag is not None
+        resolve(graph)
+    assert resolve(graph, None, {"node:U": DROP}).dag is not None
 
 
 def test_roles_are_proposed_and_none_is_given_in_silence() -> None:
     text = "dag {\nx [exposure]\ny [outcome]\nz [adjusted]\nw [adjusted,latent]\nx -> y\nz -> y\nw -> y\n}"
-    done = settle(read_graph(text))
+    done = resolve(read_graph(text))
     assert {q.key: (q.line, q.default) for q in done.questions if q.kind == "role"} == {
         "role:exposure": (2, "none"),
         "role:outcome": (3, "outcome"),
         "role:adjusted": (4, "none"),
     }
     assert done.roles == {"outcome": ("y",)}
-    assert "'x': called exposure in the file; no role is given" in done.told
-    done = settle(read_graph(text), None, {"role:exposure": "protected", "role:adjusted": "admissible"})
+    assert "'x': called exposure in the file; no role is given" in done.remarks
+    done = resolve(read_graph(text), None, {"role:exposure": "protected", "role:adjusted": "admissible"})
     assert done.roles == {"protected": ("x",), "outcome": ("y",), "admissible": ("z",)}
 
 
 def test_a_matrix_is_asked_for_its_direction() -> None:
     graph = read_graph(",a,b\na,0,1\nb,0,0\n")
-    done = settle(graph)
+    done = resolve(graph)
     assert [(q.kind, q.default) for q in done.questions] == [("matrix", "row")]
     assert done.dag is not None
     assert done.dag.edges == (("a", "b"),)
-    turned = settle(graph, None, {"matrix": "column"}).dag
+    turned = resolve(graph, None, {"matrix": "column"}).dag
     assert turned is not None
     assert turned.edges == (("b", "a"),)
 
@@ -219,14 +219,14 @@ def test_what_was_said_of_an_arrow_travels_as_json(samples: Path) -> None:
     dag = project.dag.annotated(first, Annotation("a note", "contested", "Smith 2020", True))
     dag = dag.annotated((first[0],), Annotation("of a column"))
     text = write_graph(graph_of(dag, project.roles, project.schema.names), "json")
-    done = settle(read_graph(text), project.schema.names)
+    done = resolve(read_graph(text), project.schema.names)
     assert done.dag == dag
     assert Roles(**done.roles) == project.roles
 
 
 def test_what_was_said_of_a_dropped_arrow_is_told() -> None:
     text = '{"directed": true, "nodes": [{"id": "a"}, {"id": "b", "latent": true}], "edges": [{"source": "a", "target": "b", "annotation": {"note": "x"}}]}'  # noqa: E501
-    assert "what was said of 'a' → 'b' goes with it" in settle(read_graph(text), None, {"node:b": DROP}).told
+    assert "what was said of 'a' → 'b' goes with it" in resolve(read_graph(text), None, {"node:b": DROP}).remarks
 
 
 def test_taking_over_replaces_or_adds_and_forgets_nothing_that_was_said() -> None:
@@ -245,11 +245,20 @@ def test_taking_over_replaces_or_adds_and_forgets_nothing_that_was_said() -> Non
 
 
 def test_the_real_graphs_settle(shared_data: Path) -> None:
-    bike = settle(read_graph((shared_data / "dags/bike_theft.dagitty.txt").read_bytes()))
+    bike = resolve(read_graph((shared_data / "dags/bike_theft.dagitty.txt").read_bytes()))
     assert [q.kind for q in bike.questions] == ["latent", "latent", "role", "role", "role"]
     assert bike.dag is not None
     assert len(bike.dag.edges) == 23
-    loop = settle(read_graph((shared_data / "dags/feedback_network6.tetrad.txt").read_bytes()))
+    loop = resolve(read_graph((shared_data / "dags/feedback_network6.tetrad.txt").read_bytes()))
     assert loop.dag is None
     assert [(q.kind, q.line) for q in loop.open] == [("cycle", 8)]
     assert "'X3' → 'X4' → 'X3'" in loop.open[0].text
+
+
+def test_other_words_for_the_same_thing_are_offered_first_and_never_taken_unasked() -> None:
+    found = resolve(read_graph("dag { Gender -> Wages }"), ("sex", "salary", "region"))
+    assert [(q.text.split("'")[1], next(iter(q.choices)), q.default) for q in found.open] == [
+        ("Gender", "column:sex", None),
+        ("Wages", "column:salary", None),
+    ]
+    assert found.dag is None

@@ -16,7 +16,7 @@ from core.errors import GraphError
 from core.graph.dag import Dag
 from core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph
 from core.graph.formats.mixed import MARKS, SYMMETRIC, Edge, MixedGraph, Node
-from core.graph.formats.resolve import settle
+from core.graph.formats.resolve import resolve
 from core.graph.roles import Roles
 
 NASTY = (
@@ -91,7 +91,7 @@ def test_a_dag_comes_back_as_it_went(format: str, graph: MixedGraph) -> None:
     dag = Dag(tuple((e.left, e.right) for e in graph.edges))
     columns = tuple(n.name for n in graph.nodes)
     out = write_graph(graph_of(dag, Roles(), columns), format)
-    assert set(settle(read_graph(out), columns).dag.edges) == set(dag.edges)  # type: ignore[union-attr]
+    assert set(resolve(read_graph(out), columns).dag.edges) == set(dag.edges)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -1,0 +1,54 @@
+"""``espalier attack``: the membership game played on a plan. Confidential."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from core.cli import ledger
+from core.cli.terminal import bar
+
+
+def add(commands: Any) -> None:
+    """Declare the command."""
+    attack = commands.add_parser("attack", help="play the membership game on a plan; confidential, takes minutes")
+    attack.add_argument("project", type=Path)
+    attack.add_argument("--data", type=Path, required=True)
+    attack.add_argument("--models", type=int, default=96, help="shadow releases (default 96)")
+    attack.add_argument("--targets", type=int, default=20, help="rows that are attacked, half of them outliers")
+    attack.add_argument("--json", action="store_true", help="all figures as JSON, also on a terminal")
+    ledger.add_options(attack)
+    attack.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
+    attack.set_defaults(run=run)
+
+
+def run(opt: argparse.Namespace) -> None:
+    import numpy as np
+
+    from core.compare.membership import play
+    from core.project.file import Project
+    from core.tables.reading import read_table
+    from core.tables.table import Table
+
+    project = Project.load(opt.project)
+    table = Table.encode(read_table(opt.data), project.schema, project.plan.person)
+    ledger.record_diagnostics(opt, {}, [table.digest])
+    with bar(opt.json) as progress:
+        played = play(project, table, np.random.default_rng(), models=opt.models, targets=opt.targets, report=progress)
+    if opt.json or not sys.stdout.isatty():
+        print(json.dumps(played.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print("\n".join(summary(played)))
+
+
+def summary(played: Any) -> list[str]:
+    """The main figures in lines for a terminal. Confidential: they were computed on real rows."""
+    lines = ["CONFIDENTIAL: computed on real rows. Do not share.", "", played.game, "", played.verdict, ""]
+    lines.append(f"{'attack':<14} {'AUC (95 %)':<24} {'outliers':>8}  published rows")
+    for found, control in zip(played.verdicts, played.control, strict=True):
+        auc = f"{found.auc.value:.3f} ({found.auc.low:.3f} … {found.auc.high:.3f})"
+        lines.append(f"{found.attack:<14} {auc:<24} {found.outlying:>8.3f}  {control.auc.value:.3f}")
+    return [*lines, "", "All figures: add --json"]

@@ -1,0 +1,201 @@
+"""The membership game played on a plan: releases of small tables, attacked. Confidential, and never in a report.
+
+Every shadow release is a real one, of part of a pool taken from the open table. None of them is handed over, and no
+ledger counts them, so the answer is for the curator's eyes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import numpy as np
+
+from core.errors import EspalierError, TableError
+from core.evaluation.membership.attack import BLIND_BELOW, Attack, Interval, Verdict, ceiling, run
+from core.evaluation.membership.game import TARGETS, Codes, Game, Shadows, choose_targets, shadow_releases
+from core.methods import method_of
+from core.privacy.accounting import Budget
+from core.privacy.contribution import check_fits, public_rows
+from core.privacy.unit import Unit
+from core.progress import Report, part, silent
+from core.project.file import Project
+from core.release.spend import release
+from core.tables.table import Table
+
+MODELS = 96
+POOL = 1000
+FEWEST = 40
+"""Rows of the pool, at most and at least; each table takes half of them. One row weighs more in a small table, so the
+game is harder on a method than the whole table would be."""
+
+ATTACKS: tuple[Attack, ...] = get_args(Attack)
+WORDS: dict[Attack, str] = {
+    "density": "Likelihood ratio of densities near the row (the main attack)",
+    "naive": "Summaries of columns (Stadler et al.)",
+    "histogram": "Histograms (Stadler et al.)",
+    "correlation": "Correlations (Stadler et al.)",
+}
+
+
+@dataclass(frozen=True)
+class Played:
+    """What the attacks reached. ``control`` holds the same attacks' verdicts where the rows themselves are published.
+
+    ``rho`` is that of each release, ``top`` the AUC that Gaussian noise of this budget allows in this game. Computed
+    on real rows.
+    """
+
+    method: str
+    epsilon: float
+    rho: float
+    unit: Unit
+    rows: int
+    models: int
+    verdicts: tuple[Verdict, ...]
+    control: tuple[Verdict, ...]
+
+    @property
+    def top(self) -> float:
+        """See :func:`core.evaluation.membership.attack.ceiling`."""
+        return ceiling(self.rho, self.unit)
+
+    @property
+    def blind(self) -> bool:
+        """Did the main attack fail to tell even published rows?"""
+        return self.control[0].auc.value < BLIND_BELOW
+
+    @property
+    def game(self) -> str:
+        """The game in words."""
+        return (
+            f"The attacker holds {2 * self.rows:,} rows of the table and knows method and schema. Each release is made "
+            f"from {self.rows:,} of these rows, drawn by lot. The question is whether one given row was in it, or "
+            "another one in its place."
+        )
+
+    @property
+    def verdict(self) -> str:
+        """One sentence: what the main attack found, beside what the budget allows."""
+        said = self.verdicts[0].says(self.control[0])
+        if self.blind:
+            return f"{said}."
+        auc = self.verdicts[0].auc
+        beside = "above" if auc.low > self.top else "within"
+        return f"{said}, {beside} the {self.top:.3f} that the budget allows."
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``attack`` prints it."""
+        return {
+            "private": False,
+            "method": self.method,
+            "epsilon": self.epsilon,
+            "rho": self.rho,
+            "rows": self.rows,
+            "models": self.models,
+            "game": self.game,
+            "verdict": self.verdict,
+            "blind": self.blind,
+            "ceiling": self.top,
+            "attacks": {v.attack: _figures(v) for v in self.verdicts},
+            "control": {v.attack: _figures(v) for v in self.control},
+            "looked_at_real_data": True,
+        }
+
+
+def play(
+    project: Project,
+    table: Table,
+    rng: np.random.Generator,
+    *,
+    models: int = MODELS,
+    targets: int = TARGETS,
+    attacks: Sequence[Attack] = ATTACKS,
+    report: Report = silent,
+) -> Played:
+    """Release ``models`` small tables under the plan of ``project`` and attack ``targets`` rows, half of them outliers.
+
+    Each release spends the ρ that the plan would spend on ``table``. Rows are attacked one by one: the person column
+    is left out, and so are rows held out for private figures. The first of ``attacks`` is the main one. ``rng`` deals
+    out rows and never draws protective noise. ``report`` hears of every release and cancels by raising. Raises
+    :class:`EspalierError` where the plan cannot be carried out or the game could not be judged.
+    """
+    check_fits(project, table, figures=True)
+    if table.rows < FEWEST:
+        raise TableError(f"the game needs a table of at least {FEWEST} rows, and this one has {table.rows}")
+    if models < 20:
+        raise EspalierError(f"{models} models judge nothing; take 20 at least, and 96 for an AUC to within 0.06")
+    pool = rng.choice(table.rows, min(POOL, table.rows) // 2 * 2, replace=False)
+    if not 2 <= targets <= len(pool):
+        raise EspalierError(f"{targets} targets cannot be taken from a pool of {len(pool)} rows; take 2 at least")
+    plan = project.plan
+    delta = Budget.of(plan, public_rows(plan, table.rows)).delta
+    small = project.with_plan(person=None, rows=None, private_evaluation=0.0, delta=delta)
+    codes = {name: values[pool] for name, values in table.codes.items()}
+    game = Game(codes, project.schema.sizes, len(pool) // 2, models)
+    chosen = choose_targets(game, targets, rng)
+    spent: list[float] = []
+
+    def synthesise(rows: Codes, rng: np.random.Generator) -> Codes:  # noqa: ARG001
+        made = release(small, Table(project.schema, dict(rows), game.rows), lambda *_: report(*at))
+        spent.append(made.budget.rho)
+        return made.codes
+
+    at = (0.0, "Shadow models")
+
+    def told(fraction: float, message: str) -> None:
+        nonlocal at
+        at = (0.6 * fraction, message)
+        report(*at)
+
+    shadows = shadow_releases(game, synthesise, rng, told)
+    published = Shadows(tuple({n: c[there] for n, c in codes.items()} for there in shadows.inside), shadows.inside)
+    found: list[Verdict] = []
+    steps = [(attack, releases) for releases in (shadows, published) for attack in attacks]
+    for i, (attack, releases) in enumerate(steps):
+        mine = part(report, 0.6 + 0.4 * i / len(steps), 0.6 + 0.4 * (i + 1) / len(steps))
+        found.append(run(attack, game, releases, chosen, rng, mine))
+    report(1.0, "Attacked")
+    count = len(attacks)
+    return Played(
+        method_of(plan).title,
+        plan.epsilon,
+        max(spent),
+        Unit(plan.neighbors, plan.rows_per_person),
+        game.rows,
+        models,
+        tuple(found[:count]),
+        tuple(found[count:]),
+    )
+
+
+def rows_of(played: Played) -> list[dict[str, Any]]:
+    """One row for each attack, as a table shows it."""
+    return [
+        {
+            "attack": WORDS[v.attack],
+            "AUC": v.auc.value,
+            "95 % from": v.auc.low,
+            "to": v.auc.high,
+            "random rows": v.random,
+            "outliers": v.outlying,
+            "advantage": v.advantage.value,
+            "AUC on published rows": c.auc.value,
+        }
+        for v, c in zip(played.verdicts, played.control, strict=True)
+    ]
+
+
+def _figures(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "auc": _interval(verdict.auc),
+        "advantage": _interval(verdict.advantage),
+        "random": verdict.random,
+        "outlying": verdict.outlying,
+        "by_target": list(verdict.aucs),
+    }
+
+
+def _interval(of: Interval) -> dict[str, float]:
+    return {"value": of.value, "low": of.low, "high": of.high}

@@ -1,0 +1,113 @@
+"""Model code that stands in other text: what is code, line by line, and what is left out.
+
+A line is code only if all of it reads as dagitty's statements. One that looks like code and does not read is an error,
+so that no arrow is lost in what passes for prose.
+"""
+
+from __future__ import annotations
+
+import re
+
+from core.graph.formats.mixed import Remark, broken, shown
+
+_STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+_WORD = rf"(?:{_STRING}|-?[\w.]+)"
+_END = rf"(?:{_WORD}|\{{[^{{}}\n]*\}})"
+_ARROW = r"(?:<->|<-@|<-|@->|@--|@-@|->|--@|--)"
+_ATTRIBUTES = r'\[(?:"[^"\n]*"|[^\]"\n])*\]'
+_CHAIN = re.compile(rf"{_END}(?:\s*{_ARROW}\s*{_END})+\s*(?:{_ATTRIBUTES})?")
+_NODE = re.compile(rf"{_WORD}\s*{_ATTRIBUTES}")
+_SETTING = re.compile(rf"bb\s*=\s*{_WORD}")
+_BARE = re.compile(_WORD)
+_SUSPECT = re.compile(
+    r"\S\s*(?:<->|->|<-|@-@)\s*\S|\S\s*\[[^\]]*\b(?:pos\s*=|exposure|outcome|latent|adjusted|unobserved)"
+)
+_COMMENT = re.compile(r"//.*|/\*.*?\*/|(?m:^[ \t]*#.*)")
+_BLOCK = re.compile(r"^[ \t>]*((?:strict\s+)?(?:digraph|graph|dag|pdag|mag|pag)\b[^{}\n]*\{)", re.MULTILINE)
+_FENCE = re.compile(r"[`~]{3,}.*")
+
+
+def has_code(text: str) -> bool:
+    """Does any line look like an arrow or a described node of model code?"""
+    return any(_is_code(row) or _looks_like_code(row) for row in text.split("\n"))
+
+
+def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
+    """The one ``dag { … }`` or ``digraph { … }`` in a text, the line it begins on, and what is left out around it.
+
+    None where there is none. Raises :class:`GraphError` where there are two, or its brace is never closed.
+    """
+    found = _BLOCK.search(text)
+    if found is None:
+        return None
+    end = _closing(text, found.end(1))
+    first = line + text.count("\n", 0, found.start(1))
+    if end is None:
+        raise broken(first, "the brace that opens here is never closed")
+    if again := _BLOCK.search(text, end):
+        raise broken(line + text.count("\n", 0, again.start(1)), "a second graph begins here; keep one of them")
+    if has_code(text[: found.start(1)]) or has_code(text[end:]):
+        raise broken(first, "there is model code inside the braces and outside of them; keep one of the two")
+    before, after = text[: found.start(1)].strip("`~ \n\t>"), text[end:].strip("`~ \n\t")
+    out = [Remark(line, "the text before the graph is left out")] if before else []
+    if after:
+        out.append(Remark(line + text.count("\n", 0, end), "the text after the graph is left out"))
+    return text[found.start(1) : end], first, tuple(out)
+
+
+def statements(text: str, line: int) -> tuple[str, tuple[Remark, ...]]:
+    """The statements in a text without braces, each still on its line, and what is left out.
+
+    Words alone on a line are nodes where they stand next to code, with no empty line between. Raises
+    :class:`GraphError` for a line that looks like code and does not read.
+    """
+    rows, out, remarks = text.split("\n"), [], []
+    in_code = _beside_code(rows)
+    for i, row in enumerate(rows):
+        bare = _COMMENT.sub("", row).strip()
+        if not bare or _FENCE.fullmatch(bare):
+            out.append("")
+        elif _is_code(row) or (in_code[i] and all(_BARE.fullmatch(s) for s in _split(bare))):
+            out.append(row)
+        elif _looks_like_code(row):
+            raise broken(line + i, f"cannot read {shown(row.strip())}; names with blanks or marks need quotes")
+        else:
+            out.append("")
+            remarks.append(Remark(line + i, f"{shown(row.strip())} is not model code and is left out"))
+    return "\n".join(out), tuple(remarks)
+
+
+def _beside_code(rows: list[str]) -> list[bool]:
+    """For each row: is there code in its paragraph?"""
+    out: list[bool] = []
+    start = 0
+    for end in [*(i for i, row in enumerate(rows) if not row.strip()), len(rows)]:
+        out += [any(map(_is_code, rows[start:end]))] * (end - start + 1)
+        start = end + 1
+    return out
+
+
+def _is_code(row: str) -> bool:
+    """Are all statements of a row code, and at least one more than a bare word?"""
+    found = _split(_COMMENT.sub("", row).strip())
+    sure = [bool(_CHAIN.fullmatch(s) or _NODE.fullmatch(s) or _SETTING.fullmatch(s)) for s in found]
+    return any(sure) and all(ok or _BARE.fullmatch(s) for ok, s in zip(sure, found, strict=True))
+
+
+def _split(row: str) -> list[str]:
+    """A row's statements: cut at semicolons outside of quotes."""
+    return [s.strip() for s in re.findall(r'(?:"[^"\n]*"|[^;"])+', row) if s.strip()]
+
+
+def _looks_like_code(row: str) -> bool:
+    return bool(_SUSPECT.search(re.sub(_STRING, "x", _COMMENT.sub("", row))))
+
+
+def _closing(text: str, at: int) -> int | None:
+    """Behind the brace that closes the one before ``at``; braces in quotes and comments do not count."""
+    depth = 1
+    for found in re.finditer(r'"[^"\\]*(?:\\.[^"\\]*)*"|//[^\n]*|/\*.*?\*/|[{}]', text[at:], re.DOTALL):
+        depth += {"{": 1, "}": -1}.get(found[0], 0)
+        if not depth:
+            return at + found.end()
+    return None

@@ -1,0 +1,153 @@
+"""Smooth regression on numbers: inputs by a Gaussian copula, the target by a regression on noisy moments.
+
+The private counterpart of the two-stage idea of Liu et al.: Latin hypercube inputs with the noisy correlation of
+normal scores, then a smooth function of them, then what the fit leaves. Nominal columns come from a tree of pair
+counts. Everything is a sum over the rows with Gaussian noise, so ρ adds up exactly.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from core.errors import ProjectError
+from core.graph.separations import Clique, Separation
+from core.methods.base import Method
+from core.methods.frame import Frame
+from core.methods.select.allocation import BudgetSplit
+from core.methods.select.expected import independent, noisy_total
+from core.methods.select.spanning import choose_tree
+from core.models.graphical import GraphicalModel, Size, check_size, estimate, smoothing_for
+from core.privacy.curator import Curator
+from core.privacy.scores import EdgeScore
+from core.progress import Report, silent
+from core.project.file import Project
+
+if TYPE_CHECKING:
+    from core.models.copula.layout import Layout
+    from core.models.copula.model import CopulaModel
+
+NOMINAL = 0.15
+"""The part of ρ that counts nominal columns and links them, where there are any."""
+
+ALONE, CHOICE = 0.4, 0.2
+"""Of that part: what counts them one by one, and what chooses the pairs; the pairs' counts get the rest."""
+
+BYTES_PER_SUM, SECONDS_PER_SUM = 40, 20e-6
+"""Memory and time of one noisy sum, about."""
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """What was fitted, and the cliques of nominal columns that were counted."""
+
+    fitted: CopulaModel
+    counted: tuple[Clique, ...]
+    sums: int
+    features: tuple[str, ...] = ()
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """Each column by itself, and the counted pairs of nominal columns."""
+        return tuple(dict.fromkeys([*((name,) for name in self.fitted.inputs.layout.axes), *self.counted]))
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """Every pair: the regression may link any two columns."""
+        return tuple(itertools.combinations(self.fitted.columns, 2))
+
+    def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
+        """Sums in place of cells; the nominal columns' tree has its own limit."""
+        layout = self.fitted.inputs.layout
+        tree = check_size(layout.categories, self.counted, max_cells=max_cells) if self.counted else None
+        cells, memory = (tree.cells, tree.bytes) if tree else (0, 0)
+        seconds = 1 + SECONDS_PER_SUM * self.sums + (tree.seconds if tree else 0.0)
+        return Size(cells + self.sums, cells + self.sums, memory + BYTES_PER_SUM * self.sums, seconds, (), cells, ())
+
+    def model(self, report: Report = silent) -> CopulaModel:  # noqa: ARG002
+        """The model itself; each answer was needed to ask for the next, so it is fitted by now."""
+        return self.fitted
+
+    def facts(self, project: Project) -> Mapping[str, Any]:  # noqa: ARG002
+        """Nothing beside the draws."""
+        return {}
+
+
+def copula(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Smooth:  # noqa: ARG001
+    """Nominal columns by counts of a tree; then one-way counts, dependence, regression and residuals of the numbers."""
+    from core.models.copula.fit import fit, parts
+    from core.models.copula.layout import Layout
+
+    layout = Layout.of(project.schema, project.plan.target)
+    rest = 1 - NOMINAL if layout.categories else 1.0
+    # ρ added up in floats may exceed the budget by a last digit: leave it out
+    rhos = {pool: (1 - 1e-12) * rest * share * curator.budget.rho for pool, share in parts(layout).items()}
+    report(0.0, "Counting nominal columns")
+    nominal, counted = _nominal(curator, layout)
+    report(0.3, "Measuring moments")
+    before = len(curator.spending.draws)
+    fitted = fit(layout, curator.measure_sums, rhos, curator.rows, nominal)
+    return Smooth(fitted, counted, sum(d.cells for d in curator.spending.draws[before:]))
+
+
+def _nominal(curator: Curator, layout: Layout) -> tuple[GraphicalModel | None, tuple[Clique, ...]]:
+    """A tree of pair counts over the nominal columns, as MST grows it, for their part of the budget."""
+    names = list(layout.categories)
+    if not names:
+        return None, ()
+    budget = BudgetSplit(curator.budget, curator.sizes, "uniform", "zcdp")
+    linked = sum(size > 1 for size in layout.categories.values()) > 1
+    found = curator.measure(budget.split(NOMINAL * (ALONE if linked else 1.0), [(n,) for n in names]), "one-way")
+    if linked:
+        score = EdgeScore(independent(found, noisy_total(curator, found)))
+        edges, unspent = choose_tree(curator, budget, NOMINAL * CHOICE, (), score, names, pool="tree choice")
+        share = math.fsum([NOMINAL * (1 - ALONE - CHOICE), unspent])
+        found += curator.measure(budget.split(share, edges), "two-way")
+    total = None if curator.rows is None else float(curator.rows)
+    model = estimate(layout.categories, found, total, smoothing=smoothing_for(found, total))
+    return model, tuple(m.clique for m in found)
+
+
+def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
+    """No separation is kept and no regime: refused. What this table's dependence it cannot carry is said."""
+    from core.models.copula.layout import Layout
+
+    layout = Layout.of(project.schema, project.plan.target)
+    if separations or (project.separations and project.plan.fair is None):
+        raise ProjectError(
+            "this method links every column with every other, so it can keep no separation: take the separations out "
+            "of the project, set fair to false, or choose a method that keeps a fence",
+            key="fair",
+        )
+    if project.plan.options.get("regime") == "causal":
+        raise ProjectError(
+            "this method predicts the target from all columns, so the causal regime cannot be kept: choose another "
+            "regime, or a method that follows the drawing",
+            key="regime",
+        )
+    return Frame(warnings=(*warnings, *layout.limits))
+
+
+def _load(data: bytes) -> CopulaModel:
+    from core.models.copula.model import CopulaModel
+
+    return CopulaModel.loads(data, GraphicalModel.loads)
+
+
+COPULA = Method(
+    name="copula",
+    title="Copula regression",
+    summary="numbers stay numbers; the target is a smooth function of the other columns",
+    when="Choose it where a number is to be predicted from numbers, on which it depends smoothly.",
+    fit=copula,
+    fence="never",
+    frame=_frame,
+    targets=True,
+    unseparated=lambda drawn: "No separation: the regression may link any two columns.",  # noqa: ARG005
+    load=_load,
+    holds_constraints=False,
+    numbers=True,
+)

@@ -1,0 +1,66 @@
+"""PRISM's effect regime: what the effect of a treatment on the target rests on is counted, the rest as a background."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from core.graph.separations import Clique
+from core.methods.frame import Frame
+from core.methods.marginals import Marginals, one_ways
+from core.methods.select.allocation import BudgetSplit
+from core.methods.select.expected import noisy_total
+from core.methods.select.spanning import Growth
+from core.methods.workload import Request, Workload, measure_pairs
+from core.privacy.curator import Curator
+from core.progress import Report, silent
+from core.project.file import Project
+
+ONE_WAY, TASK, BACKGROUND = 0.05, 0.75, 0.20
+"""Pools, as shares of the budget."""
+
+JOINT_ROWS = 100
+"""Rows a cell of (treatment, target, all to adjust for), on average, from which their joint is counted instead of one
+table for each column: with 167 the two do alike, with 22 the joint errs three times as much."""
+
+MAX_CELLS = 20_000
+
+
+def effect_regime(
+    curator: Curator, project: Project, frame: Frame, treatment: str, report: Report = silent
+) -> Marginals:
+    """One-way counts; (z, T, Y) for each z to adjust for, or (Z, T, Y) where it is small; pairs within Z, and others.
+
+    Z stands in the frame. What the background does not use goes to the task's tables once more.
+    """
+    (task,) = frame.tasks
+    target, adjust = task.target, [name for name in task.features or () if name != treatment]
+    budget = BudgetSplit.of(project.plan, curator.budget, curator.sizes)
+    ones = curator.measure(budget.split(ONE_WAY, one_ways(curator)), "one-way")
+    total = noisy_total(curator, ones)
+
+    def clique(*names: str) -> Clique:
+        return tuple(name for name in curator.sizes if name in names)
+
+    def allowed(cliques: list[Clique]) -> bool:
+        growth = Growth(tuple(curator.sizes), frame.separations)
+        return growth.link_all([pair for q in cliques for pair in itertools.combinations(q, 2)])
+
+    whole = clique(treatment, target, *adjust)
+    cells = math.prod(curator.sizes[name] for name in whole)
+    small = cells <= min(total / JOINT_ROWS, project.plan.max_cells) and allowed([whole])
+    wanted = [whole] if small or not adjust else [clique(name, treatment, target) for name in adjust]
+    report(0.2, "Counting treatment and target with what is adjusted for")
+    tables = curator.measure(budget.split(TASK, wanted), "effect")
+
+    report(0.4, "Counting the background")
+    within = [] if small else [clique(*pair) for pair in itertools.combinations(adjust, 2)]
+    within = [pair for pair in within if allowed([*wanted, pair])]
+    share = BACKGROUND
+    if within and allowed([*wanted, *within]):
+        tables += curator.measure(budget.split(BACKGROUND / 2, within), "background")
+        share = BACKGROUND / 2
+    others = Workload({target: 0.0}, max_cells=min(MAX_CELLS, project.plan.max_cells))
+    last, left = measure_pairs(Request(curator, budget, frame.separations, others, report), share, ones, tables)
+    last += curator.measure(budget.split(left, wanted), "effect")
+    return Marginals.of(curator, [*ones, *tables, *last], features=task.features or ())

@@ -1,0 +1,65 @@
+"""What a table is for, which method serves that, and what of the drawing a plan leaves unused. Reads no data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.methods.base import Method
+from core.methods.registry import METHODS, method_of
+from core.project.file import Project
+
+PURPOSES = {
+    "here": "Predict an outcome, here",
+    "elsewhere": "Predict an outcome, elsewhere",
+    "fairness": "Meet a fairness requirement",
+    "general": "General use",
+    "questions": "Answer my questions",
+}
+"""What a table may be for, in words."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """``changes`` are the plan keys to set, ``why`` one or two sentences, ``lacking`` what must be given first."""
+
+    method: Method
+    changes: Mapping[str, Any]
+    why: str
+    lacking: str = ""
+
+
+def advise(project: Project, purpose: str) -> Advice:
+    """The first method that declares ``purpose``, with the options that it asks for; raises KeyError for no purpose."""
+    PURPOSES[purpose]
+    method = next(m for m in METHODS.values() if purpose in m.purposes)
+    given = method.purposes[purpose]
+    return Advice(method, given.changes, given.why, _lacking(project, purpose))
+
+
+def _lacking(project: Project, purpose: str) -> str:
+    target, roles = project.plan.target, project.roles
+    if purpose in ("here", "elsewhere") and target is None:
+        return "Choose the target: the column to predict."
+    if purpose == "elsewhere" and not project.dag.parents(target or ""):
+        return "Draw the direct causes of the target on the Structure page."
+    if purpose == "fairness" and not (roles.outcome and roles.protected):
+        return "Say on the Structure page which column is the outcome and which are protected."
+    return ""
+
+
+def unused(project: Project) -> tuple[str, ...]:
+    """What was drawn and plays no part in the plan, a sentence each."""
+    method, roles = method_of(project.plan), project.roles
+    idle = set(project.dag.edges) - set(method.arrows(project))
+    out = []
+    if idle:
+        every = len(project.dag.edges)
+        some = ", ".join(f"{a} → {b}" for a, b in sorted(idle)[:3])
+        out.append(f"This plan does not use {len(idle)} of the {every} drawn arrows ({some}{', …' * (len(idle) > 3)}).")
+    if not method.fenced(project.plan) and (roles.protected or roles.admissible or roles.inadmissible):
+        out.append("The roles protected, admissible and inadmissible are not used: this plan has no fence.")
+    if project.separations and not method.fenced(project.plan):
+        out.append("The further separations are not used: this plan has no fence.")
+    return tuple(out)

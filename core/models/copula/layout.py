@@ -1,0 +1,117 @@
+"""Which columns take part and how: numbers, ordered categories and nominal ones. Public; refuses before spending."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.errors import ProjectError
+from core.models.copula.planned import fourier, polynomial
+from core.privacy.features import Fourier, Polynomial
+from core.privacy.moments import Reading
+from core.project.axes import Axis
+from core.project.schema import Column, Schema
+
+SMALL_TABLE = 5_000
+"""Public rows below which the features are a polynomial."""
+
+MOST_PRODUCTS = 400
+"""Products of a polynomial at most: their moments are some 80,000 sums."""
+
+FREQUENCIES = 32
+"""Random frequencies, two features each."""
+
+WIDTH = 1.0
+"""Width of the kernel that they stand for, in scores."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns in schema order: ``axes`` for numbers and ordered categories, ``categories`` (sizes) for others.
+
+    ``ordered`` names the axes that stand for ordered categories: their values are codes. ``names`` are all columns;
+    ``edges`` the schema's bins of the numeric ones.
+    """
+
+    axes: Mapping[str, Axis]
+    categories: Mapping[str, int]
+    ordered: tuple[str, ...]
+    target: str
+    names: tuple[str, ...]
+    edges: Mapping[str, tuple[float, ...]]
+
+    @classmethod
+    def of(cls, schema: Schema, target: str | None) -> Layout:
+        """How the columns of ``schema`` take part; raises :class:`ProjectError` for what cannot be carried."""
+        if target is None or target not in schema or schema[target].kind != "numeric":
+            raise ProjectError(
+                "this method predicts a number from the other columns: choose a numeric column as the target",
+                key="target",
+            )
+        axes, categories, ordered = {}, {}, []
+        for column in schema.columns:
+            if column.kind == "numeric":
+                axes[column.name] = _axis(column)
+            elif column.kind == "ordinal" and not column.missing and column.size > 2:
+                axes[column.name] = Axis.declared(column.name, range(column.size), 1.0, column.size)
+                ordered.append(column.name)
+            else:
+                categories[column.name] = column.size
+        if len(axes) + len(categories) < 2:
+            raise ProjectError("this method needs at least one column beside the target", key="target")
+        edges = {c.name: c.edges for c in schema.columns if c.kind == "numeric"}
+        return cls(axes, categories, tuple(ordered), target, schema.names, edges)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The numeric and ordered columns but the target."""
+        return tuple(name for name in self.axes if name != self.target)
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What the method cannot carry in this table, in sentences, for whoever decides before spending."""
+        said = [
+            f"{self.target} follows a smooth function of the other columns; a jump inside a column is smoothed.",
+            f"What is left of {self.target} is drawn alike for all rows: a spread that differs between groups is lost.",
+        ]
+        if len(self.inputs) > 1:
+            said.append("Numbers depend on one another as ranks of a Gaussian do: U-shaped dependence is lost.")
+        if self.categories and self.inputs:
+            said.append("A category moves the level of a number, not its spread.")
+        if len(self.categories) > 1:
+            said.append("Nominal columns depend on one another only as far as the marginal method for them carries it.")
+        return tuple(said)
+
+    @property
+    def reading(self) -> Reading:
+        """How a curator reads the rows: ticks of axes, codes of nominal columns."""
+        return Reading(self.axes, self.ordered, self.categories)
+
+    def binned(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:
+        """The schema's codes of a column's drawn values: its bins, where they are numbers."""
+        if name not in self.edges:
+            return np.asarray(values, dtype=np.int64)
+        return np.searchsorted(np.asarray(self.edges[name][1:-1]), values, side="right").astype(np.int64)
+
+    def features(
+        self, scores: Mapping[str, NDArray[np.float64]], rows: int | None, rng: np.random.Generator
+    ) -> Polynomial | Fourier:
+        """A polynomial below ``SMALL_TABLE`` public rows, where it is not too long; random features otherwise."""
+        width = 1 + len(scores) + sum(1 if size == 2 else size for size in self.categories.values())
+        if rows is not None and rows < SMALL_TABLE and width * (width + 1) // 2 <= MOST_PRODUCTS:
+            return polynomial(scores, self.categories)
+        return fourier(scores, self.categories, FREQUENCIES, WIDTH, rng)
+
+
+def _axis(column: Column) -> Axis:
+    if column.missing:
+        raise ProjectError(
+            f"this method cannot carry empty cells of the numeric column {column.name!r}: fill them or leave it out",
+            key="method",
+            column=column.name,
+        )
+    return Axis.declared(column.name, column.edges, 1.0 if column.integer else 0.0)

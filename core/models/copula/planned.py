@@ -1,0 +1,54 @@
+"""Public features made from noisy distributions and from chance: which ones the regression gets."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.privacy.features import TURN, Fourier, Polynomial
+
+BASE = 2**7
+"""Length of the vector whose products are the polynomial's terms, in units."""
+
+CONSTANT = 0.7
+"""The constant's part of that squared length."""
+
+
+def polynomial(scores: Mapping[str, NDArray[np.float64]], categories: Mapping[str, int]) -> Polynomial:
+    """From each numeric column's score by tick, clipped to −1 … 1, and each nominal column's number of categories.
+
+    The constant has most of the squared length, so that single columns weigh more than products of two; the
+    columns share the rest evenly. Two categories are one entry of either sign, more are one entry each. Products
+    that repeat others (of two categories of one column, of a category with itself) are left out.
+    """
+    part = math.floor(BASE * math.sqrt((1 - CONSTANT) / (len(scores) + len(categories))))
+    tables = {n: np.trunc(part * np.clip(s, -1, 1)[:, None]).astype(np.int64) for n, s in scores.items()}
+    for name, size in categories.items():
+        tables[name] = part * (np.array([[-1], [1]]) if size == 2 else np.eye(size, dtype=np.int64))
+    owner = [""] + [name for name, table in tables.items() for _ in range(table.shape[1])]
+    pairs = [
+        (i, j)
+        for i, j in itertools.combinations_with_replacement(range(len(owner)), 2)
+        if owner[i] != owner[j] or owner[i] not in categories
+    ]
+    return Polynomial(math.floor(BASE * math.sqrt(CONSTANT)), tables, tuple(pairs))
+
+
+def fourier(
+    scores: Mapping[str, NDArray[np.float64]],
+    categories: Mapping[str, int],
+    frequencies: int,
+    width: float,
+    rng: np.random.Generator,
+) -> Fourier:
+    """A Gaussian kernel of the given ``width`` over scores and categories, two of which are √2 apart."""
+    phases = {}
+    for name, score in scores.items():
+        phases[name] = np.outer(score, rng.standard_normal(frequencies) / width)
+    for name, size in categories.items():
+        phases[name] = rng.standard_normal((size, frequencies)) / width
+    return Fourier({n: np.rint(p * (TURN / (2 * math.pi))).astype(np.int64) for n, p in phases.items()})

@@ -1,0 +1,263 @@
+"""Two sums over the rows for a private regression: a histogram and a matrix of moments, in whole numbers.
+
+What one row adds is found by lookup in public tables, by one of the classes in ``ROW_BY_ROW`` and no other: it cannot
+depend on where the row stands or on which rows surround it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.privacy.features import Codes, Features, Surface, Tables, clipped, longest, side_by_side
+from core.privacy.unit import Unit
+from core.project.axes import Axis
+from core.tables.source import Source
+
+BLOCK = 2**17
+"""Rows whose products are added at a time, at most."""
+
+DIAGONAL, BESIDE = 29, 41
+"""Whole-number weights of a matrix's diagonal and of the entries beside it: 2·29² − 41² = 1, so 41/29 is √2 less
+6·10⁻⁴."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How rows become whole numbers from 0: ``axes`` of numeric columns and of those in ``ordered``, whose numbers
+    are their codes; all others (``sizes``: their categories) as they are. Public."""
+
+    axes: Mapping[str, Axis]
+    ordered: tuple[str, ...]
+    sizes: Mapping[str, int]
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Raise :class:`ValueError` unless these are columns of a table with columns of ``sizes``."""
+        for name in (*self.axes, *self.sizes):
+            if name not in sizes or self.sizes.get(name, sizes[name]) != sizes[name]:
+                raise ValueError(f"{name!r} was laid out for another table")
+
+    def only(self, *names: str) -> Reading:
+        """The same for some columns."""
+        return Reading(
+            {n: a for n, a in self.axes.items() if n in names},
+            self.ordered,
+            {n: s for n, s in self.sizes.items() if n in names},
+        )
+
+    def blocks(self, source: Source) -> Iterator[dict[str, NDArray[np.int64]]]:
+        """The rows of ``source``, ``BLOCK`` at a time at most. Private: for the curator."""
+        values = {name: source.numbers(name) for name in self.axes if name not in self.ordered}
+        done = 0
+        for batch in source.batches():
+            rows = len(next(iter(batch.values())))
+            for start in range(0, rows, BLOCK):
+                part = slice(start, min(start + BLOCK, rows))
+                out = {}
+                for name, axis in self.axes.items():
+                    there = slice(done + part.start, done + part.stop)
+                    held = batch[name][part].astype(np.float64) if name in self.ordered else values[name][there]
+                    out[name] = axis.code(held)
+                yield out | {name: np.asarray(batch[name][part], dtype=np.int64) for name in self.sizes}
+            done += rows
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The bin of one column: of its axis, or its category where it has none."""
+
+    name: str
+    axis: Axis | None
+
+    def of(self, codes: Codes) -> NDArray[np.int64]:
+        """The number of each row's bin."""
+        held = np.asarray(codes[self.name], dtype=np.int64)
+        return held if self.axis is None else self.axis.bin_of(held)
+
+
+@dataclass(frozen=True)
+class Left:
+    """The bin of what a fitted ``surface`` leaves of the target on ``axis``; ``edges`` are public."""
+
+    surface: Surface
+    axis: Axis
+    edges: tuple[float, ...]
+
+    def of(self, codes: Codes) -> NDArray[np.int64]:
+        """The number of each row's bin."""
+        left = self.axis.middles[codes[self.axis.name]] - self.surface.at(codes)
+        return np.searchsorted(np.asarray(self.edges[1:-1]), left, side="right").astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Normal ``scores`` by tick, side by side, shortened to a length of ``length``; then ``marks`` of categories."""
+
+    scores: Tables
+    marks: Tables
+    length: int
+
+    @property
+    def size(self) -> int:
+        """How many entries."""
+        return sum(int(t.shape[1]) for t in (*self.scores.values(), *self.marks.values()))
+
+    @property
+    def square(self) -> int:
+        """The largest squared length."""
+        return self.length**2 + longest(list(self.marks.values()))
+
+    def of(self, codes: Codes) -> NDArray[np.int64]:
+        """One line per row."""
+        short = clipped(side_by_side(codes, self.scores), self.length**2)
+        return np.hstack([short, side_by_side(codes, self.marks)]) if self.marks else short
+
+
+@dataclass(frozen=True)
+class WithOutcome:
+    """A row's ``features`` and its ``outcome`` (by tick of ``target``) beside them, no longer than they can be."""
+
+    features: Features
+    target: str
+    outcome: NDArray[np.int64]
+
+    @property
+    def size(self) -> int:
+        """How many entries."""
+        return self.features.size + 1
+
+    @property
+    def square(self) -> int:
+        """The largest squared length."""
+        return self.features.square + int((self.outcome**2).max())
+
+    def of(self, codes: Codes) -> NDArray[np.int64]:
+        """One line per row."""
+        return np.hstack([self.features.of(codes), self.outcome[codes[self.target]][:, None]])
+
+
+ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
+"""What a row may be turned into: functions of that row alone, proved so by lookup."""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How many rows fall into each bin of ``group``, a public function of a row; bins from 0 to ``cells`` − 1.
+
+    A value outside is counted at the nearer end, so that each row counts exactly once.
+    """
+
+    what: str
+    cells: int
+    reading: Reading
+    group: Bin | Left
+    kind: Literal["sums"] = field(default="sums", init=False)
+    units: int = field(default=1, init=False)
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Raise :class:`ValueError` unless its columns are those of the table and its bins are found row by row."""
+        _check(self.reading, self.group, sizes)
+
+    def sensitivity(self, unit: Unit) -> float:
+        """Of counts: k under add-remove, √2·k under replace-one.
+
+        Proof. Each row adds 1 to exactly one entry, whatever ``group`` is, and ``group`` is public: made before, from
+        noisy answers. So these are the counts of one clique, and :attr:`Unit.count_sensitivity` proves the figure.
+        """
+        return unit.count_sensitivity
+
+    def sums(self, source: Source) -> NDArray[np.int64]:
+        """The exact counts. For the curator only."""
+        total = np.zeros(self.cells, dtype=np.int64)
+        for codes in self.reading.blocks(source):
+            total += np.bincount(np.clip(self.group.of(codes), 0, self.cells - 1), minlength=self.cells)
+        return total
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Σ over the rows of v·vᵀ, v being ``vectors`` of a row: whole numbers, Σ v² at most ``square``.
+
+    A row beyond that counts as zeros. The answer is the upper triangle, row by row, the diagonal times ``DIAGONAL``
+    and the rest times ``BESIDE``; a row's unit is ``DIAGONAL`` times ``square``, so that ‖v‖² of the longest row is 1.
+    """
+
+    what: str
+    reading: Reading
+    vectors: Scored | WithOutcome
+    kind: Literal["sums"] = field(default="sums", init=False)
+
+    @property
+    def square(self) -> int:
+        """The largest Σ v² that counts."""
+        return self.vectors.square
+
+    @property
+    def units(self) -> int:
+        """Units to a row of the greatest length."""
+        return DIAGONAL * self.square
+
+    @cached_property
+    def cells(self) -> int:
+        """The length of the upper triangle, diagonal included."""
+        return self.vectors.size * (self.vectors.size + 1) // 2
+
+    def check(self, sizes: Mapping[str, int]) -> None:
+        """Raise :class:`ValueError` unless its columns are those of the table and its lines are found row by row."""
+        _check(self.reading, self.vectors, sizes)
+
+    def sensitivity(self, unit: Unit) -> float:
+        """29·k·s under add-remove and 29·√2·k·s under replace-one, with s = ``square``.
+
+        Proof. Let w be the weighted upper triangle of M = v·vᵀ. Since 41² < 2·29², ‖w‖² = 29²·Σ M_ii² + 41²·Σ_{i<j}
+        M_ij² ≤ 29²·(Σ M_ii² + 2·Σ_{i<j} M_ij²) = 29²·‖M‖_F², also where M is a difference of two such matrices; and
+        ‖v·vᵀ‖_F = ‖v‖² ≤ s, since a row beyond s counts as zeros. A row that comes or goes moves the sum by one such w:
+        at most 29·s. A row that changes from u to v moves it by the w of v·vᵀ − u·uᵀ, and ‖v·vᵀ − u·uᵀ‖_F² = ‖v‖⁴ +
+        ‖u‖⁴ − 2·(u·v)² ≤ 2·s². k rows move it k times as far at most, by the triangle inequality. What a row adds is
+        found by lookup in whole numbers and depends on no other row. Rounding is upward.
+        """
+        step = DIAGONAL * self.square * unit.rows_per_person
+        return float(step if unit.neighbors == "add-remove" else math.isqrt(2 * step * step) + 1)
+
+    def sums(self, source: Source) -> NDArray[np.int64]:
+        """The exact weighted sums. For the curator only. Raises :class:`OverflowError` where int64 is too small."""
+        p, block = self.vectors.size, (2**53 - 1) // self.square
+        if not block or source.rows * self.square * BESIDE >= 2**63:
+            raise OverflowError(f"squares up to {self.square:,} are too large to be summed over this table")
+        total = np.zeros((p, p), dtype=np.int64)
+        for codes in self.reading.blocks(source):
+            lines = self.vectors.of(codes)
+            for start in range(0, len(lines), block):
+                v = lines[start : start + block]
+                v = np.where((v * v).sum(axis=1, keepdims=True) <= self.square, v, 0).astype(np.float64)
+                total += (v.T @ v).astype(np.int64)  # each partial sum is a whole number below 2⁵³, hence exact
+        return (total * _weights(p))[np.triu_indices(p)]
+
+    def matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A noisy answer (in rows) as a symmetric matrix: Σ v·vᵀ over the rows, in units of ``square``."""
+        p = self.vectors.size
+        out = np.zeros((p, p))
+        out[np.triu_indices(p)] = values
+        out *= DIAGONAL / _weights(p)
+        return out + np.triu(out, 1).T
+
+    @staticmethod
+    def noise(sigma: float) -> float:
+        """σ of a matrix entry beside the diagonal, where the answer's was ``sigma``."""
+        return sigma * DIAGONAL / BESIDE
+
+
+def _check(reading: Reading, by: object, sizes: Mapping[str, int]) -> None:
+    reading.check(sizes)
+    if type(by) not in ROW_BY_ROW:
+        raise ValueError("what a row adds must be found by one of the ways that look at that row alone")
+
+
+def _weights(p: int) -> NDArray[np.int64]:
+    return np.where(np.eye(p, dtype=bool), DIAGONAL, BESIDE)

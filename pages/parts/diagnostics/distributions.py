@@ -1,0 +1,139 @@
+"""Fidelity on screen: which columns and pairs came out worst, and the real and synthetic rows of the one clicked on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from core.evaluation.fidelity import TOLERANCE
+from core.tables.table import Table
+from pages.parts import charts
+from pages.parts.session.session import ReleaseBundle
+from pages.parts.text import plain
+
+Facts = Mapping[str, Any]
+MOST = 15
+UPRIGHT = 12
+"""Up to so many values stand as upright bars."""
+WIDEST = 40
+"""Columns up to which all pairs fit into one map."""
+
+
+def columns(facts: Facts, released: ReleaseBundle) -> None:
+    """The columns that differ most, and one of them in full."""
+    worst = sorted(facts["columns"], key=lambda c: -c["tv"])[:MOST]
+    names = [c["column"] for c in worst]
+    st.subheader(f"Columns differ by {100 * facts['one_way_tv']:.1f} % on average", anchor=False)
+    figure = charts.lying(
+        names, {"": [c["tv"] for c in worst]}, "share of rows in the wrong place", (charts.SYNTHETIC,)
+    )
+    _clickable(figure, "one-way", "Total variation of single columns, the worst first", names, "look-column")
+    st.caption(f"0 means equal, 1 means nothing in common (total variation). {_of(worst, facts['columns'], 'columns')}")
+    every = [c["column"] for c in facts["columns"]]
+    chosen = st.selectbox("Show one column (or click a bar)", every, index=every.index(names[0]), key="look-column")
+    if chosen in every:
+        _one(released, chosen)
+
+
+def _one(released: ReleaseBundle, column: str) -> None:
+    labels = released.release.project.schema[column].labels
+    assert released.real is not None
+    series = {
+        "real": (released.real.count((column,)) / released.real.rows).tolist(),
+        "synthetic": (_synthetic(released).count((column,)) / released.release.shown).tolist(),
+    }
+    colors = (charts.REAL, charts.SYNTHETIC)
+    draw = charts.bars if len(labels) <= UPRIGHT else charts.lying
+    figure = draw(labels, series, "share of rows", colors)
+    charts.show(figure, f"look-{column}", f"Real and synthetic shares of {column}")
+
+
+def pairs(facts: Facts, released: ReleaseBundle) -> None:
+    """A map of all pairs, the worst of them, and one of them in full."""
+    if facts["two_way_tv"] is None:
+        st.info(plain(facts.get("two_way_tv_reason", "")))
+        return
+    st.subheader(f"Pairs differ by {100 * facts['two_way_tv']:.1f} % on average", anchor=False)
+    names = [c["column"] for c in facts["columns"]]
+    if len(names) <= WIDEST:
+        errors = {tuple(p["columns"]): p["tv"] for p in facts["pairs"]}
+        figure, cells = charts.pair_map(names, errors)
+        _clickable(figure, "pair-map", "Error of every pair of columns", cells, "look-pair")
+        st.caption("Darker pairs differ more (total variation). Click a pair to see it.")
+    worst = sorted(facts["pairs"], key=lambda p: -p["tv"])[:MOST]
+    charts.show(
+        charts.lying(
+            [" × ".join(p["columns"]) for p in worst],
+            {"synthetic": [p["tv"] for p in worst], "without any link": [p["tv_independent"] for p in worst]},
+            "share of rows in the wrong place",
+            (charts.SYNTHETIC, charts.REAL),
+        ),
+        "two-way",
+        "Total variation of pairs of columns, the worst first",
+    )
+    st.caption(
+        "A green bar as long as the grey one means that the link was lost. "
+        f"{_of(worst, facts['pairs'], 'pairs')} KL(real ‖ synthetic) is {facts['kl']:.3f} nats on average."
+    )
+    every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
+    chosen = st.selectbox("Show one pair", every, key="look-pair", format_func=" × ".join)
+    if chosen in every:
+        _two(released, chosen)
+    _lost(facts["worse_than_independence"])
+
+
+def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
+    schema = released.release.project.schema
+    shape = tuple(schema[c].size for c in pair)
+    assert released.real is not None
+    shares = {
+        "Real": released.real.count(pair).reshape(shape) / released.real.rows,
+        "Synthetic": _synthetic(released).count(pair).reshape(shape) / released.release.shown,
+    }
+    top = max(float(s.max()) for s in shares.values())
+    for place, (title, share) in zip(st.columns(2), shares.items(), strict=True):
+        with place:
+            st.markdown(f"**{title}**")
+            figure = charts.heat(share.tolist(), [schema[c].labels for c in pair], pair, top)
+            charts.show(figure, f"look-{title}-{pair}", f"{title} shares of {pair[0]} and {pair[1]}")
+
+
+def _lost(worse: Sequence[Facts]) -> None:
+    """Pairs that are worse than if their columns had no link."""
+    if not worse:
+        st.caption("No pair came out clearly worse than two unlinked columns would.")
+        return
+    st.markdown(
+        f"**Do not study {'these pairs' if len(worse) > 1 else 'this pair'} in the synthetic table.** "
+        "Two unlinked columns would come closer to the real rows."
+    )
+    st.dataframe(
+        [
+            {"pair": " × ".join(p["columns"]), "synthetic": p["tv"], "without any link": p["tv_independent"]}
+            for p in worse[:100]
+        ],
+        hide_index=True,
+        column_config={k: st.column_config.NumberColumn(format="%.3f") for k in ("synthetic", "without any link")},
+    )
+    st.caption(f"A pair counts when its excess is more than chance explains, and more than {TOLERANCE:g}.")
+
+
+def _synthetic(released: ReleaseBundle) -> Table:
+    return Table(released.release.project.schema, released.release.codes, released.release.shown)
+
+
+def _clickable(figure: Any, key: str, alt: str, points: Sequence[Any], field: str) -> None:
+    """Draw ``figure``; a click on its point i chooses ``points[i]`` in the selection field ``field``."""
+
+    def take() -> None:
+        found = st.session_state[key]["selection"]["points"]
+        if found:
+            st.session_state[field] = points[found[0]["point_index"]]
+
+    charts.show(figure, key, alt, on_select=take)
+
+
+def _of(shown: Sequence[Any], every: Sequence[Any], what: str) -> str:
+    return f"The {len(shown)} worst of {len(every)} {what} are shown." if len(shown) < len(every) else ""

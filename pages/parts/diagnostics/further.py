@@ -1,0 +1,81 @@
+"""Tests beside the comparison, each a job of its own with progress and cancel. Confidential, and never in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from core.errors import EspalierError
+from pages.parts.diagnostics import arrow_strength, attack, many_targets
+from pages.parts.release import payment
+from pages.parts.session.session import ReleaseBundle, Session
+from pages.parts.text import plain
+
+
+def show(state: Session, released: ReleaseBundle) -> None:
+    """The tabs, of which that of the arrows is there where the model knows their strength."""
+    st.subheader("More tests", anchor=False)
+    strength = getattr(released.release.model, "strength", None)
+    tabs = st.tabs(["Many targets", "Membership attack", *["Arrows"] * bool(strength)])
+    with tabs[0]:
+        if found := _result(
+            state,
+            released,
+            "many-targets",
+            "Train the classifiers",
+            many_targets.INTRODUCTION,
+            lambda report: many_targets.work(released, report),
+        ):
+            many_targets.show(found, released.number)
+    with tabs[1]:
+        if found := _result(
+            state,
+            released,
+            "attack",
+            "Play the game",
+            attack.INTRODUCTION,
+            lambda report: attack.work(released, report),
+        ):
+            attack.show(found)
+    if strength:
+        with tabs[2]:
+            arrow_strength.show(strength())
+
+
+def _result(
+    state: Session, released: ReleaseBundle, kind: str, label: str, introduction: str, work: Callable[[Any], Any]
+) -> Any:
+    """What the job of ``kind`` found for this release; until then what it will do, and the button that starts it."""
+    key = (released.number, kind)
+    if key not in state.further:
+        st.markdown(introduction)
+        st.button(
+            label,
+            key=f"{kind}-{released.number}",
+            disabled=state.job is not None,
+            icon=":material/play_arrow:",
+            on_click=_start,
+            args=(state, released, kind, work),
+        )
+    if reason := state.trouble.get(kind):
+        st.error(f"This did not finish: {plain(reason)}.")
+    return state.further.get(key)
+
+
+def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[Any], Any]) -> None:
+    try:
+        record = payment.diagnosed(state, released, [t for t in (released.real, released.holdout) if t is not None])
+    except EspalierError as error:
+        state.trouble[kind] = str(error)
+        return
+
+    def recorded(report: Any) -> Any:
+        record()  # before anything is computed: who has looked cannot undo it
+        return work(report)
+
+    def done(found: Any) -> None:
+        state.further[released.number, kind] = found
+
+    state.start(kind, recorded, done, lambda _: None)

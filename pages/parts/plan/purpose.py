@@ -1,0 +1,40 @@
+"""What the table is for: the method that this recommends, why, and what of the drawing the plan leaves unused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from core.methods.purpose import PURPOSES, Advice, advise, unused
+from pages.parts import shell
+from pages.parts.session.session import Session
+from pages.parts.text import plain
+
+
+def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
+    """The question, the answer's recommendation, and one click to follow it."""
+    assert state.project is not None
+    project = state.project
+    chosen = st.pills("What is the table for?", list(PURPOSES), format_func=PURPOSES.__getitem__, key="purpose")
+    if chosen is not None:
+        advice = advise(project, chosen)
+        with st.container(border=True):
+            options = ", ".join(f"{key}: {value}" for key, value in advice.changes.items())
+            st.markdown(f"**{plain(advice.method.title)}**{f' ({plain(options)})' if options else ''}. {advice.why}")
+            options_now = project.plan.options
+            followed = project.plan.method == advice.method.name and all(
+                options_now.get(k, usual) == v
+                for k, v in advice.changes.items()
+                for usual in [getattr(advice.method.options(), k, None)]
+            )
+            if followed:
+                st.caption("The plan below does so.")
+            else:
+                st.button("Plan so", on_click=take, args=(state, advice), key="purpose-take", type="primary")
+            if advice.lacking:
+                st.info(plain(advice.lacking))
+                if "Structure" in advice.lacking:
+                    shell.link_to("Structure", "Go to Structure", primary=False)
+    for sentence in unused(project):
+        st.caption(f":material/info: {plain(sentence)}")

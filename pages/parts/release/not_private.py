@@ -1,0 +1,84 @@
+"""Rows of a method that is not private: a tick before, and what they give away after."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import EspalierError
+from core.methods import frame_of
+from core.progress import Report
+from core.release.files import NOT_PRIVATE
+from core.release.not_private import SENTENCE, Blurred, blurred, shown
+from core.tables.reading import TextTable, read_table
+from pages.parts import shell
+from pages.parts.session.session import Session
+from pages.parts.text import name, plain
+
+
+def show(state: Session) -> None:
+    """The whole of the Release page for such a method."""
+    assert state.project is not None
+    st.error(f"**{NOT_PRIVATE}.** {SENTENCE} No ε and no ledger stand for it, and it cannot be shared with viewers.")
+    if state.job is not None:
+        shell.progress()
+    elif state.text is None:
+        st.info("No table is open. Open one on the Data page, then come back.")
+        shell.link_to("Data", "Go to Data")
+    else:
+        _make(state, state.text)
+    if reason := state.trouble.get("release"):
+        st.error(f"No rows were made: {plain(reason)}.")
+    if state.blurred is not None:
+        _result(state.blurred)
+
+
+def _make(state: Session, text: TextTable) -> None:
+    project = state.project
+    assert project is not None
+    try:
+        frame_of(project)
+    except EspalierError as error:
+        st.error(f"{plain(error)}.")
+        shell.link_to("Plan", "Mend it on Plan")
+        return
+    given = st.file_uploader(
+        "A public table of the same columns (optional)",
+        type=["csv"],
+        key=f"public-{state.opened}",
+        help="Shows what the rows would add to it (ΔMSE). It is not kept.",
+    )
+    agreed = st.checkbox(
+        f"I understand: each row of {name(text.source)} comes out as a blurred real person", key=f"blur-{state.opened}"
+    )
+
+    def start() -> None:
+        data, called = (None, "") if given is None else (given.getvalue(), given.name)
+
+        def work(report: Report) -> Blurred:
+            return blurred(project, text, report, None if data is None else read_table(data, called))
+
+        def done(made: Blurred) -> None:
+            state.blurred = made
+
+        def ended(reason: str) -> None:
+            state.trouble["release"] = reason
+
+        state.start("release", work, done, ended)
+
+    st.button("Make the rows (NOT PRIVATE)", disabled=not agreed, on_click=start, icon=":material/lock_open:")
+
+
+def _result(made: Blurred) -> None:
+    st.subheader(f"{made.rows:,} rows of {name(made.project.name)}: NOT PRIVATE", anchor=False)
+    st.table([{"What the rows give away": what, "": value} for what, value in shown(made.disclosure)])
+    if made.public is not None:
+        st.markdown(f"Beside the public table: ΔMSE = **{made.public['delta_mse']:.0%}**.")
+    for file, data in made.files.items():
+        st.download_button(
+            f"{file} (NOT PRIVATE)" if "NOT-PRIVATE" not in file else file,
+            data,
+            file_name=f"{shell.filename(made.project.name)}-{file.replace('.json', '-NOT-PRIVATE.json')}",
+            on_click="ignore",
+            key=f"blurred-{file}",
+            icon=":material/lock_open:",
+        )

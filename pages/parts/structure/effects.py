@@ -1,0 +1,73 @@
+"""The effect of one column on another, as the drawing has it: what to adjust for, and which paths are open."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from core.errors import EspalierError
+from core.graph.adjustment import Effect, choices, verdict, ways
+from pages.parts.session.session import Session
+from pages.parts.text import name, names, plain
+
+
+def show(state: Session) -> None:
+    """Two columns to choose, the valid sets, and the paths under the chosen one in words."""
+    project = state.project
+    assert project is not None
+    with st.expander("The effect of one column on another: what to adjust for"):
+        columns, target = list(project.schema.names), project.plan.target
+        planned = project.plan.options.get("treatment")
+        left, right = st.columns(2)
+        treatment = left.selectbox(
+            "Effect of",
+            columns,
+            columns.index(planned) if planned in columns else None,
+            key=f"effect-of-{state.opened}",
+            placeholder="Choose the treatment",
+        )
+        outcome = right.selectbox(
+            "on",
+            columns,
+            columns.index(target) if target in columns else None,
+            key=f"effect-on-{state.opened}",
+            placeholder="Choose the outcome",
+        )
+        if treatment is None or outcome is None:
+            return
+        try:
+            question = Effect(project.dag, treatment, outcome)
+        except EspalierError as error:
+            st.info(plain(error))
+            return
+        _answer(state, question)
+
+
+def _answer(state: Session, question: Effect) -> None:
+    project = state.project
+    assert project is not None
+    schema = project.schema
+    valid = choices(question, schema.sizes)
+    if not question.on_causal_paths - {question.outcome} and question.outcome not in question.on_causal_paths:
+        st.markdown(f"The drawing has no directed path from {name(question.treatment)}: it says there is no effect.")
+    if valid:
+        listed = "\n".join(f"- {names(c.columns, 40, 'nothing')} ({c.strata:,} strata)" for c in valid[:8])
+        st.markdown(f"**Valid sets to adjust for**, the cheapest first:\n{listed}")
+    else:
+        st.warning("No columns of the table close every path that is not the effect.")
+    chosen = st.multiselect(
+        "Try a set",
+        [n for n in schema.names if n not in (question.treatment, question.outcome)],
+        schema.clique(valid[0].columns) if valid else [],
+        key=f"effect-set-{state.opened}-{question.treatment}-{question.outcome}",
+        placeholder="Nothing is adjusted for",
+    )
+    found = verdict(question, chosen)
+    (st.success if found.valid else st.error)(plain(found.sentence))
+    lines = [f"- {plain(way.sentence)}" for way in ways(question, chosen)]
+    if lines:
+        st.markdown("**Paths between them**\n" + "\n".join(lines))
+    st.caption(
+        f"This holds as far as the drawing does: a common cause of {name(question.treatment)} and "
+        f"{name(question.outcome)} that is not drawn would bias the effect, and no table can show it."
+    )
+    st.caption("To count what it rests on, choose a method with the effect regime on Plan.")

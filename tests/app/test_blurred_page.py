@@ -1,0 +1,49 @@
+"""The method that is not private in the app: said, ticked, made, and nothing promised."""
+
+from __future__ import annotations
+
+from streamlit.testing.v1 import AppTest
+
+from core.project.plan import NO_EPSILON
+from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
+from tests.support.app import finish, go, press, sample, state
+
+
+def chosen(app: AppTest) -> AppTest:
+    sample(app, "stays")
+    go(app, "plan")
+    box = next(b for b in app.selectbox if b.label == "Method")
+    box.set_value("two-stage").run()
+    assert not app.exception
+    return app
+
+
+def test_the_plan_says_it_and_asks_for_no_epsilon(app: AppTest) -> None:
+    chosen(app)
+    plan = state(app).project.plan
+    assert (plan.method, plan.epsilon, plan.delta) == ("two-stage", NO_EPSILON, None)
+    assert any(NOT_PRIVATE in e.value for e in app.error)
+    assert not any(t.label.startswith("ε") for t in app.text_input)
+    next(b for b in app.selectbox if b.label == "Method").set_value("mst").run()
+    assert not app.exception
+    assert state(app).project.plan.epsilon == 1.0
+    assert any(t.label.startswith("ε") for t in app.text_input)
+
+
+def test_a_tick_then_rows_and_what_they_give_away(app: AppTest) -> None:
+    chosen(app)
+    state(app).change_plan(anonymize=["marker", "haemoglobin"], lid=0.6, landmarks=200)
+    go(app, "release")
+    assert any(NOT_PRIVATE in e.value for e in app.error)
+    button = next(b for b in app.button if "NOT PRIVATE" in b.label)
+    assert button.disabled
+    next(c for c in app.checkbox if "blurred real person" in c.label).check().run()
+    press(app, "Make the rows (NOT PRIVATE)")
+    finish(app)
+    made = state(app).blurred
+    assert made is not None, state(app).trouble
+    assert NOT_PRIVATE_CSV in made.files
+    assert state(app).released is None
+    assert not state(app).spent
+    go(app, "release")
+    assert "NOT PRIVATE" in " ".join(s.value for s in app.subheader)

@@ -1,0 +1,75 @@
+"""A table on the server is opened where it is, planned and released, and none of its rows comes into the app."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.tables.table import Table
+from pages.parts.data import far
+from pages.parts.release import spending
+from pages.parts.session.session import Session
+
+SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("v", "numeric", edges=(0, 5, 10))))
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    monkeypatch.setenv(far.ALLOWED, "1")
+    rng = np.random.default_rng(0)
+    parquet.write_table(
+        pa.table({"a": np.array(["x", "y"])[rng.integers(0, 2, 500)], "v": rng.integers(0, 10, 500)}),
+        tmp_path / "t.parquet",
+    )
+    return Session(project=Project("far", SCHEMA, Plan("mst", 5.0, 1e-6))), str(tmp_path / "t.parquet")
+
+
+def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
+    session, path = state
+    far._open(session, path, "")
+    assert session.relation is not None
+    assert session.text is None
+    monkeypatch.setattr(Table, "encode", lambda *_: pytest.fail("rows were read into memory"))
+    ran = []
+    monkeypatch.setattr(Session, "start", lambda _, kind, work, done, ended: ran.append((kind, work, done, ended)))
+    session.rows = 400
+    spending.start(session, 0.0, 1.0, 1e-6)
+    with pytest.raises(Exception, match="has 500 rows, which are public, and the Plan page says 400"):
+        ran.pop()[1](lambda *_: None)
+    session.rows = 500
+    spending.start(session, 0.0, 1.0, 1e-6)
+    _, work, done, _ = ran.pop()
+    done(work(lambda *_: None))
+    assert session.released.release.rows == 500
+    assert session.released.real is None
+    assert session.spent[0].rho > 0
+
+
+def test_columns_are_guessed_from_its_first_rows_and_marked(state):
+    session, path = state
+    far._guess(session, path, "")
+    assert session.project.unconfirmed
+    assert session.relation is not None
+    session.go_back()
+    assert session.relation is None
+
+
+def test_what_cannot_be_opened_is_told_without_its_url(state):
+    session, _ = state
+    far._open(session, "postgresql://me:hush@127.0.0.1:1/db", "t")
+    assert "hush" not in session.trouble["open"]
+    assert session.relation is None
+
+
+def test_the_field_is_there_only_where_the_operator_allows_it(app, monkeypatch):
+    monkeypatch.setenv(far.ALLOWED, "1")
+    app.switch_page("pages/data.py").run()
+    assert any("on the server" in field.label for field in app.text_input)
+    monkeypatch.delenv(far.ALLOWED)
+    app.run()
+    assert not any("on the server" in field.label for field in app.text_input)

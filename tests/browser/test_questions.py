@@ -1,0 +1,46 @@
+"""Questions and counts in a real browser: added as a sentence, planned, released and read."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+pytestmark = [pytest.mark.browser]
+
+
+def test_a_question_is_added_planned_released_and_read(person) -> None:
+    person.press("Open social services")
+    person.rests()
+    person.visit("Plan")
+    person.sees("five burdens or more")
+    person.sees("What your questions will be answered with")
+    person.rests()
+    person.pick("In how many rows", "gender")
+    person.page.keyboard.press("Escape")
+    person.rests()
+    person.pick("… gender is one of", "woman")
+    person.page.keyboard.press("Escape")
+    person.sees("How many rows with gender woman are there?")
+    person.page.get_by_label("Called").fill("women")
+    person.page.keyboard.press("Enter")
+    person.rests()
+    person.press("Add it")
+    person.sees("rows with gender woman")
+    person.rests()
+    _look(person, "plan")
+    person.visit("Release")
+    person.press("Spend ε = 1 and release")
+    person.page.get_by_text(": 6,000 synthetic rows").first.wait_for(timeout=240_000)
+    person.page.get_by_role("tab", name="Questions").click()
+    person.sees("Questions and counts")
+    person.page.locator(".js-plotly-plot:visible").first.wait_for()
+    _look(person, "release")
+    person.fine()
+
+
+def _look(person, name: str) -> None:
+    """A picture for somebody to look at, where a folder for it is named."""
+    if folder := os.environ.get("ESPALIER_PICTURES"):
+        person.page.wait_for_timeout(1500)
+        person.page.screenshot(path=f"{folder}/questions-{name}.png", full_page=True)

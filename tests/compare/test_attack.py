@@ -1,0 +1,98 @@
+"""The membership game on a plan: real releases at the plan's cost, a control that is told, a ceiling."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from core.cli.main import main
+from core.compare.membership import ATTACKS, Played, play, rows_of
+from core.errors import Cancelled, EspalierError, TableError
+from core.evaluation.membership.attack import BLIND, Interval, Verdict
+from core.privacy.accounting import rho_of
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Plan
+from tests.support.tables import random_table, schema_of
+
+SCHEMA = schema_of(a=6, b=5, c=7, d=4, e=6, f=5)
+TABLE = random_table(SCHEMA, 160, 0)
+
+
+def project(**plan):
+    return Project("t", SCHEMA, Plan.from_json({"method": "independent", "epsilon": 1.0, "delta": 1e-6, **plan}))
+
+
+def played(**plan):
+    return play(project(**plan), TABLE, np.random.default_rng(0), models=40, targets=6, attacks=("density",))
+
+
+def test_every_release_costs_what_the_plan_would_and_published_rows_are_told():
+    found = played()
+    assert found.rho == rho_of(1.0, 1e-6)
+    assert (found.rows, found.models) == (80, 40)
+    assert found.control[0].auc.value > 0.95
+    assert not found.blind
+    facts = found.to_json()
+    assert (facts["private"], facts["looked_at_real_data"]) == (False, True)
+    assert facts["verdict"].endswith("that the budget allows.")
+    assert rows_of(found)[0]["AUC on published rows"] == found.control[0].auc.value
+
+
+def test_hardly_any_noise_is_told():
+    """ρ near 60: the counts of pairs are nearly exact, and a rare pair gives its row away."""
+    found = played(method="mst", epsilon=100.0)
+    assert found.verdicts[0].auc.value > 0.5  # 0.71 ± 0.025 in trials
+    assert found.top > 0.999
+
+
+def test_replacing_a_row_costs_two_units_under_add_remove():
+    one = Verdict("density", Interval(0.5, 0.4, 0.6), Interval(0, 0, 0), (0.5,), 0.5, 0.5)
+    sure = Verdict("density", Interval(1.0, 1.0, 1.0), Interval(1, 1, 1), (1.0,), 1.0, 1.0)
+    assert Played("m", 1.0, 0.04, Unit("replace-one"), 9, 20, (one,), (sure,)).top == pytest.approx(norm.cdf(0.2))
+    assert Played("m", 1.0, 0.04, Unit("add-remove"), 9, 20, (one,), (sure,)).top == pytest.approx(
+        norm.cdf(math.sqrt(4 * 0.04))
+    )
+    blind = Played("m", 1.0, 0.04, Unit(), 9, 20, (one,), (one,))
+    assert blind.blind
+    assert blind.verdict.startswith(BLIND)
+    above = Played("m", 1.0, 0.04, Unit(), 9, 20, (sure,), (sure,))
+    assert "above the" in above.verdict
+
+
+def test_it_is_cancelled_and_what_cannot_be_judged_is_refused():
+    said = []
+
+    def stop(fraction, _):
+        said.append(fraction)
+        if fraction > 0.1:
+            raise Cancelled("enough")
+
+    with pytest.raises(Cancelled):
+        play(project(), TABLE, np.random.default_rng(0), models=20, report=stop)
+    assert said == sorted(said)
+    with pytest.raises(EspalierError, match="judge nothing"):
+        play(project(), TABLE, np.random.default_rng(0), models=10)
+    with pytest.raises(EspalierError, match="targets"):
+        play(project(), TABLE, np.random.default_rng(0), targets=1000)
+    with pytest.raises(TableError, match="at least 40 rows"):
+        play(project(), TABLE.take(np.arange(30)), np.random.default_rng(0))
+
+
+def test_the_command_prints_figures_and_says_that_they_are_confidential(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.json").write_text(project().dumps())
+    names = SCHEMA.names
+    rows = "".join(",".join(f"v{TABLE.codes[n][i]}" for n in names) + "\n" for i in range(160))
+    (tmp_path / "t.csv").write_text(",".join(names) + "\n" + rows)
+    asked = ["attack", "p.json", "--data", "t.csv", "--models", "20", "--targets", "2"]
+    assert main(asked) == 0
+    printed = capsys.readouterr().out
+    assert '"private": false' in printed
+    assert all(f'"{attack}"' in printed for attack in ATTACKS)
+    assert main([*asked[:-3], "10"]) == 2
+    assert "judge nothing" in capsys.readouterr().err
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["p.json", "t.csv"]

@@ -1,0 +1,63 @@
+"""Numbers compared as numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from core.evaluation.numeric_fidelity import SHARES, column_fidelity, correlations, train_and_test
+
+
+def test_a_shift_is_its_wasserstein_distance():
+    x = np.append(np.linspace(0, 10, 101), np.nan)
+    told = column_fidelity("x", x, x + 2, (0.0, 20.0))
+    assert told.wasserstein == pytest.approx(2)
+    assert told.relative == pytest.approx(0.1)
+    assert told.spread == pytest.approx(1)
+    assert np.allclose(np.subtract(told.synthetic, told.real), 2)
+    assert told.real[SHARES.index(0.5)] == 5
+    with pytest.raises(ValueError, match="no numbers"):
+        column_fidelity("x", x, np.array([np.nan]), (0, 1))
+
+
+def test_rank_correlations_differ_by_what_was_turned_round():
+    x = np.arange(50.0)
+    told = correlations({"a": x, "b": x**2, "c": x * 0}, {"a": x, "b": -x, "c": x * 0}, ["a", "b", "c"])
+    assert told.real[0, 1] == pytest.approx(1)
+    assert told.largest_difference == pytest.approx(2)
+    assert told.real[0, 2] == 0
+
+
+def test_training_on_noise_predicts_nothing_and_on_the_truth_much():
+    rng = np.random.default_rng(0)
+    x = rng.random((400, 2))
+    y = 10 * x[:, 0]
+    good = train_and_test((x, y), (x[:100], y[:100]))
+    bad = train_and_test((x, rng.permutation(y)), (x[:100], y[:100]))
+    assert good.r2 > 0.99 > 0.3 > bad.r2
+    assert good.mae < 0.5 < bad.mae
+
+
+def test_evaluate_tells_numbers_and_a_regression_where_the_tables_hold_them():
+    from core.evaluation import evaluate
+    from core.project.file import Project
+    from core.project.plan import Plan
+    from core.project.schema import Column, Schema
+    from core.tables.table import Table
+
+    schema = Schema((Column("x", "numeric", edges=(0, 5, 10)), Column("y", "numeric", edges=(-1, 10, 25))))
+    rng = np.random.default_rng(0)
+
+    def rows(n):
+        x = rng.uniform(0, 10, n)
+        held = {"x": x, "y": 2 * x + rng.normal(0, 0.1, n)}
+        return Table(schema, {"x": x > 5, "y": held["y"] > 10}, n, values=held)
+
+    project = Project("n", schema, Plan("mst", 1.0, target="y"))
+    told = evaluate(project, rows(300), rows(300), holdout=rows(200)).to_json()["numbers"]
+    assert told["r2_synthetic"] > 0.95
+    assert told["r2_real"] > 0.95
+    assert told["largest_correlation_difference"] < 0.05
+    assert all(c["relative"] < 0.1 for c in told["columns"])
+    bare = Table(schema, rows(50).codes, 50)
+    assert "numbers" not in evaluate(project, bare, bare).to_json()

@@ -1,0 +1,147 @@
+"""The fit: what it spends, what comes out, what it refuses, and that its file comes back the same."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from core.errors import EspalierError, ProjectError
+from core.methods import METHODS, frame_of
+from core.models.base import NumberModel
+from core.models.copula.layout import Layout
+from core.models.copula.model import CopulaModel
+from core.models.copula.shapes import Shape, to_chances
+from core.models.graphical import GraphicalModel
+from core.privacy.accounting import Budget
+from core.privacy.curator import PrivateCurator
+from core.privacy.unit import Unit
+from core.project.axes import Axis
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.tables.table import Table
+
+SCHEMA = Schema(
+    (
+        Column("a", "numeric", edges=(0, 50, 100), integer=True),
+        Column("b", "numeric", edges=(-1, 0, 2)),
+        Column("c", "categorical", ("x", "y", "z")),
+        Column("o", "ordinal", ("low", "middle", "high")),
+        Column("y", "numeric", edges=(-20, 0, 40)),
+    )
+)
+
+
+def table(rows, seed=0):
+    rng = np.random.default_rng(seed)
+    c = rng.choice(3, rows, p=[0.5, 0.3, 0.2])
+    z = rng.normal(size=rows) + 0.8 * (c == 1)
+    w = 0.6 * z + 0.8 * rng.normal(size=rows)
+    o = np.digitize(w, [-0.5, 0.7])
+    held = {
+        "a": np.clip(np.rint(50 + 15 * z), 0, 100),
+        "b": np.clip(0.5 + 0.4 * w, -1, 2),
+        "y": np.clip(5 + 4 * z * z + 3 * w + 4 * (c == 2) + rng.normal(size=rows), -20, 40),
+    }
+    codes = {n: np.searchsorted(SCHEMA[n].edges[1:-1], v, side="right") for n, v in held.items()}
+    return Table(SCHEMA, {**codes, "c": c, "o": o}, rows, values=held)
+
+
+def project(**plan):
+    given = {"method": "copula", "epsilon": 1.0, "delta": 1e-6, "target": "y", **plan}
+    return Project("numbers", SCHEMA, Plan.from_json(given))
+
+
+def fitted(rows=8000, rho=1.0, relation="replace-one"):
+    curator = PrivateCurator(table(rows), Unit(relation, 1), Budget(8.0, 1e-6, rho), 10**6)
+    given = project(neighbors=relation)
+    done = METHODS["copula"].fit(curator, given, frame_of(given))
+    return done.model(), curator
+
+
+@pytest.mark.parametrize(("rows", "public"), [(8000, True), (2000, True), (8000, False)])
+def test_rows_keep_bounds_precision_shape_and_dependence(rows, public):
+    model, curator = fitted(rows, 50.0, "replace-one" if public else "add-remove")
+    assert 0.999999 * 50 < curator.spending.rho <= 50
+    assert math.isclose(model.total, rows, rel_tol=0.02)
+    real, made = table(rows), model.draw(6000, np.random.default_rng(2))
+    assert set(made) == {"a", "b", "c", "o", "y"}
+    assert np.array_equal(made["a"], np.rint(made["a"]))
+    assert made["a"].min() >= 0
+    assert made["a"].max() <= 100
+    assert made["b"].min() >= -1
+    assert made["y"].max() <= 40
+    assert set(np.unique(made["o"])) <= {0, 1, 2}
+    assert (0.8 if rows > 5000 else 0.7) < made["y"].std() / real.values["y"].std() < 1.15
+    assert abs(made["a"].mean() - real.values["a"].mean()) < 0.5
+    link = np.corrcoef(real.values["a"], real.values["b"])[0, 1]
+    assert abs(np.corrcoef(made["a"], made["b"])[0, 1] - link) < 0.15
+    gap = real.values["a"][real.codes["c"] == 1].mean() - real.values["a"][real.codes["c"] == 0].mean()
+    seen = made["a"][made["c"] == 1].mean() - made["a"][made["c"] == 0].mean()
+    assert 0.5 * gap < seen < 1.3 * gap
+    (codes,) = model.inputs.layout.reading.blocks(real)
+    left = np.mean((real.values["y"] - model.response.surface.at(codes)) ** 2) / real.values["y"].var()
+    assert left < (0.5 if rows > 5000 else 0.75)  # a polynomial clips the outcome nearer to its middle
+
+
+def test_codes_and_numbers_of_a_row_agree():
+    model, _ = fitted(3000)
+    assert isinstance(model, NumberModel)
+    codes, numbers = model.sample_numbers(500, np.random.default_rng(0))
+    assert tuple(codes) == SCHEMA.names
+    assert set(numbers) == {"a", "b", "y"}
+    for name, column in ((n, SCHEMA[n]) for n in numbers):
+        texts = column.write(numbers[name], codes[name])
+        assert column.encode(texts).tolist() == codes[name].tolist()
+        assert np.abs(column.numbers(texts) - numbers[name]).max() <= 1e-3 * (column.edges[-1] - column.edges[0])
+
+
+def test_the_file_comes_back_the_same_and_others_are_refused():
+    for rows in (1000, 6000):
+        model, _ = fitted(rows)
+        again = METHODS["copula"].load(model.dumps())
+        one, two = model.draw(100, np.random.default_rng(3)), again.draw(100, np.random.default_rng(3))
+        assert all(np.array_equal(one[name], two[name]) for name in one)
+        assert again.facts() == model.facts()
+    with pytest.raises(EspalierError, match="not a model"):
+        CopulaModel.loads(b"PK", GraphicalModel.loads)
+
+
+def test_what_it_cannot_carry_is_refused_or_said():
+    with pytest.raises(ProjectError, match="numeric column as the target"):
+        Layout.of(SCHEMA, "c")
+    holes = Schema((Column("a", "numeric", edges=(0, 1), missing=True), Column("y", "numeric", edges=(0, 1))))
+    with pytest.raises(ProjectError, match="empty cells of the numeric column 'a'"):
+        Layout.of(holes, "y")
+    said = " ".join(Layout.of(SCHEMA, "y").limits)
+    assert "U-shaped" in said
+    assert "level of a number, not its spread" in said
+
+
+def test_axis_counts_whole_numbers_one_by_one_and_gives_them_back():
+    axis = Axis.declared("a", (0, 5, 10), 1.0)
+    assert axis.bins == 11
+    shape = Shape(axis, np.full(11, 1 / 11))
+    assert set(shape.value_at(np.linspace(0, 0.9999, 500))) == set(range(11))
+    assert np.array_equal(axis.bin_of(axis.code(np.arange(11.0))), np.arange(11))
+
+
+@pytest.mark.parametrize("edges", [(0, 50, 100), (0, 7, 500), (0.5, 90.5)])
+def test_bins_of_several_whole_numbers_draw_each_alike(edges):
+    axis = Axis.declared("a", edges, 1.0)
+    whole = np.arange(np.ceil(axis.low), axis.high + 1)
+    counts = np.bincount(axis.bin_of(axis.code(whole)), minlength=axis.bins).astype(float)
+    drawn = Shape(axis, counts / counts.sum()).value_at(np.linspace(0, 1, 100_000, endpoint=False))
+    assert abs(drawn.mean() - whole.mean()) < 0.1
+
+
+def test_projection_onto_the_simplex_against_brute_force():
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        counts = rng.normal(10, 20, 3)
+        got = to_chances(counts, 30.0) * 30
+        grid = np.array([(i, j, 30 - i - j) for i in np.arange(0, 30.1, 0.5) for j in np.arange(0, 30.1 - i, 0.5)])
+        best = ((grid - counts) ** 2).sum(axis=1).min()
+        assert ((got - counts) ** 2).sum() <= best + 1e-9

@@ -1,0 +1,125 @@
+"""A schema that nobody declared is bought: planned without data, paid for in (ρ, δ₀), and used by everything after."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from core.errors import EspalierError, ProjectError, SchemaError
+from core.ledger.ledger import Ledger
+from core.privacy.accounting import rho_of
+from core.project.constraints import Constraints
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.release.artefact import load_release
+from core.release.planning import preview
+from core.release.report import render
+from core.release.spend import release
+from core.tables.reading import read_table
+from core.tables.table import Table
+
+COLUMNS = [
+    {"name": "age", "kind": "numeric", "bins": 6, "range": [0, 100], "integer": True},
+    {"name": "income", "kind": "numeric", "bins": 5},
+    {"name": "job", "kind": "categorical", "at_most": 8},
+    {"name": "ill", "kind": "categorical", "categories": ["no", "yes"]},
+]
+ROWS = 3000
+
+
+def a_project(**plan: object) -> Project:
+    given = {"epsilon": 2.0, "delta": 1e-7, "target": "ill", "schema_share": 0.1, **plan}
+    return Project("names only", Schema.from_json(COLUMNS), Plan("mst", **given))  # type: ignore[arg-type]
+
+
+def text() -> bytes:
+    rng = np.random.default_rng(5)
+    job = rng.choice(["nurse", "clerk", "smith", ""], ROWS, p=[0.5, 0.3, 0.15, 0.05])
+    job[:2] = ["the only diver", "the only judge"]
+    lines = [f"{a},{i:.2f},{j},{'yes' if a > 60 else 'no'}" for a, i, j in zip(
+        rng.integers(18, 90, ROWS), rng.gamma(2, 900, ROWS), job, strict=True)]  # fmt: skip
+    return ("age,income,job,ill\n" + "\n".join(lines) + "\n").encode()
+
+
+def the_table(project: Project) -> Table:
+    return Table.encode(read_table(text(), "t.csv"), project.schema, project.plan.person)
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_a_table_of_names_alone_is_released(neighbors, tmp_path):
+    project = a_project(neighbors=neighbors)
+    assert Project.loads(project.dumps()) == project
+    shown = preview(project, ROWS)
+    bought = [line for line in shown.lines if line.pool == "schema"]
+    assert [line.what.split(":")[0] for line in bought] == [
+        "bin edges of age", "range of income", "bin edges of income", "categories of job",
+    ]  # fmt: skip
+    assert 0 < shown.delta <= 0.25e-7
+    assert shown.budget.rho < rho_of(2.0, 1e-7), "ρ is converted at what the thresholds leave of δ"
+    made = release(project, the_table(project))
+    schema = made.project.schema
+    assert not any(c.undeclared for c in schema.columns)
+    assert not schema.unconfirmed
+    assert set(schema["job"].categories) == {"nurse", "clerk", "smith"}
+    assert schema["age"].edges[0] == 0
+    assert schema["age"].edges[-1] == 100
+    assert 4 <= schema["age"].values <= 6
+    assert schema["income"].edges[-1] > 1000
+    facts = made.to_json()
+    assert facts["spent"]["rho"] == pytest.approx(shown.spent, rel=1e-9)
+    assert facts["spent"]["epsilon"] <= 2.0
+    assert math.fsum(p["rho"] for p in facts["schema_bought"]) == pytest.approx(0.1 * shown.budget.rho, rel=1e-9)
+    assert "The schema that was bought" in render(facts)
+    assert "the only" not in json.dumps(facts) + made.csv()
+    made.save(tmp_path / "out")
+    assert load_release(tmp_path / "out").project.schema == schema
+
+
+def test_what_is_judged_on_rows_held_out_uses_the_bought_schema():
+    project = a_project(private_evaluation=0.2)
+    made = release(project, the_table(project))
+    assert made.private_evaluation is not None
+    assert made.to_json()["looking"]["rows"] == pytest.approx(ROWS / 5)
+
+
+def test_a_ledger_counts_the_slips_too(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.db", create=True)
+    ledger.open_table("ward", epsilon=5.0, delta=1e-7, delta_for_draws=0.5e-7)
+    project = a_project(delta=None)
+    made = release(project, the_table(project), ledger=ledger.account("ward"))
+    assert made.ledger_trouble == ""
+    assert 0 < ledger.population_of("ward").delta_spent <= 0.25e-7
+
+
+def test_what_cannot_be_is_refused_before_anything_is_read():
+    with pytest.raises(ProjectError, match="schema_share"):
+        preview(a_project(schema_share=0.0), ROWS)
+    with pytest.raises(ProjectError, match="declared total"):
+        preview(a_project(person="who", rows=3000), ROWS)
+    about = Constraints.from_json({"impossible": [{"job": ["nurse"], "ill": ["yes"]}]})
+    with pytest.raises(EspalierError, match="job"):
+        preview(replace(a_project(), constraints=about), ROWS)
+    declared = Project("d", Schema((Column("a", "categorical", ("x", "y")),)), Plan("mst", 1.0, schema_share=0.1))
+    assert any("buys nothing" in w for w in preview(declared, 100).warnings)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        {"name": "a", "kind": "categorical", "at_most": 0},
+        {"name": "a", "kind": "categorical", "at_most": 5, "categories": ["x"]},
+        {"name": "a", "kind": "numeric", "bins": 1},
+        {"name": "a", "kind": "numeric", "bins": 4, "range": [3, 3]},
+        {"name": "a", "kind": "numeric", "bins": 4, "range": [0, 1], "integer": True},
+        {"name": "a", "kind": "numeric", "at_most": 4},
+        {"name": "a", "kind": "date", "bins": 4},
+    ],
+)
+def test_descriptions_that_cannot_be(column):
+    with pytest.raises(SchemaError, match="'a'"):
+        Schema.from_json([column])
