@@ -38,6 +38,7 @@ METHODS: dict[str, dict[str, object]] = {
     "PrivCI": {"method": "privci", "fair": None},
     "PrivCI thicker": {"method": "privci", "fair": None, "width": 2},
     "PRISM + fair": {"method": "prism", "fair": True, "regime": "predictive"},
+    "Workload + fair": {"method": "workload", "fair": True},
 }
 FIGURES = ("q", "KL", "TV", "AUC", "CMI", "EO")
 UP = {"q", "AUC"}
@@ -217,8 +218,8 @@ def draw(rows: Sequence[Row], names: Sequence[str], epsilons: Sequence[float], o
 
     units = {"q": "q (rows)", "KL": "KL (nats)", "TV": "total variation", "AUC": "AUC", "CMI": "CMI (nats)",
              "EO": "equalized odds difference"}  # fmt: skip
-    colors = ("#8796a5", "#5b6b79", "#c58a2b", "#3f9a6b", "#1f6f4a", "#5b8fc7")
-    marks = ("circle", "circle-open", "diamond", "square", "square-open", "triangle-up")
+    colors = ("#8796a5", "#5b6b79", "#c58a2b", "#3f9a6b", "#1f6f4a", "#5b8fc7", "#7a5fa8")
+    marks = ("circle", "circle-open", "diamond", "square", "square-open", "triangle-up", "cross")
     paths = []
     for name in names:
         figure = make_subplots(2, 3, subplot_titles=[units[f] for f in FIGURES], horizontal_spacing=0.08)

@@ -26,7 +26,7 @@ from core.project.file import Project
 from core.project.options import check_known
 from core.project.plan import NO_EPSILON, Plan
 
-_ALL = (PRISM, PRIVCI, WORKLOAD, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT, TWO_STAGE)
+_ALL = (WORKLOAD, PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT, TWO_STAGE)
 METHODS: dict[str, Method] = {m.name: m for m in _ALL}
 DEFAULT = WORKLOAD.name
 """What a new project plans with, until somebody chooses."""
