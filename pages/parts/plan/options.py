@@ -83,9 +83,7 @@ def _shown(state: Session) -> list[Given]:
 def _field(state: Session, given: Given, bound: Bound) -> None:
     key, option, value = given
     tip = option.help or None
-    if option.weights:
-        _weights(state, given, bound)
-    elif option.choices:
+    if option.choices:
         choices, label = list(option.choices), option.choices.__getitem__
         st.selectbox(option.label, choices, choices.index(value), label, help=tip, **bound(state, key))
     elif option.columns:
@@ -154,23 +152,3 @@ def _share(state: Session, given: Given, bound: Bound) -> None:
 
     low, high = round(100 * (option.low or 0)), round(100 * (option.high or 1))
     st.slider(f"{option.label} (%)", low, high, round(100 * value), help=option.help or None, **bound(state, key, take))
-
-
-def _weights(state: Session, given: Given, bound: Bound) -> None:
-    """Names with their weights, one to a line."""
-    key, option, value = given
-
-    def take(s: Session, typed: str) -> None:
-        lines = [line.rpartition(":") for line in typed.splitlines() if line.strip()]
-        s.change_plan(**{key: {name.strip(): fields.number(number, name.strip()) for name, _, number in lines}})
-
-    shown = "\n".join(f"{name}: {weight:g}" for name, weight in value.items())
-    st.text_area(
-        option.label,
-        shown,
-        placeholder="age: 2\nage × income: 5",
-        help=f"{option.help} One name to a line, then a colon and the weight.",
-        **bound(state, key, take),
-    )
-    if key in state.trouble:
-        st.error(f"{text.plain(state.trouble[key])}. The plan keeps its old weights.")
