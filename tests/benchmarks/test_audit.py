@@ -111,7 +111,7 @@ def test_broken_copies_are_caught(name, way):
 def test_two_rounds_of_noisy_errors_and_counts_hold_and_a_seeded_copy_is_caught(name):
     for relation in audit.RELATIONS:
         assert not audit.judge(of(audit.methods(False), name, relation), 30, ALPHA).refuted
-    assert audit.judge(of(audit.methods(True), name, "replace-one", "seeded"), 60, ALPHA).refuted
+    assert audit.judge(of(audit.methods(True), name, "replace-one", "seeded"), 150, ALPHA).refuted
 
 
 @pytest.mark.parametrize("relation", audit.RELATIONS)
