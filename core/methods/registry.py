@@ -61,7 +61,7 @@ def need_private(plan: Plan) -> None:
     if not method.private:
         raise ProjectError(
             f"the method {method.name} is not private ({method.summary}): no budget, no ledger and nothing that "
-            "promises privacy can take it",
+            "promises privacy can take it; `release` makes its rows",
             key="method",
         )
 
@@ -73,13 +73,13 @@ def frame_of(project: Project) -> Frame:
     if method.private:
         check_plan(plan)
     if method.fence == "never" and plan.fair:
-        others = ", ".join(m.name for m in METHODS.values() if m.fence == "always")
+        others = ", ".join(m.name for m in METHODS.values() if m.fence != "never")
         raise ProjectError(
             f"the method {method.name} knows no fence: set fair to false, or choose a method that keeps one ({others})",
             key="fair",
         )
     if method.fence == "always" and plan.fair is False:
-        others = ", ".join(m.name for m in METHODS.values() if m.fence == "never")
+        others = ", ".join(m.name for m in METHODS.values() if m.fence != "always")
         raise ProjectError(
             f"the method {method.name} always carries the fence: set fair to true, or choose a method that has none "
             f"({others})",

@@ -24,6 +24,9 @@ from core.project.options import option, read_options
 MOST_ROWS = 50_000
 """Rows at most: matching costs their square within blocks."""
 
+LANDMARKS = 1_000
+"""Rows the regression stands on where an exact one is too dear and the plan names no number."""
+
 PROMISING = ("delta", "person", "private_evaluation", "rows", "strict", "test_drawing", "statements")
 """Keys of a plan that promise something, or mean nothing here."""
 
@@ -62,12 +65,12 @@ class TwoStageOptions:
     )
     landmarks: int | None = option(
         None,
-        "Landmarks of the regression (blank: exact)",
+        "Landmarks of the regression (blank: exact up to 5,000 rows, then 1,000)",
         low=10,
         high=5_000,
         whole=True,
-        empty="exact",
-        help="Above 5,000 rows the exact regression is refused, since it costs their cube.",
+        empty="exact up to 5,000 rows, then 1,000",
+        help="Rows the regression stands on. An exact one costs the cube of the rows.",
     )
 
 
@@ -82,6 +85,7 @@ def two_stage(curator: Curator, project: Project, frame: Frame, report: Report =
 
 def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
     """One blurred row for each real one, shuffled, and what they disclose."""
+    from core.models.two_stage.kernel import EXACT_ROWS
     from core.models.two_stage.rows import Numbers, Options, synthesize
 
     plan, schema = project.plan, project.schema
@@ -106,7 +110,8 @@ def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, M
         float(schema[target].integer),
     )
     report(0.1, "Matching and fitting the real rows")
-    wanted = Options(options.eta, options.lid, None, options.hybrid, options.residual_noise, options.landmarks)
+    landmarks = options.landmarks or (LANDMARKS if rows > EXACT_ROWS else None)
+    wanted = Options(options.eta, options.lid, None, options.hybrid, options.residual_noise, landmarks)
     made = synthesize(given, wanted, np.random.default_rng())
     numbers = {name: made.anonymized[:, i] for i, name in enumerate(moved)} | {target: made.outcome}
     numbers |= {c.name: real.numbers[c.name][made.whose] for c in kept if c.kind == "numeric"}

@@ -280,10 +280,11 @@ def _warnings(
         )
     drowned = [x for x in lines if x.columns and x.cells and x.error and x.error * x.cells > 1]
     if rows and drowned:
+        best = {x.columns: x for x in sorted(drowned, key=lambda x: -(x.error or 0))}  # the last of its columns stays
         shown = "; ".join(
-            f"{' × '.join(x.columns or ())}: {rows / (x.cells or 1):,.0f} rows a cell, "
+            f"{' × '.join(columns or ())}: {rows / (x.cells or 1):,.0f} rows a cell, "
             f"noise ±{(x.error or 0) * rows:,.0f}"
-            for x in drowned[:4]
+            for columns, x in list(best.items())[:4]
         )
         out.append(
             f"Some counts will be mostly noise ({shown}). Coarsen such columns on the Data page, or leave them out."

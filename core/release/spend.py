@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -249,11 +249,16 @@ def _parts(plan: Plan, table: Source, total: int | None, files: ExitStack) -> tu
     return kept, None if held is None else bounded(held, k)
 
 
+def _first(said: Iterable[str], most: int = 5) -> str:
+    listed = list(said)
+    return "; ".join(listed[:most]) + (f"; and {len(listed) - most} more" if len(listed) > most else "")
+
+
 def refuse_guessed(project: Project) -> None:
     """Raise :class:`SchemaError` if a guess read off the data has not been confirmed."""
     schema = project.schema
     if guessed := project.constraints.guessed:
-        listed = "; ".join(map(str, guessed[:5]))
+        listed = _first(map(str, guessed))
         raise SchemaError(
             f"constraints were guessed off the private data ({listed}); confirm or remove them on the Data page "
             '(or rename "guessed" to "confirmed" in the project file once you have checked that they are public)',
@@ -262,7 +267,7 @@ def refuse_guessed(project: Project) -> None:
     if schema.unconfirmed:
         guesses = [f"{c.name}: {', '.join(c.guessed)}" for c in schema.guessed]
         guesses += [f"{c.name}: left out" for c in schema.left_out if not c.confirmed]
-        listed = "; ".join(guesses[:5])
+        listed = _first(guesses)
         raise SchemaError(
             f"the schema holds guesses read off the private data ({listed}); confirm or replace them on the Data page "
             '(or rename "guessed" to "confirmed" in the project file once you have checked that they are public)',

@@ -193,6 +193,8 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
         path = Path(text)
         if not path.exists():
             raise TableError(f"cannot read {path}: no such file or folder", path=text)
+        if path.is_dir() and not any(path.rglob("*.parquet")):
+            raise TableError(f"cannot read the folder {path}: it holds no Parquet file", path=text)
         plain_text = path.is_file() and not _is_parquet(path)
         try:
             made = sql.open_lines(csv_names(path)) if plain_text else sql.open_parquet(path)

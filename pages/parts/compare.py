@@ -9,7 +9,7 @@ import streamlit as st
 
 from core.compare.plans import FIGURES, Outcome, best, compare
 from core.errors import EspalierError
-from core.methods import METHODS, method_of
+from core.methods import DEFAULT, METHODS, method_of
 from core.project.file import Project
 from pages.parts import charts, shell
 from pages.parts.session.session import Session
@@ -50,7 +50,7 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
     methods = left.multiselect(
         "Methods",
         [n for n, m in METHODS.items() if m.private],
-        [plan.method],
+        [plan.method if METHODS[plan.method].private else DEFAULT],
         format_func=lambda n: METHODS[n].title,
         key=f"compare-methods-{state.opened}",
     )

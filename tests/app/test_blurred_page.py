@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
+from core.methods import DEFAULT
 from core.project.plan import NO_EPSILON
 from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
 from tests.support.app import finish, go, press, sample, state
@@ -47,3 +48,16 @@ def test_a_tick_then_rows_and_what_they_give_away(app: AppTest) -> None:
     assert not state(app).spent
     go(app, "release")
     assert "NOT PRIVATE" in " ".join(s.value for s in app.subheader)
+
+
+def test_plans_are_compared_from_a_method_that_keeps_its_promise(app: AppTest) -> None:
+    chosen(app)
+    go(app, "compare")
+    assert not app.exception
+    assert state(app).project.plan.method == "two-stage"
+    methods = next(m for m in app.multiselect if m.label == "Methods")
+    assert methods.value == [DEFAULT]
+    press(app, "Compare these plans")
+    finish(app)
+    assert not app.exception
+    assert not state(app).trouble

@@ -144,7 +144,8 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
         best = disclosed(near, 0.0)
         raise ProjectError(
             f"a LID of {lid:.1%} cannot be reached: even rows without any part of a real one come within eta of theirs "
-            f"in {best:.1%} of cases; ask for at least that, or for a smaller eta",
+            f"in {best:.1%} of cases; ask for at least that, leave columns of few whole numbers out of anonymize, or, "
+            "where numbers are not whole, ask for a smaller eta",
             key="lid",
             best=best,
         )
