@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -252,9 +253,8 @@ def test_every_method_on_adult(shared_data, work, capsys):
 
 
 def test_the_readmes_notebook_cell_runs(tmp_path, monkeypatch):
-    text = (
-        (ROOT / "README.md").read_text("utf-8").split("**In a notebook**")[1].split("\n", 1)[1].split("\n| method")[0]
-    )
+    after = (ROOT / "README.md").read_text("utf-8").split("**In a notebook**")[1].splitlines()[1:]
+    text = "\n".join(itertools.takewhile(lambda line: not line or line.startswith("    "), after))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
     exec(textwrap.dedent(text), {})
