@@ -277,8 +277,10 @@ def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):
     write(work, "p.json", {}, schema=loose)
     lines = ["a,b c", *["y,0"] * 2000]
     for line, words in {
-        'x","0': "a quote inside a value", 'x,"0': "a quote is opened and not closed", '"x"0,0': "text after a closing",
-    }.items():  # fmt: skip
+        'x","0': "a quote inside a value",
+        'x,"0': "a quote is opened and not closed",
+        '"x"0,0': "text after a closing",
+    }.items():
         lines[7] = line
         (work / "t.csv").write_text("\n".join([*lines, ""]))
         assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 2
@@ -295,8 +297,10 @@ def far(work, postgres, monkeypatch):
 
     with psycopg.connect(postgres, autocommit=True) as con:
         con.execute('CREATE TABLE visits (a text, "b c" int)')
-        con.execute("INSERT INTO visits SELECT x, y FROM (VALUES ('x', 1), ('y', 7), ('x', NULL)) AS t (x, y), "
-                    "generate_series(1, 20)")  # fmt: skip
+        con.execute(
+            "INSERT INTO visits SELECT x, y FROM (VALUES ('x', 1), ('y', 7), ('x', NULL)) AS t (x, y), "
+            "generate_series(1, 20)"
+        )
         monkeypatch.setenv("WAREHOUSE", postgres.replace("espalier@", "espalier:hush@"))
         yield work
         con.execute("DROP TABLE visits")
