@@ -252,9 +252,8 @@ def test_every_method_on_adult(shared_data, work, capsys):
 
 
 def test_the_readmes_notebook_cell_runs(tmp_path, monkeypatch):
-    text = (
-        (ROOT / "README.md").read_text("utf-8").split("**In a notebook**")[1].split("\n", 1)[1].split("\n| method")[0]
-    )
+    section = (ROOT / "README.md").read_text("utf-8").split("**In a notebook**")[1].split("\n| method")[0]
+    text = "\n".join(line for line in section.splitlines() if line.startswith("    "))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
     exec(textwrap.dedent(text), {})

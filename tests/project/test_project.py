@@ -83,7 +83,7 @@ def opened(data):
         (changed("plan", "colour", to=1), "plan: unknown key"),
         (changed("dag", "colour", to=1), "dag: unknown key"),
         (changed("roles", "victim", to=[]), "unknown role"),
-        (changed("plan", "method", to="magic"), "must be one of prism"),
+        (changed("plan", "method", to="magic"), "must be one of workload"),
         (changed("plan", "regime", to="magic"), "must be one of causal"),
         (changed("plan", "epsilon", to="1"), r"epsilon \('1'\) must be a number"),
         (changed("plan", "epsilon", to=True), "must be a number"),
