@@ -51,9 +51,19 @@ EDGES = {
     "hours-per-week": (1, 20, 30, 40, 41, 46, 51, 61, 100),
 }
 ORDER = (
-    "age", "workclass", "education", "marital-status", "occupation", "relationship", "race", "sex",
-    "capital-gain", "capital-loss", "hours-per-week", "income",
-)  # fmt: skip
+    "age",
+    "workclass",
+    "education",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "income",
+)
 METHODS = ("prism", "workload", "privci", "mst", "prefair", "independent")
 
 
@@ -141,10 +151,17 @@ def quality(data: Path, repeats: int) -> None:
                 r = evaluate(project, train, table, model=made.model, holdout=test).to_json()
                 f = r["fairness"]
                 rows.append(
-                    [r["tstr"]["auc_synthetic"], r["tstr"]["auc_real"], r["fidelity"]["one_way_tv"],
-                     r["fidelity"]["two_way_tv"], f["cmi_real"], f["cmi_synthetic"], f["cmi_model"],
-                     float(all(s.holds(made.edges) for s in made.plan_frame.separations))]
-                )  # fmt: skip
+                    [
+                        r["tstr"]["auc_synthetic"],
+                        r["tstr"]["auc_real"],
+                        r["fidelity"]["one_way_tv"],
+                        r["fidelity"]["two_way_tv"],
+                        f["cmi_real"],
+                        f["cmi_synthetic"],
+                        f["cmi_model"],
+                        float(all(s.holds(made.edges) for s in made.plan_frame.separations)),
+                    ]
+                )
             m, sd = np.mean(rows, axis=0), np.std(rows, axis=0)
             name = method + "".join(f" {k}={v}" for k, v in extra.items())
             print(

@@ -79,10 +79,12 @@ EPSILON, DELTA = 8.0, 1e-6
 SCHEMA = Schema(tuple(Column(name, "categorical", tuple("wxyz")) for name in "abcd"))
 SMALL = Schema(tuple(Column(name, "categorical", tuple("xyz")) for name in "abcdy"))
 """Of the methods' tables, and of those for one mechanism alone."""
-NUMBERS = Schema((
-    *(Column(name, "categorical", tuple("wx")) for name in "ab"),
-    *(Column(name, "numeric", edges=(0, 1, 2)) for name in "cd"),
-))  # fmt: skip
+NUMBERS = Schema(
+    (
+        *(Column(name, "categorical", tuple("wx")) for name in "ab"),
+        *(Column(name, "numeric", edges=(0, 1, 2)) for name in "cd"),
+    )
+)
 """Of the tables of methods that read numbers: in the middles of their bins."""
 DAG = Dag((("a", "b"), ("b", "d"), ("c", "d")))
 ROLES = Roles(outcome=("d",), protected=("a",), admissible=("b",), inadmissible=("c",))

@@ -65,8 +65,18 @@ def arrows(drawing: dict[str, str]) -> list[tuple[str, str]]:
     return [(cause, effect) for effect, causes in drawing.items() for cause in causes.split()]
 
 
-CHAPTERS = ("circulatory", "respiratory", "digestive", "diabetes", "injury", "musculoskeletal", "genitourinary",
-            "neoplasms", "other", "unknown")  # fmt: skip
+CHAPTERS = (
+    "circulatory",
+    "respiratory",
+    "digestive",
+    "diabetes",
+    "injury",
+    "musculoskeletal",
+    "genitourinary",
+    "neoplasms",
+    "other",
+    "unknown",
+)
 CATEGORIES = {
     "race": "Caucasian AfricanAmerican Hispanic Asian other",
     "gender": "Female Male unknown",
@@ -123,8 +133,12 @@ def chapter(code: str) -> str:
     if 250 <= number < 251:
         return "diabetes"
     groups = (
-        ("circulatory", (390, 460), (785, 786)), ("respiratory", (460, 520), (786, 787)),
-        ("digestive", (520, 580), (787, 788)), ("genitourinary", (580, 630), (788, 789)),
-        ("injury", (800, 1000), (0, 0)), ("musculoskeletal", (710, 740), (0, 0)), ("neoplasms", (140, 240), (0, 0)),
-    )  # fmt: skip
+        ("circulatory", (390, 460), (785, 786)),
+        ("respiratory", (460, 520), (786, 787)),
+        ("digestive", (520, 580), (787, 788)),
+        ("genitourinary", (580, 630), (788, 789)),
+        ("injury", (800, 1000), (0, 0)),
+        ("musculoskeletal", (710, 740), (0, 0)),
+        ("neoplasms", (140, 240), (0, 0)),
+    )
     return next((name for name, *spans in groups if any(a <= number < b for a, b in spans)), "other")

@@ -28,7 +28,7 @@ PROTOTYPE = {
     (3, 3, 4): ((11, 21, 64), (80, 99, 100)),
     (2, 2, 12): ((18, 39, 73), (97, 100, 100)),
     (4, 3, 6): ((9, 10, 14), (32, 77, 98)),
-}  # fmt: skip
+}
 """Power in percent at odds ratios 1.5, 2, 3, for n = 5,000 and n = 20,000 (shared/notes/honest_inference.md)."""
 
 

@@ -28,12 +28,14 @@ def adult() -> Project:
 def compas() -> Project:
     """COMPAS, the paper's five columns (7,214 rows). The paper calls is_recid the two-year recidivism."""
     races = ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other")
-    schema = Schema((
-        Column("age", "numeric", edges=(18, 21, 25, 30, 35, 40, 45, 50, 60, 97), integer=True),
-        Column("race", "categorical", races),
-        Column("c_charge_degree", "categorical", ("F", "M")),
-        Column("priors_count", "numeric", edges=(0, 1, 2, 3, 4, 6, 9, 14, 39), integer=True),
-        Column("is_recid", "categorical", ("0", "1")),
-    ))  # fmt: skip
+    schema = Schema(
+        (
+            Column("age", "numeric", edges=(18, 21, 25, 30, 35, 40, 45, 50, 60, 97), integer=True),
+            Column("race", "categorical", races),
+            Column("c_charge_degree", "categorical", ("F", "M")),
+            Column("priors_count", "numeric", edges=(0, 1, 2, 3, 4, 6, 9, 14, 39), integer=True),
+            Column("is_recid", "categorical", ("0", "1")),
+        )
+    )
     roles = Roles(("is_recid",), ("race",), ("age",), ("c_charge_degree", "priors_count"))
     return Project("compas", schema, Plan("privci", 1.0, target="is_recid"), roles=roles)

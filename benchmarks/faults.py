@@ -204,11 +204,16 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
         wrong += consistent(where)
     population = Ledger(where).population_of("people")
     return {
-        "what": f"kill -9, {releases} releases from {processes} processes", "wrong": wrong, "kills": killed,
-        "handed over": len(made), "refused": len(said.get("refused", [])), "entries": dict(statuses),
-        "by hand until the total": further, "spent of the total": population.spent / population.rho,
+        "what": f"kill -9, {releases} releases from {processes} processes",
+        "wrong": wrong,
+        "kills": killed,
+        "handed over": len(made),
+        "refused": len(said.get("refused", [])),
+        "entries": dict(statuses),
+        "by hand until the total": further,
+        "spent of the total": population.spent / population.rho,
         "seconds": round(seconds, 1),
-    }  # fmt: skip
+    }
 
 
 def fault(what: str, where: str, break_it: Callable[[], str], expected: str = "") -> dict[str, Any]:

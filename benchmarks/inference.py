@@ -22,9 +22,19 @@ from pathlib import Path
 import numpy as np
 
 SHAPE = {
-    "age": 8, "workclass": 9, "education": 16, "marital": 7, "occupation": 15, "relationship": 6,
-    "race": 5, "sex": 2, "gain": 8, "loss": 8, "hours": 8, "income": 2,
-}  # fmt: skip
+    "age": 8,
+    "workclass": 9,
+    "education": 16,
+    "marital": 7,
+    "occupation": 15,
+    "relationship": 6,
+    "race": 5,
+    "sex": 2,
+    "gain": 8,
+    "loss": 8,
+    "hours": 8,
+    "income": 2,
+}
 SIGMA = 60.0
 
 
@@ -180,8 +190,10 @@ def peer(data: str | None) -> None:
             for which in ("ours", "mbi"):
                 done = subprocess.run(
                     [sys.executable, "-m", "benchmarks.inference", "side", which, str(job)],
-                    capture_output=True, text=True, check=True,
-                )  # fmt: skip
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
                 sides[which] = json.loads(done.stdout.splitlines()[-1])
         for label, ours, mbi in zip(("cold + rows", "new structure", "known structure"), *sides.values(), strict=True):
             best = min(ours["objective"], mbi["objective"])

@@ -97,9 +97,13 @@ def diabetes_population(epsilon: float) -> Population:
     frame = pd.read_csv(adult.DATA.parent / "diabetes_readmission_20k.csv.gz", dtype=str, keep_default_na=False)
     out: dict[str, NDArray[np.int64]] = {"readmitted": (frame["readmitted"] != "NO").to_numpy().astype(np.int64)}
     for name, edges in {
-        "time_in_hospital": (2, 4, 7), "num_medications": (8, 13, 18, 25), "number_inpatient": (1, 2),
-        "number_emergency": (1,), "number_diagnoses": (5, 8, 9), "num_lab_procedures": (25, 45, 60),
-    }.items():  # fmt: skip
+        "time_in_hospital": (2, 4, 7),
+        "num_medications": (8, 13, 18, 25),
+        "number_inpatient": (1, 2),
+        "number_emergency": (1,),
+        "number_diagnoses": (5, 8, 9),
+        "num_lab_procedures": (25, 45, 60),
+    }.items():
         out[name] = np.digitize(pd.to_numeric(frame[name]).to_numpy(), edges)
     out["age"] = np.minimum(pd.to_numeric(frame["age"].str.extract(r"(\d+)")[0]).to_numpy() // 10, 9).astype(np.int64)
     for name in ("insulin", "diabetesMed", "change"):
@@ -180,12 +184,18 @@ def run(name: str, releases: int, m: int) -> tuple[list[dict[str, float | str]],
                 thick = min(
                     _rows(whole, cell) * n / whole.total / gate.sigma([c for c, _ in cell]) for cell in part.needs.cells
                 )
-                records.append({
-                    "kind": kind, "badge": badge.kind, "naive": abs(naive[i] - right[i]) <= 1.96 * math.sqrt(within[i]),
-                    "B": b.low <= right[i] <= b.high, "T": t.low <= right[i] <= t.high,
-                    "width": (b.high - b.low) / (3.92 * math.sqrt(real_variance[i])), "thick": thick,
-                    "inside": gate.counted(part.needs.columns),
-                })  # fmt: skip
+                records.append(
+                    {
+                        "kind": kind,
+                        "badge": badge.kind,
+                        "naive": abs(naive[i] - right[i]) <= 1.96 * math.sqrt(within[i]),
+                        "B": b.low <= right[i] <= b.high,
+                        "T": t.low <= right[i] <= t.high,
+                        "width": (b.high - b.low) / (3.92 * math.sqrt(real_variance[i])),
+                        "thick": thick,
+                        "inside": gate.counted(part.needs.columns),
+                    }
+                )
     return records, spent / releases
 
 

@@ -56,8 +56,11 @@ def star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
     """The naive-Bayes star, one-way counts for a tenth and every (X, target) for the rest, with the fit of releases."""
     project = _project(case, train, epsilon, unit)
     curator = _curator(project, train)
-    found = [m for share, cliques in _star(case, train, 0.1) for m in curator.measure(
-        dict.fromkeys(cliques, share * curator.budget.rho * (1 - 1e-9) / len(cliques)))]  # fmt: skip
+    found = [
+        m
+        for share, cliques in _star(case, train, 0.1)
+        for m in curator.measure(dict.fromkeys(cliques, share * curator.budget.rho * (1 - 1e-9) / len(cliques)))
+    ]
     known = None if curator.rows is None else float(curator.rows)
     model = estimate(train.schema.sizes, found, known, smoothing=smoothing_for(found, known))
     return model.sample(train.rows, np.random.default_rng(), even=True)
@@ -66,8 +69,11 @@ def star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
 def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
     """What a user of mbi 2.0 would write: half for one-way counts, half for the pairs with the target."""
     curator = _curator(_project(case, train, epsilon, unit), train)
-    found = [m for share, cliques in _star(case, train, 0.5) for m in curator.measure(
-        dict.fromkeys(cliques, share * curator.budget.rho * (1 - 1e-9) / len(cliques)))]  # fmt: skip
+    found = [
+        m
+        for share, cliques in _star(case, train, 0.5)
+        for m in curator.measure(dict.fromkeys(cliques, share * curator.budget.rho * (1 - 1e-9) / len(cliques)))
+    ]
     return _by_mbi(train, found)
 
 

@@ -57,21 +57,38 @@ Row = dict[str, Any]
 
 PAPER = {
     "scm spurious": {
-        "prism causal uniform": 0.733, "prism causal optimal": 0.732, "mst": 0.519, "prism graphical optimal": 0.513,
-        "prism graphical uniform": 0.513, "star, all features": 0.512, "independent": 0.502, "privbayes": 0.501,
+        "prism causal uniform": 0.733,
+        "prism causal optimal": 0.732,
+        "mst": 0.519,
+        "prism graphical optimal": 0.513,
+        "prism graphical uniform": 0.513,
+        "star, all features": 0.512,
+        "independent": 0.502,
+        "privbayes": 0.501,
         "corr top-8 (not private)": 0.490,
     },
     "scm marginal": {
-        "mst": 1.000, "prism graphical uniform": 1.000, "prism graphical optimal": 1.000, "star, all features": 1.000,
-        "privbayes": 0.977, "corr top-8 (not private)": 0.942, "prism causal uniform": 0.713,
-        "prism causal optimal": 0.710, "independent": 0.465,
+        "mst": 1.000,
+        "prism graphical uniform": 1.000,
+        "prism graphical optimal": 1.000,
+        "star, all features": 1.000,
+        "privbayes": 0.977,
+        "corr top-8 (not private)": 0.942,
+        "prism causal uniform": 0.713,
+        "prism causal optimal": 0.710,
+        "independent": 0.465,
     },
     "adult, quantile bins": {
-        "star, all features": 0.875, "prism k=8 optimal": 0.874, "prism k=8 uniform": 0.874,
-        "corr top-8 (not private)": 0.874, "privbayes": 0.831, "mst": 0.792, "independent": 0.519,
+        "star, all features": 0.875,
+        "prism k=8 optimal": 0.874,
+        "prism k=8 uniform": 0.874,
+        "corr top-8 (not private)": 0.874,
+        "privbayes": 0.831,
+        "mst": 0.792,
+        "independent": 0.519,
     },
     "allocation": {"basic optimal": 0.900, "basic uniform": 0.769},
-}  # fmt: skip
+}
 """AUC at ε = 1 as the paper prints it (tables 1, 2, 3 and 5)."""
 
 
@@ -347,8 +364,12 @@ def collect(rows: Iterable[Row], path: Path) -> pd.DataFrame:
             writer.writerow(row)
             file.flush()
             found.append(row)
-            print(f"\r{len(found)} runs, {time.time() - start:.0f} s: {row['benchmark']}, seed {row['seed']}   ",
-                  end="", file=sys.stderr, flush=True)  # fmt: skip
+            print(
+                f"\r{len(found)} runs, {time.time() - start:.0f} s: {row['benchmark']}, seed {row['seed']}   ",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
     print(file=sys.stderr)
     return pd.DataFrame(found, columns=columns)
 
@@ -411,8 +432,9 @@ def _figure(benchmark: str, part: pd.DataFrame, folder: Path) -> None:
             x=by.mean().index, y=by.mean(), error_y={"array": half}, name=str(method), mode="lines+markers"
         )
     for method, value in PAPER.get(benchmark, {}).items():
-        figure.add_scatter(x=[1.0], y=[value], mode="markers", marker_symbol="x", name=f"paper: {method}",
-                           visible="legendonly")  # fmt: skip
+        figure.add_scatter(
+            x=[1.0], y=[value], mode="markers", marker_symbol="x", name=f"paper: {method}", visible="legendonly"
+        )
     figure.update_layout(title=benchmark, template="plotly_white")
     figure.update_xaxes(title="privacy loss ε", type="log", tickvals=EPSILONS)
     figure.update_yaxes(title="AUC, trained on synthetic, tested on real rows")

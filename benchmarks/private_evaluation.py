@@ -50,8 +50,10 @@ def truths(project: Project, everybody: Table, dependence: float, synthetic: Tab
     assert target is not None
     model, truth = fit(synthetic, target), everybody.codes[target]
     scores = model.scores(everybody)
-    errors = [np.abs(everybody.count((c,)) / everybody.rows - synthetic.count((c,)) / synthetic.rows).sum() / 2
-              for c in schema.names]  # fmt: skip
+    errors = [
+        np.abs(everybody.count((c,)) / everybody.rows - synthetic.count((c,)) / synthetic.rows).sum() / 2
+        for c in schema.names
+    ]
     return {
         "accuracy": float(np.mean(scores.argmax(axis=1) == truth)),
         "auc": float(roc_auc_score(truth, scores[:, 1] - scores[:, 0])),

@@ -44,15 +44,36 @@ FIGURES = ("q", "KL", "TV", "AUC", "CMI", "EO")
 UP = {"q", "AUC"}
 """Where more is better."""
 PAPER = {
-    "adult": {"q": (34.7983, 0.6542), "KL": (0.0164, 0.5837), "TV": (-0.0007, 0.2712), "AUC": (0.0, 0.4895),
-              "CMI": (0.0, 0.5), "EO": (0.0029, 0.7288)},
-    "compas": {"q": (331.1423, 0.0), "KL": (-0.0464, 0.0019), "TV": (-0.0108, 0.0002), "AUC": (0.0885, 0.0001),
-               "CMI": (0.0, 0.2209), "EO": (0.0125, 0.8343)},
-}  # fmt: skip
+    "adult": {
+        "q": (34.7983, 0.6542),
+        "KL": (0.0164, 0.5837),
+        "TV": (-0.0007, 0.2712),
+        "AUC": (0.0, 0.4895),
+        "CMI": (0.0, 0.5),
+        "EO": (0.0029, 0.7288),
+    },
+    "compas": {
+        "q": (331.1423, 0.0),
+        "KL": (-0.0464, 0.0019),
+        "TV": (-0.0108, 0.0002),
+        "AUC": (0.0885, 0.0001),
+        "CMI": (0.0, 0.2209),
+        "EO": (0.0125, 0.8343),
+    },
+}
 """Table II: the mean paired difference PrivCI − PreFair and its one-sided p."""
 HEAD = (
-    "data", "method", "epsilon", "fold", *FIGURES, "CMI_floor", "CMI_chance", "CMI_model", "holds", "seconds",
-)  # fmt: skip
+    "data",
+    "method",
+    "epsilon",
+    "fold",
+    *FIGURES,
+    "CMI_floor",
+    "CMI_chance",
+    "CMI_model",
+    "holds",
+    "seconds",
+)
 Row = dict[str, str]
 
 
@@ -77,11 +98,18 @@ def one_run(project: Project, train: Table, test: Table) -> Row:
     fair = found.fairness
     assert fair is not None
     value = {
-        "q": tree_quality(train, made.edges), "KL": found.fidelity.kl, "TV": found.fidelity.two_way_tv,
-        "AUC": found.utility.auc_synthetic, "CMI": fair.cmi_synthetic, "EO": fair.equalized_odds_difference,
-        "CMI_floor": fair.cmi_synthetic_floor, "CMI_chance": fair.cmi_synthetic_chance, "CMI_model": fair.cmi_model,
-        "holds": float(all(s.holds(made.edges) for s in made.plan_frame.separations)), "seconds": seconds,
-    }  # fmt: skip
+        "q": tree_quality(train, made.edges),
+        "KL": found.fidelity.kl,
+        "TV": found.fidelity.two_way_tv,
+        "AUC": found.utility.auc_synthetic,
+        "CMI": fair.cmi_synthetic,
+        "EO": fair.equalized_odds_difference,
+        "CMI_floor": fair.cmi_synthetic_floor,
+        "CMI_chance": fair.cmi_synthetic_chance,
+        "CMI_model": fair.cmi_model,
+        "holds": float(all(s.holds(made.edges) for s in made.plan_frame.separations)),
+        "seconds": seconds,
+    }
     return {k: "" if v is None else f"{v:.8g}" for k, v in value.items()}
 
 
@@ -216,8 +244,14 @@ def draw(rows: Sequence[Row], names: Sequence[str], epsilons: Sequence[float], o
     import plotly.graph_objects as go
     from plotly.subplots import make_subplots
 
-    units = {"q": "q (rows)", "KL": "KL (nats)", "TV": "total variation", "AUC": "AUC", "CMI": "CMI (nats)",
-             "EO": "equalized odds difference"}  # fmt: skip
+    units = {
+        "q": "q (rows)",
+        "KL": "KL (nats)",
+        "TV": "total variation",
+        "AUC": "AUC",
+        "CMI": "CMI (nats)",
+        "EO": "equalized odds difference",
+    }
     colors = ("#8796a5", "#5b6b79", "#c58a2b", "#3f9a6b", "#1f6f4a", "#5b8fc7", "#7a5fa8")
     marks = ("circle", "circle-open", "diamond", "square", "square-open", "triangle-up", "cross")
     paths = []
@@ -227,12 +261,19 @@ def draw(rows: Sequence[Row], names: Sequence[str], epsilons: Sequence[float], o
             found = [values(rows, name, m, f, e) for e in epsilons]
             figure.add_trace(
                 go.Scatter(
-                    x=list(epsilons), y=[float(np.nanmean(v)) for v in found], name=m, legendgroup=m,
-                    showlegend=i == 0, mode="lines+markers", line={"color": color}, marker={"symbol": mark, "size": 8},
+                    x=list(epsilons),
+                    y=[float(np.nanmean(v)) for v in found],
+                    name=m,
+                    legendgroup=m,
+                    showlegend=i == 0,
+                    mode="lines+markers",
+                    line={"color": color},
+                    marker={"symbol": mark, "size": 8},
                     error_y={"array": [float(np.nanstd(v)) for v in found], "thickness": 1},
                 ),
-                row=i // 3 + 1, col=i % 3 + 1,
-            )  # fmt: skip
+                row=i // 3 + 1,
+                col=i % 3 + 1,
+            )
         figure.update_xaxes(type="log", title="ε", tickvals=list(epsilons), ticktext=[f"{e:g}" for e in epsilons])
         figure.update_layout(title=f"{name}: means over folds, bars one standard deviation", height=760, width=1280)
         paths.append(out / f"{name}.html")

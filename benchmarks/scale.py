@@ -161,10 +161,19 @@ def output(folder: Path, rows: int) -> None:
 
     schema = adult_project("mst").schema
     table = Table.encode(read_table(DATA), schema)
-    tree = [("age", "marital-status"), ("marital-status", "relationship"), ("relationship", "sex"),
-            ("education", "income"), ("relationship", "income"), ("education", "occupation"),
-            ("workclass", "occupation"), ("race", "sex"), ("capital-gain", "income"), ("capital-loss", "income"),
-            ("hours-per-week", "sex")]  # fmt: skip
+    tree = [
+        ("age", "marital-status"),
+        ("marital-status", "relationship"),
+        ("relationship", "sex"),
+        ("education", "income"),
+        ("relationship", "income"),
+        ("education", "occupation"),
+        ("workclass", "occupation"),
+        ("race", "sex"),
+        ("capital-gain", "income"),
+        ("capital-loss", "income"),
+        ("hours-per-week", "sex"),
+    ]
     made = [Measurement(q, table.count(schema.clique(q)).astype(float), 1.0) for q in map(schema.clique, tree)]
     model = estimate(schema.sizes, made, float(table.rows))
     before = peak()

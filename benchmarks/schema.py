@@ -76,16 +76,36 @@ ZEROS = {
     "impossible": [
         {"relationship": ["Wife"], "sex": ["Male"]},
         {"relationship": ["Husband"], "sex": ["Female"]},
-        *({"relationship": ["Husband", "Wife"], "marital-status": [status]}
-          for status in ("Never-married", "Divorced", "Separated", "Widowed")),
+        *(
+            {"relationship": ["Husband", "Wife"], "marital-status": [status]}
+            for status in ("Never-married", "Divorced", "Separated", "Widowed")
+        ),
         {"relationship": ["Unmarried"], "marital-status": ["Married-civ-spouse"]},
         {"age": {"below": 22}, "education": ["Masters", "Prof-school", "Doctorate"]},
-        *({"workclass": [kind], "occupation": ["Sales", "Craft-repair", "Other-service", "Exec-managerial",
-           "Prof-specialty", "Tech-support", "Handlers-cleaners", "Machine-op-inspct", "Adm-clerical",
-           "Farming-fishing", "Transport-moving", "Priv-house-serv", "Protective-serv", "Armed-Forces"]}
-          for kind in ("Never-worked", "?")),
+        *(
+            {
+                "workclass": [kind],
+                "occupation": [
+                    "Sales",
+                    "Craft-repair",
+                    "Other-service",
+                    "Exec-managerial",
+                    "Prof-specialty",
+                    "Tech-support",
+                    "Handlers-cleaners",
+                    "Machine-op-inspct",
+                    "Adm-clerical",
+                    "Farming-fishing",
+                    "Transport-moving",
+                    "Priv-house-serv",
+                    "Protective-serv",
+                    "Armed-Forces",
+                ],
+            }
+            for kind in ("Never-worked", "?")
+        ),
     ],
-}  # fmt: skip
+}
 """Ten constraints that are known beforehand; some rows of Adult break them."""
 
 
@@ -253,8 +273,10 @@ def wide() -> None:
     real, made = (np.bincount(x, minlength=5000) / rows for x in (code, drawn["code"]))
     by_group = [np.bincount(reached.cut.groups, x) for x in (real, made)]
     print(f"release: {len(reached.cut)} told apart, levels of {reached.sizes}; {len(texts['code']):,} rows")
-    print(f"one-way TV of the code: {0.5 * np.abs(real - made).sum():.4f}; over what is told apart: "
-          f"{0.5 * np.abs(by_group[0] - by_group[1]).sum():.4f}")  # fmt: skip
+    print(
+        f"one-way TV of the code: {0.5 * np.abs(real - made).sum():.4f}; over what is told apart: "
+        f"{0.5 * np.abs(by_group[0] - by_group[1]).sum():.4f}"
+    )
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(f"{seconds:.2f} s, {after / 1024:.0f} MB at most in the process, {before / 1024:.0f} MB before")
 

@@ -44,20 +44,36 @@ from core.tables.table import Table
 ROOT = Path(__file__).resolve().parent.parent
 SECRET = "Zelda"
 """What stands in other people's rows and must not stand in a message."""
-SCHEMA = Schema((
-    Column("name", "categorical", (SECRET, "Ann"), missing=True, unknown="missing"),
-    Column("ill", "categorical", ("0", "1"), missing=True, unknown="missing"),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column("name", "categorical", (SECRET, "Ann"), missing=True, unknown="missing"),
+        Column("ill", "categorical", ("0", "1"), missing=True, unknown="missing"),
+    )
+)
 ROW = f"{SECRET},0"
 MALFORMED = {
-    'x","0': "the line of the review", 'x"y,0': "a bare quote", '"x"y,0': "text after a quote", '"x,0': "an open quote",
-    'x,"0': "an open quote at the end", '"x\ny",0': "a line break in quotes", f'"x,0\n{ROW}\n",0': "a swallowed row",
-    "x\r,0": "a carriage return", "x,\x000": "a zero byte", "x": "a short row", "x,0,1": "a long row", "": "no row",
-}  # fmt: skip
+    'x","0': "the line of the review",
+    'x"y,0': "a bare quote",
+    '"x"y,0': "text after a quote",
+    '"x,0': "an open quote",
+    'x,"0': "an open quote at the end",
+    '"x\ny",0': "a line break in quotes",
+    f'"x,0\n{ROW}\n",0': "a swallowed row",
+    "x\r,0": "a carriage return",
+    "x,\x000": "a zero byte",
+    "x": "a short row",
+    "x,0,1": "a long row",
+    "": "no row",
+}
 DIFFERENT = {
-    "Ann,1": "another row", "?,?": "nothing declared", ",": "empty cells", '"Ann","1"': "quotes",
-    "\ufeffAnn,1": "a byte-order mark", "\xe9,1": "no UTF-8", "Ann\x0b,\x1a": "control characters",
-}  # fmt: skip
+    "Ann,1": "another row",
+    "?,?": "nothing declared",
+    ",": "empty cells",
+    '"Ann","1"': "quotes",
+    "\ufeffAnn,1": "a byte-order mark",
+    "\xe9,1": "no UTF-8",
+    "Ann\x0b,\x1a": "control characters",
+}
 
 
 class OpenSeam(Exception):

@@ -123,9 +123,13 @@ def _adult_quantile() -> Table:
 
 def _compas() -> Table:
     edges = {
-        "age": (21, 25, 30, 35, 40, 45, 50, 60), "juv_fel_count": (1, 2), "juv_misd_count": (1, 2),
-        "juv_other_count": (1, 2), "priors_count": (1, 2, 3, 4, 6, 9, 14), "decile_score": (2, 3, 4, 5, 6, 7, 8, 9),
-    }  # fmt: skip
+        "age": (21, 25, 30, 35, 40, 45, 50, 60),
+        "juv_fel_count": (1, 2),
+        "juv_misd_count": (1, 2),
+        "juv_other_count": (1, 2),
+        "priors_count": (1, 2, 3, 4, 6, 9, 14),
+        "decile_score": (2, 3, 4, 5, 6, 7, 8, 9),
+    }
     return _binned(_read("compas.csv.gz"), edges, ["sex", *edges, "race", "c_charge_degree", "is_recid"])
 
 
@@ -135,14 +139,34 @@ def _diabetes(rare: bool, rows: int) -> Callable[[], Table]:
         frame["readmitted"] = frame["readmitted"] == "<30" if rare else frame["readmitted"] != "NO"
         frame["diag_1"] = pd.to_numeric(frame["diag_1"], errors="coerce").fillna(-1)
         edges = {
-            "time_in_hospital": (2, 3, 4, 5, 6, 8, 10), "num_lab_procedures": (20, 30, 40, 50, 60, 70),
-            "num_procedures": (1, 2, 3, 4), "num_medications": (6, 10, 14, 18, 22, 28), "number_outpatient": (1, 2, 4),
-            "number_emergency": (1, 2, 4), "number_inpatient": (1, 2, 3, 5), "number_diagnoses": (4, 6, 8, 9),
+            "time_in_hospital": (2, 3, 4, 5, 6, 8, 10),
+            "num_lab_procedures": (20, 30, 40, 50, 60, 70),
+            "num_procedures": (1, 2, 3, 4),
+            "num_medications": (6, 10, 14, 18, 22, 28),
+            "number_outpatient": (1, 2, 4),
+            "number_emergency": (1, 2, 4),
+            "number_inpatient": (1, 2, 3, 5),
+            "number_diagnoses": (4, 6, 8, 9),
             "diag_1": (0, 140, 240, 280, 390, 460, 520, 580, 630, 680, 710, 740, 780, 800),
-            "discharge_disposition_id": (2, 3, 6, 7, 11, 12, 18), "admission_source_id": (2, 7, 8),
-        }  # fmt: skip
-        plain = ["race", "gender", "age", "admission_type_id", "payer_code", "max_glu_serum", "A1Cresult", "metformin",
-                 "glipizide", "glyburide", "insulin", "change", "diabetesMed", "readmitted"]  # fmt: skip
+            "discharge_disposition_id": (2, 3, 6, 7, 11, 12, 18),
+            "admission_source_id": (2, 7, 8),
+        }
+        plain = [
+            "race",
+            "gender",
+            "age",
+            "admission_type_id",
+            "payer_code",
+            "max_glu_serum",
+            "A1Cresult",
+            "metformin",
+            "glipizide",
+            "glyburide",
+            "insulin",
+            "change",
+            "diabetesMed",
+            "readmitted",
+        ]
         return _binned(frame, edges, [*edges, *plain])
 
     return load
@@ -169,8 +193,9 @@ def drawn(network: str, rows: int, seed: int) -> Table:
     text = (FOLDER / f"{network}.bif").read_text("utf-8")
     values = {name: [v.strip() for v in states.split(",")] for name, states in _VARIABLE.findall(text)}
     rng, codes = np.random.default_rng(seed), dict[str, NDArray[Any]]()
-    tables = {name: ([p.strip() for p in above.split(",") if p.strip()], body) for name, above, body in
-              _TABLE.findall(text)}  # fmt: skip
+    tables = {
+        name: ([p.strip() for p in above.split(",") if p.strip()], body) for name, above, body in _TABLE.findall(text)
+    }
     while len(codes) < len(values):
         for name, (parents, body) in tables.items():
             if name in codes or not all(p in codes for p in parents):

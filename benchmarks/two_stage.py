@@ -84,15 +84,17 @@ def insurance(folder: Path) -> Case:
     with (folder / "insurance.csv").open() as file:
         read = list(csv.DictReader(file))
     words = {"sex": ("female", "male"), "smoker": ("no", "yes"), "region": ("northeast", "northwest", "southeast", "southwest")}  # fmt: skip  # noqa: E501
-    schema = Schema((
-        Column("age", "numeric", edges=(18, 30, 40, 50, 65), integer=True),
-        Column("sex", "categorical", words["sex"]),
-        Column("bmi", "numeric", edges=(15, 20, 25, 30, 35, 40, 55)),
-        Column("children", "numeric", edges=(0, 1, 2, 3, 4, 5), integer=True),
-        Column("smoker", "categorical", words["smoker"]),
-        Column("region", "categorical", words["region"]),
-        Column("charges", "numeric", edges=(1000, 64000)),
-    ))  # fmt: skip
+    schema = Schema(
+        (
+            Column("age", "numeric", edges=(18, 30, 40, 50, 65), integer=True),
+            Column("sex", "categorical", words["sex"]),
+            Column("bmi", "numeric", edges=(15, 20, 25, 30, 35, 40, 55)),
+            Column("children", "numeric", edges=(0, 1, 2, 3, 4, 5), integer=True),
+            Column("smoker", "categorical", words["smoker"]),
+            Column("region", "categorical", words["region"]),
+            Column("charges", "numeric", edges=(1000, 64000)),
+        )
+    )
     held = {n: np.array([float(r[n]) for r in read]) for n in ("age", "bmi", "children", "charges")}
     codes = {n: np.array([w.index(r[n]) for r in read]) for n, w in words.items()}
     return Case("insurance", schema, "charges", Rows(held, codes), 1_000, 1e-6)
@@ -154,17 +156,21 @@ def compared(cases: Iterable[Case], plans: Iterable[dict[str, object]], epsilons
         print(
             f"{case.name} {given['method']} ε = {epsilon:g} δ = {case.delta:.1e}: R² {r2:.3f} ± "
             f"{np.std([t[1] for t in told]):.3f} (real {real_r2:.3f}), MAE {mae:.4g}, sd(y*)/sd(y) {spread:.2f}, "
-            f"{spent:.1f} CPU s", flush=True,
-        )  # fmt: skip
+            f"{spent:.1f} CPU s",
+            flush=True,
+        )
 
 
 def binned(schema: Schema) -> Schema:
     """The same with 16 bins to a numeric column that is not one of whole numbers, for methods that count marginals."""
-    return Schema(tuple(
-        Column(c.name, "numeric", edges=tuple(np.linspace(c.edges[0], c.edges[-1], 17)))
-        if c.kind == "numeric" and not c.integer else c
-        for c in schema.columns
-    ))  # fmt: skip
+    return Schema(
+        tuple(
+            Column(c.name, "numeric", edges=tuple(np.linspace(c.edges[0], c.edges[-1], 17)))
+            if c.kind == "numeric" and not c.integer
+            else c
+            for c in schema.columns
+        )
+    )
 
 
 def paper_table(case: Case, runs: int) -> None:
@@ -176,22 +182,35 @@ def paper_table(case: Case, runs: int) -> None:
             public, test = rest.take(np.arange(200)), rest.take(np.arange(200, len(rest.held["age"])))
             inputs = np.hstack([np.eye(s)[own.codes[n]] for n, s in (("sex", 2), ("smoker", 2), ("region", 4))])
             real = Numbers(
-                np.column_stack([own.held["age"], own.held["bmi"]]), np.array([[18, 65], [15, 55.0]]),
-                np.array([0.0, 0.0]), np.column_stack([inputs, own.held["children"] / 5]), own.held["charges"],
+                np.column_stack([own.held["age"], own.held["bmi"]]),
+                np.array([[18, 65], [15, 55.0]]),
+                np.array([0.0, 0.0]),
+                np.column_stack([inputs, own.held["children"] / 5]),
+                own.held["charges"],
                 (1000.0, 64000.0),
-            )  # fmt: skip
+            )
             rng = np.random.default_rng(seed)
             made = synthesize(real, Options(alpha=alpha), rng)
             gains = [_gain(model, case, public, test, made, rng) for model in ("krr", "forest")]
             d = made.disclosure
-            told.append((*gains, d.lid_inputs, d.lid_outcome, d.linked, d.linked_anonymized, d.membership,
-                         made.outcome.std() / real.outcome.std()))  # fmt: skip
+            told.append(
+                (
+                    *gains,
+                    d.lid_inputs,
+                    d.lid_outcome,
+                    d.linked,
+                    d.linked_anonymized,
+                    d.membership,
+                    made.outcome.std() / real.outcome.std(),
+                )
+            )
         krr, forest, lid, lid_y, linked, linked_two, member, spread = np.mean(told, axis=0)
         print(
             f"insurance α = {alpha:g}: ΔMSE krr {krr:.0%} forest {forest:.0%}, LID {lid:.1%} of y {lid_y:.1%}, "
             f"linked {linked:.0%} (by age and bmi {linked_two:.0%}), member AUC {member:.2f}, "
-            f"sd(y*)/sd(y) {spread:.2f}", flush=True,
-        )  # fmt: skip
+            f"sd(y*)/sd(y) {spread:.2f}",
+            flush=True,
+        )
 
 
 def _gain(model: str, case: Case, public: Rows, test: Rows, made: object, rng: np.random.Generator) -> float:
@@ -257,11 +276,19 @@ def price(runs: int) -> None:
             made = synthesize(real, Options(alpha=0.2), rng)
             before.append(elasticity(x[few], y[few]))
             after.append(elasticity(np.append(x[few], made.anonymized[:, 0]), np.append(y[few], made.outcome)))
-        told.append((mapd(np.array(before), true), mapd(np.array(after), true),
-                     profit_ratio(before[0], true[0]), profit_ratio(after[0], true[0])))  # fmt: skip
+        told.append(
+            (
+                mapd(np.array(before), true),
+                mapd(np.array(after), true),
+                profit_ratio(before[0], true[0]),
+                profit_ratio(after[0], true[0]),
+            )
+        )
     m = np.mean(told, axis=0)
-    print(f"MAPD of the public table {m[0]:.2%}, with the rows made {m[1]:.2%}; brand 1: OPR {m[2]:.2%} → {m[3]:.2%}, "
-          f"best mark-up {optimal_markup(true[0]):.0%}")  # fmt: skip
+    print(
+        f"MAPD of the public table {m[0]:.2%}, with the rows made {m[1]:.2%}; brand 1: OPR {m[2]:.2%} → {m[3]:.2%}, "
+        f"best mark-up {optimal_markup(true[0]):.0%}"
+    )
 
 
 def main() -> None:

@@ -46,10 +46,19 @@ def project(
 ) -> dict[str, Any]:
     """A whole project file; ``plan`` holds what differs from the plan all samples share."""
     shared = {
-        "method": "prism", "regime": "predictive", "fair": False, "target": None,
-        "epsilon": 1.0, "delta": None, "neighbors": "replace-one", "rows_per_person": 1,
-        "allocation": "auto", "accounting": "zcdp", "features": 8, "rows": None,
-    }  # fmt: skip
+        "method": "prism",
+        "regime": "predictive",
+        "fair": False,
+        "target": None,
+        "epsilon": 1.0,
+        "delta": None,
+        "neighbors": "replace-one",
+        "rows_per_person": 1,
+        "allocation": "auto",
+        "accounting": "zcdp",
+        "features": 8,
+        "rows": None,
+    }
     return {
         "format": "espalier-project/1",
         "name": name,
@@ -250,10 +259,15 @@ def applicants(rng: np.random.Generator, rows: int) -> Table:
     hours = within(np.round(31 + 4 * man + 6 * rng.standard_normal(rows)), HOURS)
     hired = coin(
         rng,
-        -4.2 + 0.5 * qualification + 0.05 * years + 0.55 * score
-        + 1.0 * man + 0.7 * (postcode >= 3) + 0.7 * (club >= 4),
+        -4.2
+        + 0.5 * qualification
+        + 0.05 * years
+        + 0.55 * score
+        + 1.0 * man
+        + 0.7 * (postcode >= 3)
+        + 0.7 * (club >= 4),
         rows,
-    )  # fmt: skip
+    )
     return {
         "gender": named(GENDERS, man),
         "qualification": named(QUALIFICATIONS, qualification),
@@ -272,20 +286,94 @@ def applicants(rng: np.random.Generator, rows: int) -> Table:
 
 # Commonest first: each is about (rank / (rank + 1)) ** 1.6 as common as the one before it.
 OCCUPATIONS = (
-    "sales", "cleaner", "driver", "cook", "carer", "clerk", "nurse", "mason", "waiter", "painter",
-    "packer", "guard", "farmer", "teacher", "baker", "welder", "tailor", "plumber", "barber", "butcher",
-    "roofer", "joiner", "postman", "gardener", "porter", "cashier", "printer", "miner", "sailor", "miller",
-    "fitter", "glazier", "optician", "florist", "potter", "cook, canteen", "musician", "actor", "translator",
-    "librarian", "midwife", "dentist", "chemist", "surveyor", "architect", "pilot", "notary", "judge",
-    "brewer", "cooper", "saddler", "furrier", "clockmaker", "bellfounder", "beekeeper", "fisher",
-    "diver", "puppeteer", "falconer", "lighthouse keeper",
-)  # fmt: skip
+    "sales",
+    "cleaner",
+    "driver",
+    "cook",
+    "carer",
+    "clerk",
+    "nurse",
+    "mason",
+    "waiter",
+    "painter",
+    "packer",
+    "guard",
+    "farmer",
+    "teacher",
+    "baker",
+    "welder",
+    "tailor",
+    "plumber",
+    "barber",
+    "butcher",
+    "roofer",
+    "joiner",
+    "postman",
+    "gardener",
+    "porter",
+    "cashier",
+    "printer",
+    "miner",
+    "sailor",
+    "miller",
+    "fitter",
+    "glazier",
+    "optician",
+    "florist",
+    "potter",
+    "cook, canteen",
+    "musician",
+    "actor",
+    "translator",
+    "librarian",
+    "midwife",
+    "dentist",
+    "chemist",
+    "surveyor",
+    "architect",
+    "pilot",
+    "notary",
+    "judge",
+    "brewer",
+    "cooper",
+    "saddler",
+    "furrier",
+    "clockmaker",
+    "bellfounder",
+    "beekeeper",
+    "fisher",
+    "diver",
+    "puppeteer",
+    "falconer",
+    "lighthouse keeper",
+)
 # Three streets to a district, in the districts' order.
 STREETS = (
-    "Auweg", "Bachweg", "Erlen", "Bergstr.", "Steig", "Hang", "Hofgasse", "Markt", "Domplatz",
-    "Moosweg", "Torf", "Ried", "Seestr.", "Ufer", "Hafen", "Talstr.", "Mühle", "Brücke",
-    "Waldweg", "Eichen", "Föhren", "Zollstr.", "Bahnhof", "Lände",
-)  # fmt: skip
+    "Auweg",
+    "Bachweg",
+    "Erlen",
+    "Bergstr.",
+    "Steig",
+    "Hang",
+    "Hofgasse",
+    "Markt",
+    "Domplatz",
+    "Moosweg",
+    "Torf",
+    "Ried",
+    "Seestr.",
+    "Ufer",
+    "Hafen",
+    "Talstr.",
+    "Mühle",
+    "Brücke",
+    "Waldweg",
+    "Eichen",
+    "Föhren",
+    "Zollstr.",
+    "Bahnhof",
+    "Lände",
+)
 DISTRICTS = ("Au", "Berg", "Hof", "Moos", "See", "Tal", "Wald", "Zoll")
 DISTRICT_CODES = tuple(f"D{number}" for number in range(1, 9))
 NATIONS = ("AT", "DE", "TR", "RS", "SY", "UA", "RO", "HU", "AF", "IT", "PL", "NG", "IR", "SO", "NA", "IS")
@@ -297,9 +385,29 @@ YEARS = tuple(str(year) for year in range(2010, 2025))
 CASEWORKERS = tuple(f"K{number:02d}" for number in range(1, 16))
 PERSON_AGE = (16, 25, 35, 45, 55, 65, 75, 100)
 INCOME = (
-    0, 1, 2_000, 4_000, 6_000, 8_000, 10_000, 12_500, 15_000, 17_500, 20_000, 25_000, 30_000, 35_000,
-    40_000, 50_000, 60_000, 80_000, 100_000, 150_000, 250_000, 1_000_000,
-)  # fmt: skip
+    0,
+    1,
+    2_000,
+    4_000,
+    6_000,
+    8_000,
+    10_000,
+    12_500,
+    15_000,
+    17_500,
+    20_000,
+    25_000,
+    30_000,
+    35_000,
+    40_000,
+    50_000,
+    60_000,
+    80_000,
+    100_000,
+    150_000,
+    250_000,
+    1_000_000,
+)
 DEBT = (0, 1, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 500_000)
 SAVINGS = (0, 1, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 200_000)
 PAID = (0, 1, 500, 1_000, 2_000, 3_000, 4_000, 6_000, 8_000, 12_000)
@@ -399,13 +507,16 @@ SERVICES = {
             "name": "poor, old and granted",
             "where": {"age": [65, 100], "収入, yearly": [0, 8000], "benefit granted": YES},
         },
-        {"name": "in need twice", "any": [
-            {"work": ["none"], "disability, percent": ["40", "60", "80", "100"]},
-            {"収入, yearly": [0, 2000], "household size": ["4", "5", "6+"]},
-        ]},
+        {
+            "name": "in need twice",
+            "any": [
+                {"work": ["none"], "disability, percent": ["40", "60", "80", "100"]},
+                {"収入, yearly": [0, 2000], "household size": ["4", "5", "6+"]},
+            ],
+        },
     ],
     "counts": [{"name": "burdens", "of": BURDENS, "up_to": 12}],
-}  # fmt: skip
+}
 
 
 def register(rng: np.random.Generator, rows: int) -> Table:
@@ -422,8 +533,9 @@ def register(rng: np.random.Generator, rows: int) -> Table:
     language = np.where(rng.random(rows) < 0.6, 0, pick(rng, np.arange(1, 11) ** -1.5, rows))
     size = pick(rng, [41, 27, 14, 10, 5, 3], rows)
     children = np.minimum((size * rng.random(rows)).astype(int), 4)
-    work = np.where(age >= 65, 3, np.where(age < 25, pick(rng, [25, 20, 25, 0, 30], rows),
-                                           pick(rng, [34, 24, 38, 2, 2], rows)))  # fmt: skip
+    work = np.where(
+        age >= 65, 3, np.where(age < 25, pick(rng, [25, 20, 25, 0, 30], rows), pick(rng, [34, 24, 38, 2, 2], rows))
+    )
     education = np.digitize(rng.standard_normal(rows) + 0.2 * (work == 2), [-1.6, -0.5, 0.5, 1.3])
     disability = pick(rng, [84, 5, 4, 3.5, 2.5, 1], rows)
     street = pick(rng, np.arange(1, 25) ** -0.5, rows)
@@ -431,8 +543,10 @@ def register(rng: np.random.Generator, rows: int) -> Table:
     mistyped = pick(rng, np.ones(8), rows)
     income = amount(
         np.array([4_000, 11_000, 24_000, 14_000, 5_000])[work] * np.exp(0.12 * (education - 2)),
-        0.7, INCOME, np.array([0.45, 0.04, 0.01, 0.06, 0.35])[work],
-    )  # fmt: skip
+        0.7,
+        INCOME,
+        np.array([0.45, 0.04, 0.01, 0.06, 0.35])[work],
+    )
     need = 1.2 - income / 8_000 + 0.5 * size + 0.5 * disability
     paid = amount(2_200, 0.6, PAID, np.where(need + rng.standard_normal(rows) > 0.9, 0.3, 0.9))
     granted = coin(rng, 0.9 * need - 0.9 + 0.8 * (paid > 0), rows)

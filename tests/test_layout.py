@@ -13,9 +13,23 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 CORE = sorted((ROOT / "core").rglob("*.py"))
 LAYERS = (
-    "errors", "progress", "display", "graph", "project", "tables", "privacy", "ledger", "models", "methods",
-    "evaluation", "analysis", "release", "compare", "notebook", "cli",
-)  # fmt: skip
+    "errors",
+    "progress",
+    "display",
+    "graph",
+    "project",
+    "tables",
+    "privacy",
+    "ledger",
+    "models",
+    "methods",
+    "evaluation",
+    "analysis",
+    "release",
+    "compare",
+    "notebook",
+    "cli",
+)
 """The rooms of `core`, lowest first, as the README lists them: a room imports only rooms before it."""
 TOP = {"app.py", "pages", "core", "tests", "sample_data", "benchmarks", "requirements.txt", "README.md"}
 TOOLING = {"CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "requirements-dev.txt", "LICENSE", "SECURITY.md"}
@@ -91,10 +105,12 @@ def test_a_room_imports_only_rooms_below_it(path):
 
 def test_an_import_upwards_is_found(tmp_path):
     for code in (
-        "from core.release import spend", "import core.release.spend", "from core import release",
+        "from core.release import spend",
+        "import core.release.spend",
+        "from core import release",
         "def f():\n    from core.release.spend import release",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from core.release.artefact import Release",
-    ):  # fmt: skip
+    ):
         (tmp_path / "x.py").write_text(code)
         assert rooms_of(tmp_path / "x.py") == {"release"}
 
@@ -190,8 +206,11 @@ def test_the_number_of_private_rows_leaves_a_table_through_one_function():
         calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call)]
         allowed = {id(a) for n in calls if getattr(n.func, "id", "") == "public_rows" for a in n.args}
         found += [
-            f"{path.name}:{n.lineno}" for n in ast.walk(tree)
-            if isinstance(n, ast.Attribute) and n.attr == "rows" and id(n) not in allowed
+            f"{path.name}:{n.lineno}"
+            for n in ast.walk(tree)
+            if isinstance(n, ast.Attribute)
+            and n.attr == "rows"
+            and id(n) not in allowed
             and tables & {getattr(n.value, "id", ""), getattr(n.value, "attr", "")}
-        ]  # fmt: skip
+        ]
     assert found == []

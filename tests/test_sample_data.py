@@ -125,10 +125,21 @@ def test_project_is_complete_and_agrees_with_itself(name: str) -> None:
     assert set(roles) <= columns
     plan = content["plan"]
     assert list(plan) == [
-        "method", "regime", "fair", "target", "epsilon", "delta", "neighbors", "rows_per_person",
-        "allocation", "accounting", "features", "rows", *(["person", "private_evaluation"] if name == "visits" else []),
+        "method",
+        "regime",
+        "fair",
+        "target",
+        "epsilon",
+        "delta",
+        "neighbors",
+        "rows_per_person",
+        "allocation",
+        "accounting",
+        "features",
+        "rows",
+        *(["person", "private_evaluation"] if name == "visits" else []),
         *(["question_share"] if asked else []),
-    ]  # fmt: skip
+    ]
     assert plan["target"] in content["roles"]["outcome"]
     assert (plan["epsilon"], plan["delta"], plan["neighbors"]) == (1.0, None, "replace-one")
 

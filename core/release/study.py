@@ -26,7 +26,7 @@ from core.models.graphical import GraphicalModel, Zeros
 from core.progress import Report, silent
 from core.project.file import Project
 from core.release.counts import COUNTS, NoisyCounts
-from core.release.files import read_csv
+from core.release.files import NOT_PRIVATE, read_csv
 
 if TYPE_CHECKING:
     from core.release.artefact import Release
@@ -61,8 +61,14 @@ class Study:
     @classmethod
     def of_files(cls, files: Mapping[str, bytes]) -> Study:
         """Of a release's files; raises :class:`ProjectError`."""
+        if "release.json" not in files:
+            raise ProjectError("these are not the files of a release: there is no release.json")
         try:
             facts = json.loads(files["release.json"])
+            if not facts.get("private", True):
+                raise ProjectError(
+                    f"{NOT_PRIVATE}. Copies and intervals are made of private releases only", key="copies"
+                )
             project, rows = Project.from_json(facts["project"]), int(facts["rows"])
             if COUNTS not in files or not facts.get("model"):
                 raise ProjectError(NO_COUNTS, key="copies")

@@ -81,12 +81,14 @@ def test_intervals_of_copies_cover_the_population(evenly):
     assert naive / runs < 0.85
 
 
-SCHEMA = Schema((
-    Column("s", "categorical", ("f", "m")),
-    Column("a", "ordinal", ("lo", "mid", "hi")),
-    Column("p", "categorical", ("n", "e", "s", "w")),
-    Column("y", "categorical", ("no", "yes")),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column("s", "categorical", ("f", "m")),
+        Column("a", "ordinal", ("lo", "mid", "hi")),
+        Column("p", "categorical", ("n", "e", "s", "w")),
+        Column("y", "categorical", ("no", "yes")),
+    )
+)
 
 
 def project(**plan) -> Project:

@@ -82,12 +82,15 @@ viewer = ["{viewer}"]
         token = generate_xsrf_token_string()
         body = b'--b\r\nContent-Disposition: form-data; name="f"; filename="t.csv"\r\n\r\n' + data + b"\r\n--b--\r\n"
         asked = urllib.request.Request(
-            f"{self.url}/_stcore/upload_file/{session}/{name}", body, method="PUT",
+            f"{self.url}/_stcore/upload_file/{session}/{name}",
+            body,
+            method="PUT",
             headers={
-                "Content-Type": "multipart/form-data; boundary=b", "X-Xsrftoken": token,
+                "Content-Type": "multipart/form-data; boundary=b",
+                "X-Xsrftoken": token,
                 "Cookie": f"_streamlit_xsrf={token}",
             },
-        )  # fmt: skip
+        )
         try:
             with urllib.request.urlopen(asked, timeout=20) as answer:
                 return int(answer.status)
@@ -151,9 +154,12 @@ def start(server: Server) -> subprocess.Popen[bytes]:
     options = ("--server.headless=true", f"--server.port={server.port}", f"--secrets.files={server.secrets}")
     places = {"ESPALIER_LEDGER": str(server.kept / "ledger.db"), "ESPALIER_SHARED": str(server.kept / "shelf")}
     process = subprocess.Popen(
-        [sys.executable, "-m", "streamlit", "run", "app.py", *options], cwd=ROOT, env=os.environ | places,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-m", "streamlit", "run", "app.py", *options],
+        cwd=ROOT,
+        env=os.environ | places,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     for _ in range(240):
         assert process.poll() is None, "the app ended before it answered"
         try:
@@ -217,9 +223,14 @@ def test_each_sees_on_a_fresh_server_what_the_lists_say(server: Server) -> None:
             assert b"Only a steward may do this" in came, page
             assert media(came) == [], page
     for claims in (
-        {"email_verified": False}, {"email_verified": "false"}, {"iat": 0}, {"iat": None}, {"origin": "http://evil"},
-        {"is_logged_in": False}, {"secret": "another"},
-    ):  # fmt: skip
+        {"email_verified": False},
+        {"email_verified": "false"},
+        {"iat": 0},
+        {"iat": None},
+        {"origin": "http://evil"},
+        {"is_logged_in": False},
+        {"secret": "another"},
+    ):
         assert SHOWN not in server.visitor("ben@partner.example", **claims).visit("shared"), claims
     steward = server.visitor("anna@hospital.example")
     came = steward.visit()
@@ -249,10 +260,22 @@ def test_what_streamlit_serves_by_itself_tells_nothing(server: Server) -> None:
     page = server.get("/")
     assert b"<html" in page
     for path in (
-        "/shared", "/pages/shared.py", "/app.py", "/.streamlit/secrets.toml", "/app/static/app.py", "/static/app.py",
-        "/static/../app.py", "/static/%2e%2e/app.py", "/component/board/../../app.py", "/media/../app.py", "/media/",
-        "/_stcore/script-health-check", "/_stcore/bidi-components/../app.py", "/~/+/shared", "/shared/_stcore/stream",
-    ):  # fmt: skip
+        "/shared",
+        "/pages/shared.py",
+        "/app.py",
+        "/.streamlit/secrets.toml",
+        "/app/static/app.py",
+        "/static/app.py",
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/component/board/../../app.py",
+        "/media/../app.py",
+        "/media/",
+        "/_stcore/script-health-check",
+        "/_stcore/bidi-components/../app.py",
+        "/~/+/shared",
+        "/shared/_stcore/stream",
+    ):
         got = server.get(path)
         assert got == page or len(got) < 200, path
         assert b"cookie_secret" not in got, path

@@ -288,8 +288,9 @@ def test_the_fence_is_drawn_with_sides_gate_and_scores() -> None:
     assert max(figure.layout.xaxis.range) < 3
     dashed = [t for t in figure.data if t.line.dash == "dash"]
     assert [t.text for t in dashed] == [
-        "sex – hired: refused by the frame, score 1,234 rows (noisy)", "postcode – hired: refused by the frame",
-    ]  # fmt: skip
+        "sex – hired: refused by the frame, score 1,234 rows (noisy)",
+        "postcode – hired: refused by the frame",
+    ]
     assert len([t for t in figure.data if t.line.dash is None]) == len(edges)
 
 

@@ -27,8 +27,10 @@ def test_a_count_and_a_question_go_through_all_pages():
     ask(app, "a question", ["burdens", "sex"], {"burdens": (1, 2), "sex": ["female"]}, "burdened women")
     listed = state(app).project.question_list
     assert dict(listed.counts[-1]) == {
-        "name": "burdens", "of": {"diabetes": ["yes"], "lives_alone": ["yes"]}, "up_to": 2,
-    }  # fmt: skip
+        "name": "burdens",
+        "of": {"diabetes": ["yes"], "lives_alone": ["yes"]},
+        "up_to": 2,
+    }
     assert dict(listed.questions[-1]) == {"name": "burdened women", "where": {"burdens": [1, 2], "sex": ["female"]}}
     assert any("rows with burdens from 1 to 2 and sex female" in m.value.replace("\\", "") for m in app.markdown)
     field(app, "slider", "Share of the budget for questions").set_value(30).run()

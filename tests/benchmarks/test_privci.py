@@ -58,7 +58,7 @@ def swept(tmp_path, monkeypatch):
     def fake(project, *_):
         width = project.plan.options.get("width", 1)
         ran.append((project.plan.method, width, project.plan.epsilon))
-        good = {"mst": 3, "privci": 2, "prefair": 1, "prism": 2}[project.plan.method] + width / 10
+        good = {"mst": 3, "privci": 2, "prefair": 1, "prism": 2, "workload": 2}[project.plan.method] + width / 10
         value = dict.fromkeys(bench.HEAD[4:], good + project.plan.epsilon / 100 + len(ran) / 1e4)
         return {k: f"{v:.6f}" for k, v in {**value, "holds": 1, "CMI_floor": 99, "CMI_model": 0}.items()}
 
@@ -93,8 +93,8 @@ def test_what_is_printed_and_drawn(swept, capsys):
     bench.must_hold(rows, ["hiring"])
     said = capsys.readouterr().out
     assert "hiring, ε = 0.5" in said
-    assert "separations hold in 24 of 24 fenced runs" in said
-    assert "above its 95 % sampling floor in 0 of 24" in said
+    assert "separations hold in 30 of 30 fenced runs" in said
+    assert "above its 95 % sampling floor in 0 of 30" in said
     (page,) = bench.draw(rows, ["hiring"], [0.5, 1.0], out)
     assert "Plotly" in page.read_text()[:200_000]
 

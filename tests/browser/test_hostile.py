@@ -40,11 +40,13 @@ def files(folder: Path) -> tuple[Path, Path]:
     columns = [HTML, LINK, ONE_LINE]  # a table's header is one line
     schema = [{"name": n, "kind": "categorical", "categories": columns} for n in columns]
     project = {
-        "format": "espalier-project/1", "name": f"{STYLE} {HTML} {LINK}", "schema": schema,
+        "format": "espalier-project/1",
+        "name": f"{STYLE} {HTML} {LINK}",
+        "schema": schema,
         "dag": {"edges": [[HTML, LINK], [ONE_LINE, LINK]], "notes": {LINK: f"{STYLE} {HTML}"}},
         "roles": {"outcome": [LINK], "protected": [HTML], "admissible": [ONE_LINE]},
         "plan": {"method": "prism", "regime": "causal", "target": LINK, "fair": True, "epsilon": 1.0, "delta": 1e-6},
-    }  # fmt: skip
+    }
     (folder / "hostile.json").write_text(json.dumps(project), "utf-8")
     with (folder / "hostile.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([columns, *([columns[i % 3]] * 3 for i in range(90))])

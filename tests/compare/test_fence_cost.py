@@ -39,10 +39,13 @@ def real(made):
 
 @pytest.mark.parametrize(
     ("plan", "method", "fenced"),
-    [({"method": "privci", "width": 2, "explain": 0.1}, "mst", False), ({"method": "prefair"}, "mst", False),
-     ({"method": "prism", "fair": True, "strict": True}, "prism", False),
-     ({"method": "independent", "fair": True}, "independent", False)],
-)  # fmt: skip
+    [
+        ({"method": "privci", "width": 2, "explain": 0.1}, "mst", False),
+        ({"method": "prefair"}, "mst", False),
+        ({"method": "prism", "fair": True, "strict": True}, "prism", False),
+        ({"method": "independent", "fair": True}, "independent", False),
+    ],
+)
 def test_the_counterpart_spends_the_same_without_a_fence(made, plan, method, fenced):
     project = made.project.with_plan(fair=None).with_plan(**plan)
     free = without_fence(project)

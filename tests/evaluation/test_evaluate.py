@@ -105,13 +105,18 @@ def test_names_in_any_script_missing_cells_and_a_constant_column():
             Column("résultat", "categorical", ("non", "oui")),
         )
     )
-    text = "年齢,\"größe, “cm”\",país,🏥,résultat\n" + "".join(
+    text = '年齢,"größe, “cm”",país,🏥,résultat\n' + "".join(
         f"{age},{size},{land},constant,{out}\n"
         for age, size, land, out in [
-            (20, "klein", "(missing)", "oui"), ("", "", "", "non"), (70, "groß", "", "oui"),
-            (50, "", "(missing)", "non"), (10, "klein", "", "non"), (44, "groß", "(missing)", "oui"),
-        ] * 4
-    )  # fmt: skip
+            (20, "klein", "(missing)", "oui"),
+            ("", "", "", "non"),
+            (70, "groß", "", "oui"),
+            (50, "", "(missing)", "non"),
+            (10, "klein", "", "non"),
+            (44, "groß", "(missing)", "oui"),
+        ]
+        * 4
+    )
     table = Table.encode(read_table(text.encode(), "t.csv"), schema)
     project = project_of(schema, outcome=("résultat",), protected=("país", "größe, “cm”"), admissible=("年齢",))
     data = printed(evaluate(project, table, table))

@@ -40,7 +40,7 @@ def slow_cmi(table, left, right, given):
 @pytest.mark.parametrize(
     ("left", "right", "given"),
     [(("a",), ("b",), ()), (("a",), ("b",), ("c",)), (("a", "d"), ("b",), ("c",)), (("d",), ("a", "c"), ("b", "e"))],
-)  # fmt: skip
+)
 def test_conditional_mutual_information_is_that_of_the_whole_joint(left, right, given):
     for seed in range(3):
         table = random_table(schema_of(a=2, b=3, c=4, d=2, e=1), 70, seed)

@@ -75,8 +75,10 @@ def test_calibration_by_hand():
     truth = np.array([0, 1, 0, 1, 1, 1])
     bins = calibration(predicted, truth)
     assert [(round(b.predicted, 3), b.observed, b.rows) for b in bins] == [
-        (0.06, 0.5, 2), (0.35, 0.5, 2), (0.995, 1.0, 2),
-    ]  # fmt: skip
+        (0.06, 0.5, 2),
+        (0.35, 0.5, 2),
+        (0.995, 1.0, 2),
+    ]
     assert calibration_error(bins) == pytest.approx((0.44 + 0.15 + 0.005) / 3)
     assert probability(np.array([[0.0, np.log(3)], [-np.inf, 0.0], [5.0, -np.inf]])) == pytest.approx([0.75, 1, 0])
 

@@ -25,12 +25,14 @@ from core.release.report import render
 from core.release.spend import release
 from core.tables.table import Table
 
-SCHEMA = Schema((
-    Column("s", "categorical", ("f", "m")),
-    Column("a", "ordinal", ("lo", "mid", "hi")),
-    Column("x", "numeric", edges=(0, 10, 20, 40), integer=True),
-    Column("y", "categorical", ("no", "yes")),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column("s", "categorical", ("f", "m")),
+        Column("a", "ordinal", ("lo", "mid", "hi")),
+        Column("x", "numeric", edges=(0, 10, 20, 40), integer=True),
+        Column("y", "categorical", ("no", "yes")),
+    )
+)
 ROLES = Roles(outcome=("y",), protected=("s",), admissible=("a",))
 PROJECT = Project("t", SCHEMA, Plan("mst", 2.0, 1e-6, target="y", private_evaluation=0.2), roles=ROLES)
 FALSE_ALARM = 1e-7
@@ -121,11 +123,16 @@ def test_the_figures_are_near_those_of_the_rows_they_speak_of():
     exact = roc_auc_score(truth, scores[:, 1] - scores[:, 0])
     assert found["auc"].value == pytest.approx(exact, abs=0.01), "ten bins lose little"
     assert found["auc"].low < exact < found["auc"].high
-    tv = np.mean([
-        np.abs(np.bincount(held.codes[c.name], minlength=c.size) / 5000
-               - np.bincount(synthetic.codes[c.name], minlength=c.size) / 4000).sum() / 2
-        for c in SCHEMA.columns
-    ])  # fmt: skip
+    tv = np.mean(
+        [
+            np.abs(
+                np.bincount(held.codes[c.name], minlength=c.size) / 5000
+                - np.bincount(synthetic.codes[c.name], minlength=c.size) / 4000
+            ).sum()
+            / 2
+            for c in SCHEMA.columns
+        ]
+    )
     assert found["one_way_tv"].low - 0.01 <= tv <= found["one_way_tv"].high
     there = cmi(held, HeldOutCounts.of(PROJECT).separation)
     plug_in, chance = there.value, there.chance

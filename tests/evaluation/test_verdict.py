@@ -18,9 +18,12 @@ def project(regime: str = "causal") -> Project:
 
 def facts(ours: float | None, real: float | None, tv: float = 0.02, **fair: float) -> dict:
     task = {
-        "target": "y", "auc_synthetic": ours, "auc_real": real,
-        "accuracy_synthetic": 0.72, "accuracy_real": 0.78,
-    }  # fmt: skip
+        "target": "y",
+        "auc_synthetic": ours,
+        "auc_real": real,
+        "accuracy_synthetic": 0.72,
+        "accuracy_real": 0.78,
+    }
     return {"tstr": task, "fidelity": {"one_way_tv": tv, "two_way_tv": 2 * tv}, "fairness": fair or None}
 
 

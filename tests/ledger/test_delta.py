@@ -89,9 +89,13 @@ def test_reserved_spent_and_returned_deltas_add_up(tmp_path: Path) -> None:
         check_export(tmp_path / "l.json")
     deltas = [(r["kind"], r["delta"]) for r in csv.DictReader(io.StringIO(ledger.csv()))][4:]
     assert deltas == [
-        ("measure", "4e-08"), ("look", "4e-08"), ("spend", "8e-08"), ("return", ""), ("measure", "4e-08"),
+        ("measure", "4e-08"),
+        ("look", "4e-08"),
+        ("spend", "8e-08"),
+        ("return", ""),
+        ("measure", "4e-08"),
         ("spend", "1e-07"),
-    ]  # fmt: skip
+    ]
 
 
 def test_the_last_bit_of_delta_is_refused(tmp_path: Path) -> None:

@@ -900,29 +900,62 @@ PLAN_1 = (
 )
 LAYOUT_1 = [
     {
-        "seq": 1, "at": "2026-11-21T09:03Z", "who": "Ada", "kind": "open", "population": "people",
-        "table_name": "people", "neighbors": "replace-one", "rows_per_person": 1, "epsilon": 2.0, "delta": 1e-06,
-        "rho": 0.0881526883544922, "rho_before": 0.0, "rho_after": 0.0, "note": "", "previous": START,
+        "seq": 1,
+        "at": "2026-11-21T09:03Z",
+        "who": "Ada",
+        "kind": "open",
+        "population": "people",
+        "table_name": "people",
+        "neighbors": "replace-one",
+        "rows_per_person": 1,
+        "epsilon": 2.0,
+        "delta": 1e-06,
+        "rho": 0.0881526883544922,
+        "rho_before": 0.0,
+        "rho_after": 0.0,
+        "note": "",
+        "previous": START,
         "hash": "b643fcc85c678e133e408b3ef5bd694a73a2dffea29b92462ad8128cacd1c6f3",
     },
     {
-        "seq": 2, "at": "2026-11-21T09:03Z", "who": "Bob", "kind": "reserve", "population": "people",
-        "table_name": "people", "entry": "372ab9535b78a374", "neighbors": "replace-one", "rows_per_person": 1,
-        "epsilon": 1.0, "delta": 1e-06, "rho": 0.02435597035217285, "rho_before": 0.0,
-        "rho_after": 0.02435597035217285, "plan": PLAN_1, "note": "",
+        "seq": 2,
+        "at": "2026-11-21T09:03Z",
+        "who": "Bob",
+        "kind": "reserve",
+        "population": "people",
+        "table_name": "people",
+        "entry": "372ab9535b78a374",
+        "neighbors": "replace-one",
+        "rows_per_person": 1,
+        "epsilon": 1.0,
+        "delta": 1e-06,
+        "rho": 0.02435597035217285,
+        "rho_before": 0.0,
+        "rho_after": 0.02435597035217285,
+        "plan": PLAN_1,
+        "note": "",
         "fingerprint": "24551960:ce51c42c2a117432f2c6ff873c5b3355:"
         "d80a49566312888dced7db4d66fad3035b83c891d8a51d84767d4421fed9974d",
         "previous": "b643fcc85c678e133e408b3ef5bd694a73a2dffea29b92462ad8128cacd1c6f3",
         "hash": "d9d1075ce006228089daf12b1e3cb583d24a4eae1390eba7f8a2ac06ea3a57bb",
     },
     {
-        "seq": 3, "at": "2026-11-21T09:03Z", "who": "Bob", "kind": "spend", "population": "people",
-        "table_name": "people", "entry": "372ab9535b78a374", "rho": 0.01, "rho_before": 0.02435597035217285,
-        "rho_after": 0.01, "released": "4a4b874a1e9776a52e38fd82a053825f309f46187a803a0fc0c6670c6670e768", "note": "",
+        "seq": 3,
+        "at": "2026-11-21T09:03Z",
+        "who": "Bob",
+        "kind": "spend",
+        "population": "people",
+        "table_name": "people",
+        "entry": "372ab9535b78a374",
+        "rho": 0.01,
+        "rho_before": 0.02435597035217285,
+        "rho_after": 0.01,
+        "released": "4a4b874a1e9776a52e38fd82a053825f309f46187a803a0fc0c6670c6670e768",
+        "note": "",
         "previous": "d9d1075ce006228089daf12b1e3cb583d24a4eae1390eba7f8a2ac06ea3a57bb",
         "hash": "dda17195eae19ea73c752bc3b163b0ff5869a11eda5f56d0948d3e189bc90c8f",
     },
-]  # fmt: skip
+]
 """What was written before entries had parts."""
 
 
@@ -970,10 +1003,26 @@ def test_where_no_ledger_is(tmp_path, monkeypatch, where, text):
 
 
 OUTSIDE = [
-    "/tmp/x", "../x", "a/b", "a\\b", "C:\\x", "synthetic.csv/../../x", "notes.txt", ".", "", "copies", "copies/",
-    "copies/1.csv.gz", "copies/../01.csv.gz", "copies/01.csv", "/copies/01.csv.gz", "copies/01.csv.gz\n",
-    "copies/\u0661\u0661.csv.gz", "copies/copies/01.csv.gz", "copies\\01.csv.gz",
-]  # fmt: skip
+    "/tmp/x",
+    "../x",
+    "a/b",
+    "a\\b",
+    "C:\\x",
+    "synthetic.csv/../../x",
+    "notes.txt",
+    ".",
+    "",
+    "copies",
+    "copies/",
+    "copies/1.csv.gz",
+    "copies/../01.csv.gz",
+    "copies/01.csv",
+    "/copies/01.csv.gz",
+    "copies/01.csv.gz\n",
+    "copies/\u0661\u0661.csv.gz",
+    "copies/copies/01.csv.gz",
+    "copies\\01.csv.gz",
+]
 
 
 @pytest.mark.parametrize("name", OUTSIDE)

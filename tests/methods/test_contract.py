@@ -28,24 +28,28 @@ from core.release.spend import release
 from core.tables.table import Table
 from tests.support.tables import bought
 
-SCHEMA = Schema((
-    Column("s", "categorical", ("f", "m")),
-    Column("a", "ordinal", ("lo", "mid", "hi")),
-    Column("p", "categorical", ("n", "e", "s", "w"), missing=True),
-    Column("k", "categorical", ("only",)),
-    Column("x", "numeric", edges=(0, 10, 20, 40), integer=True),
-    Column("y", "categorical", ("no", "yes")),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column("s", "categorical", ("f", "m")),
+        Column("a", "ordinal", ("lo", "mid", "hi")),
+        Column("p", "categorical", ("n", "e", "s", "w"), missing=True),
+        Column("k", "categorical", ("only",)),
+        Column("x", "numeric", edges=(0, 10, 20, 40), integer=True),
+        Column("y", "categorical", ("no", "yes")),
+    )
+)
 DAG = Dag((("a", "y"), ("s", "a"), ("s", "p"), ("y", "x")))
 ROLES = Roles(outcome=("y",), protected=("s",), admissible=("a",), inadmissible=("p",))
 FURTHER = (Separation(("x",), ("p", "s"), ("a",)), Separation(("y",), ("p",), ("a", "x"), "overlapping"))
 NOTHING = QuestionList()
 ASKED = QuestionList(
-    ({"name": "young no", "where": {"a": ["lo"], "y": ["no"]}},
-     {"name": "far", "any": [{"x": [0, 20]}, {"p": ["n", "e"]}]},
-     {"name": "many", "where": {"marks": [1, 2], "x": [10, 40]}}),
+    (
+        {"name": "young no", "where": {"a": ["lo"], "y": ["no"]}},
+        {"name": "far", "any": [{"x": [0, 20]}, {"p": ["n", "e"]}]},
+        {"name": "many", "where": {"marks": [1, 2], "x": [10, 40]}},
+    ),
     ({"name": "marks", "of": {"x": [20, 40], "p": ["s", "w"]}},),
-)  # fmt: skip
+)
 CASES = {
     **{name: {"method": name} for name, m in METHODS.items() if m.questions != "alone" and not m.numbers},
     "fpt-lp": {"method": "fpt-lp", "question_list": ASKED},  # fpt-mw may end early: tests/methods/test_questions.py
@@ -298,9 +302,14 @@ def test_prism_never_leaves_its_frame(roles, regime, target, more, epsilon, thre
     by_role = {role: tuple(n for n, r in zip(SCHEMA.names, roles, strict=True) if r == role) for role in set(roles)}
     roles_of = Roles(**{role: by_role.get(role, ()) for role in ("outcome", "protected", "admissible", "inadmissible")})
     plan = Plan(
-        "prism", epsilon, 1e-6, target=target, fair=fair, targets={k: v for k, v in more.items() if k != target},
+        "prism",
+        epsilon,
+        1e-6,
+        target=target,
+        fair=fair,
+        targets={k: v for k, v in more.items() if k != target},
         options={"regime": regime, "three_way": three_way},
-    )  # fmt: skip
+    )
     try:
         made = release(Project("t", SCHEMA, plan, DAG, roles_of), table(600))
     except EspalierError:

@@ -16,14 +16,16 @@ from core.release import asking, preview, release
 from core.release.study import Study
 from core.tables.table import Table
 
-SCHEMA = Schema((
-    Column("z", "ordinal", ("lo", "mid", "hi")),
-    Column("w", "categorical", ("a", "b")),
-    Column("t", "categorical", ("no", "yes")),
-    Column("m", "categorical", ("no", "yes")),
-    Column("y", "categorical", ("no", "yes")),
-    Column("noise", "categorical", tuple("abcde")),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column("z", "ordinal", ("lo", "mid", "hi")),
+        Column("w", "categorical", ("a", "b")),
+        Column("t", "categorical", ("no", "yes")),
+        Column("m", "categorical", ("no", "yes")),
+        Column("y", "categorical", ("no", "yes")),
+        Column("noise", "categorical", tuple("abcde")),
+    )
+)
 DRAWN = Dag((("z", "t"), ("z", "y"), ("w", "t"), ("w", "y"), ("t", "m"), ("m", "y")))
 TRUTH = 0.25 * 0.8
 """t raises m by 0.8, m raises the risk by 0.25."""

@@ -155,9 +155,7 @@ def test_each_person_keeps_at_most_k_rows_and_all_if_fewer(k):
     codes = rng.integers(0, 2, (2, 200))
     made = Table(SCHEMA, {"a": codes[0], "b": codes[1]}, 200, person=person, person_column="id")
     kept = bounded(made, k)
-    assert np.array_equal(
-        np.bincount(kept.person, minlength=30), np.minimum(np.bincount(person, minlength=30), k)
-    )  # fmt: skip
+    assert np.array_equal(np.bincount(kept.person, minlength=30), np.minimum(np.bincount(person, minlength=30), k))
 
 
 def test_which_rows_are_kept_is_even_fresh_and_unseeded():
@@ -351,8 +349,9 @@ def read_by(column, schema=SCHEMA):
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
-@pytest.mark.parametrize(("read", "planned"), [("visit", "patient"), ("patient", "visit"), (None, "patient"),
-                                               ("visit", None)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("read", "planned"), [("visit", "patient"), ("patient", "visit"), (None, "patient"), ("visit", None)]
+)
 def test_a_table_read_with_another_person_column_than_the_plan_names_is_refused(neighbors, read, planned):
     """A bound of one row a visit keeps all rows of a patient."""
     plan = replace(
@@ -427,10 +426,17 @@ def test_the_held_out_curator_knows_how_many_rows_it_has_only_where_that_is_publ
     assert seen == [80 if neighbors == "replace-one" and person is None else None]
 
 
-@pytest.mark.parametrize(("neighbors", "person", "rows", "known"), [
-    ("replace-one", None, None, 150), ("replace-one", None, 70, 150), ("replace-one", "id", 70, 70),
-    ("replace-one", "id", None, None), ("add-remove", None, 70, None), ("add-remove", "id", 70, None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("neighbors", "person", "rows", "known"),
+    [
+        ("replace-one", None, None, 150),
+        ("replace-one", None, 70, 150),
+        ("replace-one", "id", 70, 70),
+        ("replace-one", "id", None, None),
+        ("add-remove", None, 70, None),
+        ("add-remove", "id", 70, None),
+    ],
+)
 def test_the_number_of_rows_is_public_only_under_replace_one_without_a_person_column(neighbors, person, rows, known):
     plan = Plan("mst", 1.0, 1e-6, neighbors=neighbors, person=person, rows=rows)
     assert public_rows(plan, 150) == known

@@ -185,11 +185,14 @@ def test_side_by_side_keeps_columns_apart():
     assert side_by_side({"a": np.array([1]), "b": np.array([0])}, tables).tolist() == [[2, 3, 4]]
 
 
-NUMBERS = Schema((
-    Column("x", "numeric", edges=(0, 1, 2)), Column("o", "ordinal", ("a", "b", "c")),
-    Column("c", "categorical", ("u", "v")),
-    Column("y", "numeric", edges=(-1, 1)),
-))  # fmt: skip
+NUMBERS = Schema(
+    (
+        Column("x", "numeric", edges=(0, 1, 2)),
+        Column("o", "ordinal", ("a", "b", "c")),
+        Column("c", "categorical", ("u", "v")),
+        Column("y", "numeric", edges=(-1, 1)),
+    )
+)
 
 
 def numbers(rows, seed=0):

@@ -77,8 +77,10 @@ def test_a_score_moves_by_at_most_its_sensitivity_and_reaches_it(unit, q):
         "add-remove": np.concatenate([crowd, np.full(unit.rows_per_person, 3.0)]),
     }[unit.neighbors]
     low = np.sort(np.concatenate([crowd, np.zeros(unit.rows_per_person)]))
-    moves = [abs(int(quantile_scores(np.sort(t), points, q)[0] - quantile_scores(crowd, points, q)[0])) for t in
-             ((far,) if unit.neighbors == "replace-one" else (far, low))]  # fmt: skip
+    moves = [
+        abs(int(quantile_scores(np.sort(t), points, q)[0] - quantile_scores(crowd, points, q)[0]))
+        for t in ((far,) if unit.neighbors == "replace-one" else (far, low))
+    ]
     assert max(moves) == score_sensitivity(unit, q)
 
 
@@ -227,7 +229,7 @@ def test_more_noise_where_the_price_is_lower():
         (np.concatenate([np.zeros(4600), np.linspace(0, 9e4, 400)]), (0, 2e4)),
         (np.linspace(0.001, 0.004, 5000), (0.001, 0.004)),
     ],
-)  # fmt: skip
+)
 def test_a_bought_range_holds_the_values_and_is_not_wide(drawn, held):
     """With 10 rows of noise scale a step: 5,000 rows leave a wrong end a chance below e^−20."""
 

@@ -54,8 +54,11 @@ def largest_move(shape, sizes, unit, value):
 
 
 UNITS = [
-    Unit("replace-one", 1), Unit("replace-one", 2), Unit("add-remove", 1), Unit("add-remove", 2),
-]  # fmt: skip
+    Unit("replace-one", 1),
+    Unit("replace-one", 2),
+    Unit("add-remove", 1),
+    Unit("add-remove", 2),
+]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=str)

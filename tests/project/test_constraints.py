@@ -18,16 +18,18 @@ from core.project.constraints import Constraints
 from core.project.schema import Column, Schema
 from core.tables.consistency import candidates, settle, violations
 
-SCHEMA = Schema((
-    Column("sex", "categorical", ("female", "male")),
-    Column("pregnant", "categorical", ("no", "yes"), missing=True),
-    Column("age", "numeric", edges=(0, 16, 40, 90), integer=True),
-    Column("married", "categorical", ("no", "yes")),
-    Column("school", "ordinal", ("none", "basic", "degree")),
-    Column("years", "numeric", edges=(0, 1, 10, 20), integer=True),
-    Column("first", "numeric", edges=(0, 10, 20, 30)),
-    Column("last", "numeric", edges=(0, 10, 20, 30), missing=True),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column("sex", "categorical", ("female", "male")),
+        Column("pregnant", "categorical", ("no", "yes"), missing=True),
+        Column("age", "numeric", edges=(0, 16, 40, 90), integer=True),
+        Column("married", "categorical", ("no", "yes")),
+        Column("school", "ordinal", ("none", "basic", "degree")),
+        Column("years", "numeric", edges=(0, 1, 10, 20), integer=True),
+        Column("first", "numeric", edges=(0, 10, 20, 30)),
+        Column("last", "numeric", edges=(0, 10, 20, 30), missing=True),
+    )
+)
 GIVEN = {
     "impossible": [
         {"sex": ["male"], "pregnant": ["yes"]},
@@ -87,8 +89,10 @@ def test_masks_are_the_forbidden_cells():
     assert masks["age", "married"].tolist() == [[False, True], [False, False], [False, False]]
     assert masks["school", "years"].tolist() == [[False, True, True], [True, False, True], [True, True, False]]
     assert masks["first", "last"].tolist() == [
-        [False, False, False, False], [True, False, False, False], [True, True, False, False],
-    ]  # fmt: skip
+        [False, False, False, False],
+        [True, False, False, False],
+        [True, True, False, False],
+    ]
     swapped = Constraints(
         determines=(Determines("school", "sex", {"none": "male", "basic": "male", "degree": "female"}),)
     )
@@ -123,15 +127,19 @@ def test_masks_are_the_forbidden_cells():
         ({"determines": [{"columns": ["years", "school"], "table": {}}]}, SchemaError, "'years' is numeric"),
         (
             {"determines": [{"columns": ["married", "sex"], "table": {"no": "male", "yes": "x"}}]},
-            SchemaError, "'x' is not among its declared categories",
+            SchemaError,
+            "'x' is not among its declared categories",
         ),
         (
-            {"determines": [{"columns": ["sex", "first"], "table": {"male": "1", "female": "2"}}],
-             "monotone": [["first", "last"]]},
-            SchemaError, "both determined and in a monotone pair",
+            {
+                "determines": [{"columns": ["sex", "first"], "table": {"male": "1", "female": "2"}}],
+                "monotone": [["first", "last"]],
+            },
+            SchemaError,
+            "both determined and in a monotone pair",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_with_the_reason(data, error, text):
     with pytest.raises(error, match="^[^\n]*" + text.replace("(", r"\(").replace(")", r"\)")):
         Constraints.from_json(data).masks(SCHEMA)
@@ -149,9 +157,12 @@ def test_a_constraint_that_contradicts_a_separation_is_refused_with_the_path():
     with pytest.raises(ProjectError, match=r"“sex = male and married = yes” joins sex and married.*given age: the path sex – married"):  # fmt: skip  # noqa: E501
         joined.check(SCHEMA, [apart])
     # through a column in between, by two constraints, or by one and an edge of the plan
-    two = Constraints((
-        Impossible({"sex": ("male",), "pregnant": ("yes",)}), Impossible({"pregnant": ("yes",), "married": ("no",)}),
-    ))  # fmt: skip
+    two = Constraints(
+        (
+            Impossible({"sex": ("male",), "pregnant": ("yes",)}),
+            Impossible({"pregnant": ("yes",), "married": ("no",)}),
+        )
+    )
     assert "sex – pregnant – married" in two.conflict([apart])[1]
     one = Constraints(two.impossible[:1])
     assert one.conflict([apart]) is None
@@ -236,10 +247,15 @@ def test_candidates_are_found_and_marked():
     sex, school = rng.integers(0, 2, n), rng.integers(0, 3, n)
     first = rng.integers(0, 3, n)
     codes = {
-        "sex": sex, "pregnant": np.where(sex == 0, rng.integers(0, 2, n), 0), "age": rng.integers(0, 3, n),
-        "married": rng.integers(0, 2, n), "school": school, "years": school,
-        "first": first, "last": np.maximum(first, rng.integers(0, 3, n)),
-    }  # fmt: skip
+        "sex": sex,
+        "pregnant": np.where(sex == 0, rng.integers(0, 2, n), 0),
+        "age": rng.integers(0, 3, n),
+        "married": rng.integers(0, 2, n),
+        "school": school,
+        "years": school,
+        "first": first,
+        "last": np.maximum(first, rng.integers(0, 3, n)),
+    }
     schema = Schema((*SCHEMA.columns[:5], Column("years", "ordinal", ("0", "9", "16")), *SCHEMA.columns[6:]))
     found = candidates(schema, codes)
     assert Impossible({"sex": ("male",), "pregnant": ("yes",)}, "guessed") in found.impossible

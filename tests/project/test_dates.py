@@ -22,9 +22,11 @@ RANGES = [
 def period(day: date, by: str) -> object:
     """Which period a day is in, from the calendar."""
     return {
-        "week": day.isocalendar()[:2], "month": (day.year, day.month), "quarter": (day.year, (day.month - 1) // 3),
+        "week": day.isocalendar()[:2],
+        "month": (day.year, day.month),
+        "quarter": (day.year, (day.month - 1) // 3),
         "year": day.year,
-    }[by]  # fmt: skip
+    }[by]
 
 
 def column(bins: DateBins) -> Column:

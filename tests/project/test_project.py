@@ -21,11 +21,20 @@ GOOD = {
     "dag": {"edges": [["age", "grade"]], "notes": {"age": "hm"}, "positions": {"age": [1, 2.5]}},
     "roles": {"outcome": ["grade"], "protected": ["sex"], "admissible": ["age"], "inadmissible": []},
     "plan": {
-        "method": "prism", "regime": "causal", "fair": True, "target": "grade", "epsilon": 1.0, "delta": 1e-9,
-        "neighbors": "replace-one", "rows_per_person": 1, "allocation": "optimal", "accounting": "zcdp",
-        "features": 8, "rows": None,
+        "method": "prism",
+        "regime": "causal",
+        "fair": True,
+        "target": "grade",
+        "epsilon": 1.0,
+        "delta": 1e-9,
+        "neighbors": "replace-one",
+        "rows_per_person": 1,
+        "allocation": "optimal",
+        "accounting": "zcdp",
+        "features": 8,
+        "rows": None,
     },
-}  # fmt: skip
+}
 
 
 def changed(*path, to):
@@ -74,7 +83,7 @@ def opened(data):
         (changed("plan", "colour", to=1), "plan: unknown key"),
         (changed("dag", "colour", to=1), "dag: unknown key"),
         (changed("roles", "victim", to=[]), "unknown role"),
-        (changed("plan", "method", to="magic"), "must be one of prism"),
+        (changed("plan", "method", to="magic"), "must be one of workload"),
         (changed("plan", "regime", to="magic"), "must be one of causal"),
         (changed("plan", "epsilon", to="1"), r"epsilon \('1'\) must be a number"),
         (changed("plan", "epsilon", to=True), "must be a number"),
@@ -164,9 +173,18 @@ def test_options_of_the_tree_are_written_only_where_they_are_used():
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("width", 0), ("width", 7), ("width", 1.5), ("width", True), ("explain", -0.1), ("explain", 0.6),
-     ("explain", "much"), ("compress", 1), ("compress", None)],
-)  # fmt: skip
+    [
+        ("width", 0),
+        ("width", 7),
+        ("width", 1.5),
+        ("width", True),
+        ("explain", -0.1),
+        ("explain", 0.6),
+        ("explain", "much"),
+        ("compress", 1),
+        ("compress", None),
+    ],
+)
 def test_options_of_the_tree_that_cannot_be(key, value):
     with pytest.raises(EspalierError, match=key):
         opened(changed("plan", key, to=value))
@@ -184,9 +202,15 @@ def test_further_separations_come_back_and_are_written_only_where_there_are_some
 
 @pytest.mark.parametrize(
     ("change", "says"),
-    [({"left": ["nobody"]}, "nobody"), ({"left": []}, "at least one"), ({"right": ["grade"]}, "twice"),
-     ({"given": "sex"}, "list of column names"), ({"why": 3}, "why must be"), ({"gate": []}, "unknown key 'gate'")],
-)  # fmt: skip
+    [
+        ({"left": ["nobody"]}, "nobody"),
+        ({"left": []}, "at least one"),
+        ({"right": ["grade"]}, "twice"),
+        ({"given": "sex"}, "list of column names"),
+        ({"why": 3}, "why must be"),
+        ({"gate": []}, "unknown key 'gate'"),
+    ],
+)
 def test_a_separation_that_cannot_be_is_refused(change, says):
     with pytest.raises(EspalierError, match=says):
         Project.from_json(changed("separations", to=[{**FURTHER, **change}]))

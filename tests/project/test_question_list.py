@@ -11,11 +11,13 @@ from core.project.plan import Plan
 from core.project.question_list import QuestionList, in_words, read_questions
 from core.project.schema import Column, Schema
 
-SCHEMA = Schema((
-    Column("age", "numeric", edges=(0, 20, 60, 100), missing=True),
-    Column("sex", "categorical", ("female", "male")),
-    Column("ill", "ordinal", ("no", "mild", "severe")),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column("age", "numeric", edges=(0, 20, 60, 100), missing=True),
+        Column("sex", "categorical", ("female", "male")),
+        Column("ill", "ordinal", ("no", "mild", "severe")),
+    )
+)
 COUNT = {"name": "burden", "of": {"ill": ["mild", "severe"], "sex": ["female"]}, "up_to": 2}
 ASKED = {"name": "older women", "where": {"age": [60, 100], "sex": ["female"]}}
 

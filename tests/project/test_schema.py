@@ -133,10 +133,18 @@ def test_what_a_guess_left_out_is_unconfirmed_until_somebody_says_so():
 
 @pytest.mark.parametrize(
     "left_out",
-    [5, "id", ["id"], [{"name": "id"}], [{"name": "id", "guessed": False}], [{"name": 1, "guessed": True}],
-     [{"name": "id", "guessed": True, "confirmed": True}], [{"name": "a", "guessed": True}],
-     [{"name": "id", "guessed": True}] * 2],
-)  # fmt: skip
+    [
+        5,
+        "id",
+        ["id"],
+        [{"name": "id"}],
+        [{"name": "id", "guessed": False}],
+        [{"name": 1, "guessed": True}],
+        [{"name": "id", "guessed": True, "confirmed": True}],
+        [{"name": "a", "guessed": True}],
+        [{"name": "id", "guessed": True}] * 2,
+    ],
+)
 def test_a_list_of_left_out_columns_that_cannot_be_is_refused(left_out):
     with pytest.raises(SchemaError, match="left_out"):
         Schema.from_json([{"name": "a", "categories": ["x"]}], left_out)

@@ -43,9 +43,12 @@ GRAPHICAL = sorted(name for name, m in METHODS.items() if m.holds_constraints an
 def a_project(method: str = "mst", **plan: object) -> Project:
     given = {"epsilon": 2.0, "delta": 1e-6, "target": "ill", **plan}
     return Project(
-        "visits", SCHEMA, Plan(method, **given), constraints=Constraints.from_json(GIVEN),  # type: ignore[arg-type]
+        "visits",
+        SCHEMA,
+        Plan(method, **given),
+        constraints=Constraints.from_json(GIVEN),  # type: ignore[arg-type]
         roles=Roles(outcome=("ill",), protected=("sex",), admissible=("age",)),
-    )  # fmt: skip
+    )
 
 
 def rows(n: int = 600) -> Table:
@@ -63,8 +66,10 @@ def test_no_row_breaks_a_constraint_whatever_the_method(method):
     assert "What no row may be" in render(facts)
     assert all(int(a) <= int(b) for a, b in zip(made.table["first"], made.table["last"], strict=True))
     assert set(zip(made.table["sex"], made.table["pregnant"], strict=True)) <= {
-        ("male", "no"), ("female", "no"), ("female", "yes"),
-    }  # fmt: skip
+        ("male", "no"),
+        ("female", "no"),
+        ("female", "yes"),
+    }
 
 
 def test_the_project_file_carries_them_and_old_files_have_none():

@@ -17,12 +17,14 @@ from core.release import preview, release
 from core.release.drawing import POOL, statements_of
 from core.tables.table import Table
 
-SCHEMA = Schema((
-    Column("a", "categorical", ("no", "yes")),
-    Column("b", "categorical", ("no", "yes")),
-    Column("c", "ordinal", ("lo", "mid", "hi")),
-    Column("y", "categorical", ("no", "yes")),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column("a", "categorical", ("no", "yes")),
+        Column("b", "categorical", ("no", "yes")),
+        Column("c", "ordinal", ("lo", "mid", "hi")),
+        Column("y", "categorical", ("no", "yes")),
+    )
+)
 CHAIN = Dag((("a", "b"), ("b", "c"), ("c", "y")))
 
 

@@ -26,11 +26,16 @@ from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
 from core.release.not_private import blurred
 from core.release.planning import preview
 from core.release.spend import release
+from core.release.study import Study
 
-SCHEMA = Schema((
-    Column("size", "numeric", edges=(0, 50, 100)), Column("age", "numeric", edges=(0, 60, 120), integer=True),
-    Column("sex", "categorical", ("f", "m")), Column("price", "numeric", edges=(-50, 0, 250)),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column("size", "numeric", edges=(0, 50, 100)),
+        Column("age", "numeric", edges=(0, 60, 120), integer=True),
+        Column("sex", "categorical", ("f", "m")),
+        Column("price", "numeric", edges=(-50, 0, 250)),
+    )
+)
 
 
 def frame(rows=400, seed=0):
@@ -195,3 +200,11 @@ def test_no_curator_is_ever_given_to_it():
         METHODS["two-stage"].fit(curator, project(), frame_of(project()))
     assert METHODS["two-stage"].private is False
     assert [m.name for m in METHODS.values() if m.blur] == [m.name for m in METHODS.values() if not m.private]
+
+
+def test_copies_and_intervals_are_refused_with_the_reason(made, tmp_path):
+    made.save(tmp_path)
+    with pytest.raises(ProjectError, match=NOT_PRIVATE):
+        Study.of_folder(tmp_path)
+    with pytest.raises(ProjectError, match="there is no release.json"):
+        Study.of_folder(tmp_path / "elsewhere")

@@ -22,10 +22,12 @@ from core.release.report import render
 from core.tables.table import Table
 
 NASTY = 'a, "b" <script>alert(1)</script> 年齢'
-SCHEMA = Schema((
-    Column(NASTY, "categorical", ("=1+1", "x, y", '"q"', "línea\nnueva"), missing=True),
-    Column("n", "numeric", edges=(0, 1.5, 4), missing=True),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column(NASTY, "categorical", ("=1+1", "x, y", '"q"', "línea\nnueva"), missing=True),
+        Column("n", "numeric", edges=(0, 1.5, 4), missing=True),
+    )
+)
 PROJECT = Project("<b>t</b>", SCHEMA, Plan("mst", 2.0, 1e-6))
 
 
@@ -47,8 +49,14 @@ def folder(tmp_path_factory):
 
 def test_a_release_comes_back_from_its_folder(folder):
     assert {p.name for p in folder.iterdir()} == {
-        "synthetic.csv", "release.json", "project.json", "report.html", "model.npz", "answers.npz", "croissant.json",
-    }  # fmt: skip
+        "synthetic.csv",
+        "release.json",
+        "project.json",
+        "report.html",
+        "model.npz",
+        "answers.npz",
+        "croissant.json",
+    }
     back = load_release(folder)
     assert back.project == Project.load(folder / "project.json")
     assert back.table.rows == 300
@@ -83,9 +91,20 @@ def test_formulas_are_defused_in_the_csv_and_come_back(tmp_path):
 def test_release_json_has_what_the_interface_promises(folder):
     facts = json.loads((folder / "release.json").read_text("utf-8"))
     for key in (
-        "project", "method", "private", "spent", "selected", "refused", "edges", "cliques", "separations",
-        "measurements", "choices", "rows", "seconds",
-    ):  # fmt: skip
+        "project",
+        "method",
+        "private",
+        "spent",
+        "selected",
+        "refused",
+        "edges",
+        "cliques",
+        "separations",
+        "measurements",
+        "choices",
+        "rows",
+        "seconds",
+    ):
         assert key in facts
     assert set(facts["seconds"]) == {"fit", "sample"}, "what reads rows is not timed, under either relation"
     assert {"epsilon", "delta", "rho", "neighbors"} <= set(facts["spent"])

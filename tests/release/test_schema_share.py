@@ -41,8 +41,10 @@ def text() -> bytes:
     rng = np.random.default_rng(5)
     job = rng.choice(["nurse", "clerk", "smith", ""], ROWS, p=[0.5, 0.3, 0.15, 0.05])
     job[:2] = ["the only diver", "the only judge"]
-    lines = [f"{a},{i:.2f},{j},{'yes' if a > 60 else 'no'}" for a, i, j in zip(
-        rng.integers(18, 90, ROWS), rng.gamma(2, 900, ROWS), job, strict=True)]  # fmt: skip
+    lines = [
+        f"{a},{i:.2f},{j},{'yes' if a > 60 else 'no'}"
+        for a, i, j in zip(rng.integers(18, 90, ROWS), rng.gamma(2, 900, ROWS), job, strict=True)
+    ]
     return ("age,income,job,ill\n" + "\n".join(lines) + "\n").encode()
 
 
@@ -57,8 +59,11 @@ def test_a_table_of_names_alone_is_released(neighbors, tmp_path):
     shown = preview(project, ROWS)
     bought = [line for line in shown.lines if line.pool == "schema"]
     assert [line.what.split(":")[0] for line in bought] == [
-        "bin edges of age", "range of income", "bin edges of income", "categories of job",
-    ]  # fmt: skip
+        "bin edges of age",
+        "range of income",
+        "bin edges of income",
+        "categories of job",
+    ]
     assert 0 < shown.delta <= 0.25e-7
     assert shown.budget.rho < rho_of(2.0, 1e-7), "ρ is converted at what the thresholds leave of δ"
     made = release(project, the_table(project))

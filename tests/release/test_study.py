@@ -19,12 +19,14 @@ from core.release.counts import NoisyCounts
 from core.release.study import Study
 from core.tables.table import Table
 
-SCHEMA = Schema((
-    Column("hours", "numeric", edges=(0, 10, 20, 40)),
-    Column("side", "categorical", ("left", "right"), missing=True),
-    Column("noise", "categorical", ("a", "b", "c")),
-    Column("sick", "categorical", ("no", "=yes")),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column("hours", "numeric", edges=(0, 10, 20, 40)),
+        Column("side", "categorical", ("left", "right"), missing=True),
+        Column("noise", "categorical", ("a", "b", "c")),
+        Column("sick", "categorical", ("no", "=yes")),
+    )
+)
 ODDS = 0.8
 
 
@@ -131,9 +133,11 @@ def test_questions_in_words():
     assert asking.regression(SCHEMA, "hours=20 – 40", ["sick"]).event == 2
     assert asking.regression(SCHEMA, "sick", ["hours"]).scores["hours"] == (5, 15, 30)
     for wrong in (
-        lambda: asking.proportion(SCHEMA, "side"), lambda: asking.proportion(SCHEMA, "side=up"),
-        lambda: asking.regression(SCHEMA, "sick", ["sick"]), lambda: asking.odds_ratio(SCHEMA, "sick", "sick"),
-    ):  # fmt: skip
+        lambda: asking.proportion(SCHEMA, "side"),
+        lambda: asking.proportion(SCHEMA, "side=up"),
+        lambda: asking.regression(SCHEMA, "sick", ["sick"]),
+        lambda: asking.odds_ratio(SCHEMA, "sick", "sick"),
+    ):
         with pytest.raises(ProjectError):
             wrong()
 

@@ -31,9 +31,12 @@ ROWS = [["x", "1"], ["y", "7"], ["x", ""]] * 20
 def project(schema: Any = None, plan: Any = None, **more: Any) -> dict[str, Any]:
     """A project that is right, but for the changes."""
     return {
-        "format": "espalier-project/1", "name": "t", "schema": schema or SCHEMA,
-        "plan": {"method": "mst", "epsilon": 1.0, "delta": 1e-6, **(plan or {})}, **more,
-    }  # fmt: skip
+        "format": "espalier-project/1",
+        "name": "t",
+        "schema": schema or SCHEMA,
+        "plan": {"method": "mst", "epsilon": 1.0, "delta": 1e-6, **(plan or {})},
+        **more,
+    }
 
 
 STANDARD = project()
@@ -130,11 +133,40 @@ def delimited() -> Iterator[tuple[str, bytes, int | None]]:
     yield "a million digits", text([*ROWS, ["x", "1" * 1_000_000]]).encode(), None
     yield "a thousand columns", text([["x"] * 1000] * 3, [f"c{i}" for i in range(1000)]).encode(), 2
     numbers = {
-        "inf": 2, "-inf": 2, "Infinity": 2, "nan": 2, "NaN": 2, "NA": 2, "null": 2, "None": 2, "1e400": 0, "-1e400": 0,
-        "1e-400": 0, "-0": 0, "+3": 0, "3.": 0, ".5": 0, "1,5": 2, "1 000": 2, "0x10": 2, "1_000": 2, "٣": 2, "３": 2,
-        "1e": 2, "true": 2, "2024-02-30": 2, "1/2": 2, "=1+1": 2, "99999999999999999999999999": 0, "1e5": 0, " 4 ": 0,
-        "−4": 2, "4%": 2, "$4": 2, "4\x1b[31m": 2,
-    }  # fmt: skip
+        "inf": 2,
+        "-inf": 2,
+        "Infinity": 2,
+        "nan": 2,
+        "NaN": 2,
+        "NA": 2,
+        "null": 2,
+        "None": 2,
+        "1e400": 0,
+        "-1e400": 0,
+        "1e-400": 0,
+        "-0": 0,
+        "+3": 0,
+        "3.": 0,
+        ".5": 0,
+        "1,5": 2,
+        "1 000": 2,
+        "0x10": 2,
+        "1_000": 2,
+        "٣": 2,
+        "３": 2,
+        "1e": 2,
+        "true": 2,
+        "2024-02-30": 2,
+        "1/2": 2,
+        "=1+1": 2,
+        "99999999999999999999999999": 0,
+        "1e5": 0,
+        " 4 ": 0,
+        "−4": 2,
+        "4%": 2,
+        "$4": 2,
+        "4\x1b[31m": 2,
+    }
     for number, status in numbers.items():
         yield f"the number {number!r}", text([*ROWS, ["y", number]]).encode(), status
 
@@ -199,23 +231,38 @@ def workbooks() -> Iterator[tuple[str, Callable[[], bytes], int | None]]:
     yield "numbers for names", lambda: excel((1, 2.5), ("x", 1)), 2
     yield "a nameless column", lambda: excel(("a", None, "b c"), ("x", 3, 1)), 0
     yield "a cell beyond the header", lambda: excel(*good, ("x", 1, 2)), 2
-    yield "a cell at the far corner", lambda: sheet(
-        HEAD + f'<row r="2">{cell("A2", "x")}</row><row r="1048576">{cell("XFD1048576", "x")}</row>', "A1:XFD1048576"
-    ), 2  # fmt: skip
+    yield (
+        "a cell at the far corner",
+        lambda: sheet(
+            HEAD + f'<row r="2">{cell("A2", "x")}</row><row r="1048576">{cell("XFD1048576", "x")}</row>',
+            "A1:XFD1048576",
+        ),
+        2,
+    )
     yield "a huge declared size", lambda: sheet(HEAD + f'<row r="2">{cell("A2", "x")}</row>', "A1:XFD1048576"), 0
     yield "cells without a place", lambda: sheet("<row><c><v>1</v></c></row>" * 3), 2
     yield "a wrong place", lambda: sheet(f"<row r='1'>{cell('!!', 'a')}</row>"), 2
     yield "rows that go back", lambda: sheet(HEAD + f'<row r="9">{cell("A9", "x")}</row><row r="2"></row>'), None
     yield "a wrong shared string", lambda: sheet(HEAD + '<row r="2"><c r="A2" t="s"><v>99999</v></c></row>'), 2
     yield "broken xml", lambda: sheet("<row><c>"), 2
-    yield "a billion laughs", lambda: sheet(
-        HEAD + f'<row r="2">{cell("A2", "&l9;")}</row>',
-        before="<!DOCTYPE x [<!ENTITY l0 'ha'>"
-        + "".join(f"<!ENTITY l{i} '{f'&l{i - 1};' * 10}'>" for i in range(1, 10)) + "]>",
-    ), 2  # fmt: skip
-    yield "an outside entity", lambda: sheet(
-        HEAD + f'<row r="2">{cell("A2", "&e;")}</row>', before='<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>'
-    ), 2  # fmt: skip
+    yield (
+        "a billion laughs",
+        lambda: sheet(
+            HEAD + f'<row r="2">{cell("A2", "&l9;")}</row>',
+            before="<!DOCTYPE x [<!ENTITY l0 'ha'>"
+            + "".join(f"<!ENTITY l{i} '{f'&l{i - 1};' * 10}'>" for i in range(1, 10))
+            + "]>",
+        ),
+        2,
+    )
+    yield (
+        "an outside entity",
+        lambda: sheet(
+            HEAD + f'<row r="2">{cell("A2", "&e;")}</row>',
+            before='<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>',
+        ),
+        2,
+    )
     yield "a bomb of one cell", lambda: sheet(HEAD + f'<row r="2">{cell("A2", "x" * 60_000_000)}</row>'), 2
     yield "a bomb of rows", lambda: sheet(HEAD + f"<row>{cell('A2', 'x')}</row>" * 1_500_000), 2
     yield "a bomb beside the sheet", lambda: repacked(excel(*good), "xl/media/1.bin", b"\0" * 80_000_000), 2
@@ -246,19 +293,28 @@ def parquets() -> Iterator[tuple[str, Callable[[], bytes], int | None]]:
     """Parquet files: types that are not one plain value per cell, and files that are not what they say."""
     x, n = ["x", "y", "x"], [1, 2, 3]
     kinds: dict[str, tuple[Any, int | None]] = {
-        "integers": (n, 0), "doubles": ([1.0, 2.5, None], 0), "nan": ([1.0, float("nan"), 2.0], 0),
-        "infinity": ([1.0, float("inf"), 2.0], 2), "decimals": ([decimal.Decimal("1.50")] * 3, 0),
-        "truths": ([True, False, True], 2), "nulls": (pa.nulls(3), 0),
+        "integers": (n, 0),
+        "doubles": ([1.0, 2.5, None], 0),
+        "nan": ([1.0, float("nan"), 2.0], 0),
+        "infinity": ([1.0, float("inf"), 2.0], 2),
+        "decimals": ([decimal.Decimal("1.50")] * 3, 0),
+        "truths": ([True, False, True], 2),
+        "nulls": (pa.nulls(3), 0),
         "half floats": (pa.array([1, 2, 3], pa.float16()), 0),
-        "dates": ([dt.date(2024, 1, 1)] * 3, 2), "moments": ([dt.datetime(2024, 1, 1, 1)] * 3, 2),
+        "dates": ([dt.date(2024, 1, 1)] * 3, 2),
+        "moments": ([dt.datetime(2024, 1, 1, 1)] * 3, 2),
         "moments with a zone": (pa.array([0, 1, 2], pa.timestamp("ns", tz="UTC")), 2),
-        "nanoseconds": (pa.array([1, 2, 3], pa.timestamp("ns")), 2), "durations": ([dt.timedelta(seconds=1)] * 3, 2),
-        "lists": ([[1], [2], [3]], 2), "structs": ([{"u": 1}] * 3, 2), "bytes": ([b"1"] * 3, 2),
+        "nanoseconds": (pa.array([1, 2, 3], pa.timestamp("ns")), 2),
+        "durations": ([dt.timedelta(seconds=1)] * 3, 2),
+        "lists": ([[1], [2], [3]], 2),
+        "structs": ([{"u": 1}] * 3, 2),
+        "bytes": ([b"1"] * 3, 2),
         "maps": (pa.array([[("k", 1)]] * 3, pa.map_(pa.string(), pa.int64())), 2),
-        "lists of lists": ([[[1]], [[2]], [[3]]], 2), "large text": (pa.array(["1", "2", "3"], pa.large_string()), 0),
+        "lists of lists": ([[[1]], [[2]], [[3]]], 2),
+        "large text": (pa.array(["1", "2", "3"], pa.large_string()), 0),
         "huge integers": ([2**63 - 1, -(2**63), 0], 0),
         "dictionary": (pa.array(["1", "2", "1"]).dictionary_encode(), 0),
-    }  # fmt: skip
+    }
     for label, (values, status) in kinds.items():
         yield label, lambda v=values: arrow(**{"a": x, "b c": v}), status
     yield "no rows", lambda: arrow(**{"a": pa.array([], pa.string()), "b c": pa.array([], pa.int64())}), 2
@@ -272,8 +328,11 @@ def parquets() -> Iterator[tuple[str, Callable[[], bytes], int | None]]:
         lambda: arrow(a=pa.nulls(10_000_000), **{f"c{i}": pa.nulls(10_000_000) for i in range(30)}),
         2,
     )
-    yield "a bomb of one long text", lambda: arrow(a=pa.DictionaryArray.from_arrays(
-        pa.array([0] * 50_000), pa.array(["x" * 1_000_000]))), 2  # fmt: skip
+    yield (
+        "a bomb of one long text",
+        lambda: arrow(a=pa.DictionaryArray.from_arrays(pa.array([0] * 50_000), pa.array(["x" * 1_000_000]))),
+        2,
+    )
 
 
 def _twice() -> bytes:
@@ -283,11 +342,38 @@ def _twice() -> bytes:
 
 
 ODD_NAMES = (
-    "=1+1", "=HYPERLINK(\"http://evil.example\")", "+1+cmd", "-2+3", "@SUM(A1)", "\ttab", "<script>alert(1)</script>",
-    "[click](http://evil.example)", "**bold** `code`", "$x^2$", "\u202eright to left", "a\nb", "\u0000", "\x1b[2J", "'",
-    '"', "a,b", "a;b", "name" * 200, "🌿", "é" + "\u0301" * 30, "../../etc/passwd", "CON", "{{7*7}}", "%s%n", "null",
-    "NaN", "0", "  ", "\u00a0", "\u200b",
-)  # fmt: skip
+    "=1+1",
+    '=HYPERLINK("http://evil.example")',
+    "+1+cmd",
+    "-2+3",
+    "@SUM(A1)",
+    "\ttab",
+    "<script>alert(1)</script>",
+    "[click](http://evil.example)",
+    "**bold** `code`",
+    "$x^2$",
+    "\u202eright to left",
+    "a\nb",
+    "\u0000",
+    "\x1b[2J",
+    "'",
+    '"',
+    "a,b",
+    "a;b",
+    "name" * 200,
+    "🌿",
+    "é" + "\u0301" * 30,
+    "../../etc/passwd",
+    "CON",
+    "{{7*7}}",
+    "%s%n",
+    "null",
+    "NaN",
+    "0",
+    "  ",
+    "\u00a0",
+    "\u200b",
+)
 
 
 def with_projects() -> Iterator[tuple[str, str, Callable[[], bytes], dict[str, Any], int | None]]:
@@ -299,43 +385,70 @@ def with_projects() -> Iterator[tuple[str, str, Callable[[], bytes], dict[str, A
         status = {"\u0000": None, "a\nb": 2}.get(odd, 0)
         yield f"category {shown}", "t.csv", lambda r=rows: text(r, ("a", "b")).encode(), project(schema), status
         if "\n" in odd:
-            yield f"parquet, category {shown}", "t.parquet", lambda r=rows: arrow(
-                a=[x[0] for x in r], b=[x[1] for x in r]
-            ), project(schema), 0  # fmt: skip
+            yield (
+                f"parquet, category {shown}",
+                "t.parquet",
+                lambda r=rows: arrow(a=[x[0] for x in r], b=[x[1] for x in r]),
+                project(schema),
+                0,
+            )
         schema = categorical(odd, "b")
         yield (
-            f"column {shown}", "t.csv",
+            f"column {shown}",
+            "t.csv",
             lambda o=odd: text([["x", "y"]] * 10, (o, "b"), quoting=csv.QUOTE_ALL).encode(),
-            project(schema, {"target": odd}, name=odd, dag={"edges": [[odd, "b"]], "notes": {odd: odd}}), status,
-        )  # fmt: skip
+            project(schema, {"target": odd}, name=odd, dag={"edges": [[odd, "b"]], "notes": {odd: odd}}),
+            status,
+        )
     wide = [f"c{i}" for i in range(200)]
     yield "200 columns", "t.csv", lambda: text([["x", "y"] * 100] * 30, wide).encode(), project(categorical(*wide)), 0
     yield (
-        "a declared million characters", "t.csv", lambda: text([["x" * 1_000_000], ["y"]], ("a",)).encode(),
-        project(categorical("a", values=("x" * 1_000_000, "y"))), 0,
-    )  # fmt: skip
+        "a declared million characters",
+        "t.csv",
+        lambda: text([["x" * 1_000_000], ["y"]], ("a",)).encode(),
+        project(categorical("a", values=("x" * 1_000_000, "y"))),
+        0,
+    )
     many = [str(i) for i in range(20_000)]
     yield (
-        "20,000 categories", "t.csv", lambda: text([[v, "x"] for v in many], ("a", "b")).encode(),
-        project(categorical("a", values=many) + categorical("b")), 0,
-    )  # fmt: skip
+        "20,000 categories",
+        "t.csv",
+        lambda: text([[v, "x"] for v in many], ("a", "b")).encode(),
+        project(categorical("a", values=many) + categorical("b")),
+        0,
+    )
     yield (
-        "two columns of 20,000 categories", "t.csv", lambda: text([[v, v] for v in many], ("a", "b")).encode(),
-        project(categorical("a", "b", values=many)), 2,
-    )  # fmt: skip
+        "two columns of 20,000 categories",
+        "t.csv",
+        lambda: text([[v, v] for v in many], ("a", "b")).encode(),
+        project(categorical("a", "b", values=many)),
+        2,
+    )
     one = categorical("a", values=("x",))
     yield "a constant column alone", "t.csv", lambda: b"a\n" + b"x\n" * 9, project(one), 0
-    yield "a column of empty cells", "t.csv", lambda: b"a,b\n" + b",x\n" * 9, project(
-        categorical("a", missing=True) + categorical("b")
-    ), 0  # fmt: skip
+    yield (
+        "a column of empty cells",
+        "t.csv",
+        lambda: b"a,b\n" + b",x\n" * 9,
+        project(categorical("a", missing=True) + categorical("b")),
+        0,
+    )
     yield "one column of empty cells", "t.csv", lambda: b'a\n""\n""\n', project(categorical("a", missing=True)), None
     loose = [{**SCHEMA[0], "missing": True, "unknown": "missing"}, {**SCHEMA[1], "unknown": "missing"}]
-    yield "anything at all, sent to missing", "t.csv", lambda: text([["?", "inf"], ["=1", "x"]] * 9).encode(), project(
-        loose
-    ), 0  # fmt: skip
-    yield "dates as categories", "t.parquet", lambda: arrow(a=[dt.date(2024, 1, i + 1) for i in range(3)]), project(
-        categorical("a", values=[f"2024-01-0{i + 1}" for i in range(3)])
-    ), 0  # fmt: skip
+    yield (
+        "anything at all, sent to missing",
+        "t.csv",
+        lambda: text([["?", "inf"], ["=1", "x"]] * 9).encode(),
+        project(loose),
+        0,
+    )
+    yield (
+        "dates as categories",
+        "t.parquet",
+        lambda: arrow(a=[dt.date(2024, 1, i + 1) for i in range(3)]),
+        project(categorical("a", values=[f"2024-01-0{i + 1}" for i in range(3)])),
+        0,
+    )
 
 
 def tables() -> list[Case]:
@@ -350,17 +463,45 @@ def tables() -> list[Case]:
 FULL: dict[str, Any] = project(
     [*SCHEMA, {"name": "g", "kind": "ordinal", "categories": ["1", "2"], "groups": {"2": ["3"]}, "guessed": []}],
     {
-        "regime": "causal", "fair": False, "strict": False, "target": "a", "neighbors": "replace-one",
-        "rows_per_person": 1, "allocation": "optimal", "accounting": "zcdp", "features": 2, "rows": 50,
+        "regime": "causal",
+        "fair": False,
+        "strict": False,
+        "target": "a",
+        "neighbors": "replace-one",
+        "rows_per_person": 1,
+        "allocation": "optimal",
+        "accounting": "zcdp",
+        "features": 2,
+        "rows": 50,
         "max_cells": 1000,
     },
     dag={"edges": [["a", "g"]], "notes": {"a": "why"}, "positions": {"a": [0, 1]}},
     roles={"outcome": ["a"], "protected": ["g"], "admissible": [], "inadmissible": []},
-)  # fmt: skip
+)
 WRONG: tuple[Any, ...] = (
-    None, True, False, 0, -1, 3, 10**400, 1e308, -1e-308, 0.1, "", "text", "\u0000", [], [None], [[]], ["a"], [1, 2],
-    [["a", "a"]], {}, {"a": None}, {"a": {"a": {}}},
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    3,
+    10**400,
+    1e308,
+    -1e-308,
+    0.1,
+    "",
+    "text",
+    "\u0000",
+    [],
+    [None],
+    [[]],
+    ["a"],
+    [1, 2],
+    [["a", "a"]],
+    {},
+    {"a": None},
+    {"a": {"a": {}}},
+)
 
 
 def broken(value: Any = FULL, path: tuple[Any, ...] = ()) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -395,20 +536,33 @@ def projects() -> dict[str, bytes]:
     right = json.dumps(STANDARD)
     deep = "[" * 200 + "]" * 200
     return {
-        "nothing": b"", "half": right[:-3].encode(), "a brace": b"{", "a list": b"[]", "a text": b'"project"',
-        "a number": b"17", "null": b"null", "binary": bytes(range(256)), "utf-16": right.encode("utf-16"),
-        "latin-1": right.replace('"t"', '"é"').encode("latin-1"), "a comment": b"// mine\n" + right.encode(),
-        "a comma too many": right.replace("]}", "],}").encode(), "single quotes": right.replace('"', "'").encode(),
-        "two projects": right.encode() * 2, "another format": right.replace("project/1", "project/9").encode(),
-        "nan": right.replace("1.0", "NaN").encode(), "infinity": right.replace("1.0", "-Infinity").encode(),
-        "1e999": right.replace("1.0", "1e999").encode(), "long digits": right.replace("1.0", "1" * 5000).encode(),
+        "nothing": b"",
+        "half": right[:-3].encode(),
+        "a brace": b"{",
+        "a list": b"[]",
+        "a text": b'"project"',
+        "a number": b"17",
+        "null": b"null",
+        "binary": bytes(range(256)),
+        "utf-16": right.encode("utf-16"),
+        "latin-1": right.replace('"t"', '"é"').encode("latin-1"),
+        "a comment": b"// mine\n" + right.encode(),
+        "a comma too many": right.replace("]}", "],}").encode(),
+        "single quotes": right.replace('"', "'").encode(),
+        "two projects": right.encode() * 2,
+        "another format": right.replace("project/1", "project/9").encode(),
+        "nan": right.replace("1.0", "NaN").encode(),
+        "infinity": right.replace("1.0", "-Infinity").encode(),
+        "1e999": right.replace("1.0", "1e999").encode(),
+        "long digits": right.replace("1.0", "1" * 5000).encode(),
         "many digits": right.replace("1.0", "1" * 4000).encode(),
         "a key twice": right.replace('"name": "t"', '"name": "t", "name": "u"').encode(),
-        "deep lists": b"[" * 100_000, "deep objects": b'{"a":' * 100_000,
+        "deep lists": b"[" * 100_000,
+        "deep objects": b'{"a":' * 100_000,
         "deep in a column": right.replace('"x", "y"', deep).encode(),
         "deep in the notes": json.dumps(project(dag={"notes": {"a": 0}})).replace('"a": 0', '"a": ' + deep).encode(),
         "half a surrogate": right.replace('"t"', '"\\ud800"').encode(),
         "half a surrogate in a category": right.replace('"x"', '"\\udfff"').encode(),
         "a million columns": json.dumps(project([{"name": ""}] * 100_000)).encode(),
         "ten megabytes of nothing": right.encode() + b" " * 10_000_000 + b"!",
-    }  # fmt: skip
+    }

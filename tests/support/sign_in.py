@@ -36,9 +36,15 @@ class Provider(ThreadingHTTPServer):
     def token(self, nonce: str) -> str:
         now = int(time.time())
         claims = {
-            "iss": self.url, "sub": self.address, "aud": "espalier", "iat": now, "exp": now + 600, "nonce": nonce,
-            "email": self.address, "email_verified": True,
-        }  # fmt: skip
+            "iss": self.url,
+            "sub": self.address,
+            "aud": "espalier",
+            "iat": now,
+            "exp": now + 600,
+            "nonce": nonce,
+            "email": self.address,
+            "email_verified": True,
+        }
         head = {"alg": "RS256", "kid": "k", "typ": "JWT"}
         body = ".".join(_encoded(json.dumps(part).encode()) for part in (head, claims))
         return f"{body}.{_encoded(self.key.sign(body.encode(), padding.PKCS1v15(), hashes.SHA256()))}"
@@ -64,11 +70,17 @@ class Answer(BaseHTTPRequestHandler):
         elif where == "/jwks":
             self._json(self.server.jwks())
         else:
-            self._json({
-                "issuer": url, "authorization_endpoint": f"{url}/authorize", "token_endpoint": f"{url}/token",
-                "jwks_uri": f"{url}/jwks", "response_types_supported": ["code"], "subject_types_supported": ["public"],
-                "id_token_signing_alg_values_supported": ["RS256"],
-            })  # fmt: skip
+            self._json(
+                {
+                    "issuer": url,
+                    "authorization_endpoint": f"{url}/authorize",
+                    "token_endpoint": f"{url}/token",
+                    "jwks_uri": f"{url}/jwks",
+                    "response_types_supported": ["code"],
+                    "subject_types_supported": ["public"],
+                    "id_token_signing_alg_values_supported": ["RS256"],
+                }
+            )
 
     def do_POST(self) -> None:
         token = self.server.token(self.server.nonces["code"])

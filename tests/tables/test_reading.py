@@ -305,10 +305,12 @@ def test_a_value_of_parquet_that_no_text_can_show_is_refused_with_its_row():
         read_table(out.getvalue())
 
 
-SCHEMA = Schema((
-    Column("kind", "categorical", ("x", "y"), missing=True),
-    Column("n", "numeric", edges=(0, 10, 20), integer=True),
-))  # fmt: skip
+SCHEMA = Schema(
+    (
+        Column("kind", "categorical", ("x", "y"), missing=True),
+        Column("n", "numeric", edges=(0, 10, 20), integer=True),
+    )
+)
 
 
 def test_encode_counts_and_leaves_out():

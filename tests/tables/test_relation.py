@@ -329,9 +329,11 @@ def test_a_killed_process_leaves_no_codes_on_disk(tmp_path):
         input()
     """)
     child = subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         env=os.environ | {"TMPDIR": str(scratch)},
-    )  # fmt: skip
+    )
     assert int(child.stdout.readline()) > 0
     assert list(scratch.iterdir()) == []
     child.send_signal(signal.SIGKILL)

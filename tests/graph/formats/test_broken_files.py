@@ -95,7 +95,7 @@ BROKEN = {
     "legacy with a bad weight": ("A 1 @1,1\nB what @1,1\n\n", 2, "not a weight"),
     "gml without end": ("graph [\nnode [\nid 1\n", 2, "never closed"),
     "gml end without node": ("graph [\ndirected 1\nnode [ id 1 ]\nedge [ source 1 target 2 ]\n]", 4, "not the id"),
-    "gml twice": ("graph [\nnode [ id 1 label \"a\" ]\nnode [ id 2 label \"a\" ]\n]", 3, "second node"),
+    "gml twice": ('graph [\nnode [ id 1 label "a" ]\nnode [ id 2 label "a" ]\n]', 3, "second node"),
     "gml value": ("graph [\nnode [ id ]\n]", 2, "no value"),
     "xml": ("<graphml>\n<graph>\n<node id='a'>\n</graph></graphml>", 4, "mismatched tag"),
     "doctype": ('<?xml version="1.0"?>\n<!DOCTYPE x [<!ENTITY a "b">]>\n<graphml/>', 2, "document type"),
@@ -126,7 +126,7 @@ BROKEN = {
     "nothing": ("", 1, "format that is known"),
     "prose": ("I went to the woods\nbecause I wished", 1, "format that is known"),
     "zero bytes": ("a,b\nc,\x00", 2, "zero bytes"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -171,7 +171,7 @@ HOSTILE = {
     "a long number": '{"nodes": [], "x": ' + "9" * DEEP + "}",
     "many pairs": "dag {{" + " ".join(f"x{i}" for i in range(1500)) + "} -> {" + " ".join(map(str, range(1500))) + "}}",
     "entities": '<!DOCTYPE x [<!ENTITY a "' + "b" * 99 + '"><!ENTITY c "&a;&a;">]><graphml>&c;</graphml>',
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -60,7 +60,15 @@ SAME = {
 }
 WANTED = {
     "chains and all marks": [
-        "A -> B", "C -> B", "C <-> D", "D -- E", "E o-> F", "F o-o A", "B o-> G", "A o-- G", "H o-- A",
+        "A -> B",
+        "C -> B",
+        "C <-> D",
+        "D -- E",
+        "E o-> F",
+        "F o-o A",
+        "B o-> G",
+        "A o-- G",
+        "H o-- A",
     ],
     "groups": ["X -> a", "X -> b", "a -> Y", "b -> Y", "p -> q"],
     "no braces": ["smoking -> tar", "tar -> cancer", "gene -> cancer"],
@@ -70,7 +78,7 @@ WANTED = {
     "defaults": ["a -- b", "b -> c"],
     "undirected": ["a -- b", "b -- c"],
     "html": ["a -> b"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", SAME)
@@ -212,7 +220,7 @@ TABLES = {
     "weights in a matrix": (",a,b\na,0,-0.7\nb,0,0\n", ["a -> b"]),
     "causal-learn": (",a,b,c\na,0,-1,1\nb,1,0,2\nc,1,2,0\n", ["a -> b", "a <-> c", "b o-o c"]),
     "pcalg": (",a,b,c\na,0,2,1\nb,3,0,2\nc,2,2,0\n", ["a -> b", "c o-> a", "b <-> c"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -81,10 +81,11 @@ def test_files_hold_rows_of_the_schema(model, tmp_path, end):
         (
             Column("a", "categorical", ("=1+1", "x"), missing=True),
             Column("b", "numeric", edges=(0, 10, 20, 30, 41), integer=True),
-            Column("c", "categorical", ("u", "v")), Column("d", "numeric", edges=(0, 0.5, 2, 1000)),
+            Column("c", "categorical", ("u", "v")),
+            Column("d", "numeric", edges=(0, 0.5, 2, 1000)),
             Column("e", "categorical", ("only",)),
         )
-    )  # fmt: skip
+    )
     path = tmp_path / f"out.{end}"
     rng = np.random.default_rng(0)
     write_rows(model.sample_batches(3_000, rng, even=True), schema, 3_000, path, rng)
