@@ -60,11 +60,8 @@ def compare(
         mine(0.0, f"Releasing {name}")
         made = release(project, table, part(mine, 0.0, 0.5))
         mine(0.5, f"Judging {name}")
-        synthetic = Table(project.schema, made.codes, made.shown)
-        found = evaluate(
-            project, table, synthetic, model=made.model, holdout=holdout, report=part(mine, 0.5, 1.0)
-        ).to_json()
-        out.append(outcome(name, project, made.spending.rho, found))
+        found = evaluate(project, table, made.synthetic, model=made.model, holdout=holdout, report=part(mine, 0.5, 1.0))
+        out.append(outcome(name, project, made.spending.rho, found.to_json()))
     report(1.0, "Compared")
     return out
 

@@ -100,6 +100,14 @@ class Release:
         """How many of the rows are in memory, and in ``synthetic.csv``."""
         return len(next(iter(self.codes.values())))
 
+    @cached_property
+    def synthetic(self) -> Table:
+        """The rows in memory as a table: their codes, and the numbers as ``synthetic.csv`` has them (days of dates, NaN
+        where a cell is empty)."""
+        schema = self.project.schema
+        values = {c.name: c.numbers(self.table[c.name]) for c in schema.columns if c.kind == "numeric"}
+        return Table(schema, self.codes, self.shown, values=values)
+
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
         """The pairs of columns that the model links: the graph that the frame was kept in."""
