@@ -20,6 +20,7 @@ from core.tables.table import Table
 FIGURES = {
     "auc": "AUC on real rows",
     "accuracy": "accuracy on real rows",
+    "r2": "R² of a regression on real rows",
     "gap": "demographic parity difference",
     "one_way_tv": "error of single columns (total variation)",
     "two_way_tv": "error of pairs (total variation)",
@@ -72,6 +73,7 @@ def outcome(name: str, project: Project, rho: float, facts: Mapping[str, Any]) -
     figures = {
         "auc": facts["tstr"]["auc_synthetic"],
         "accuracy": facts["tstr"]["accuracy_synthetic"],
+        "r2": (facts["numbers"] or {}).get("r2_synthetic"),
         "gap": fair.get("demographic_parity_difference"),
         "one_way_tv": facts["fidelity"]["one_way_tv"],
         "two_way_tv": facts["fidelity"]["two_way_tv"],

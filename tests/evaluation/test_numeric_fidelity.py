@@ -60,7 +60,25 @@ def test_evaluate_tells_numbers_and_a_regression_where_the_tables_hold_them():
     assert told["largest_correlation_difference"] < 0.05
     assert all(c["relative"] < 0.1 for c in told["columns"])
     bare = Table(schema, rows(50).codes, 50)
-    assert "numbers" not in evaluate(project, bare, bare).to_json()
+    bare_facts = evaluate(project, bare, bare).to_json()
+    assert bare_facts["numbers"] is None
+    assert bare_facts["numbers_reason"] == "a table holds bins only, no numbers"
+
+
+def test_a_forest_on_real_rows_without_a_hold_out_is_judged_on_rows_each_tree_did_not_see():
+    from core.evaluation.numeric_fidelity import numbers_of
+    from core.project.file import Project
+    from core.project.plan import Plan
+    from core.project.schema import Column, Schema
+    from core.tables.table import Table
+
+    schema = Schema((Column("x", "numeric", edges=(0, 1)), Column("y", "numeric", edges=(-9, 9))))
+    rng = np.random.default_rng(1)
+    held = {"x": rng.random(300), "y": rng.normal(size=300)}
+    table = Table(schema, {"x": np.zeros(300), "y": np.zeros(300)}, 300, values=held)
+    told = numbers_of(Project("n", schema, Plan("mst", 1.0, target="y")), table, table, None)
+    assert told is not None
+    assert told["r2_real"] < 0.1 < 0.2 < told["r2_synthetic"], "pure noise is predicted only from the rows themselves"
 
 
 def test_a_release_and_the_same_read_back_give_the_same_figures(tmp_path):
