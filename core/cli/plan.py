@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli import ledger, questions
+from core.cli import ledger, project_file, questions
 from core.cli.release import TABLE
 from core.errors import ProjectError
 from core.methods import method_of
@@ -61,7 +61,7 @@ def run(opt: argparse.Namespace) -> None:
     from core.release.planning import grouped, preview
 
     if opt.explain_sql:
-        _explain(Project.load(opt.project), opt.data, opt.relation)
+        _explain(project_file.load(opt.project), opt.data, opt.relation)
         return
     account = ledger.account(opt)
     project, left = questions.load(opt), None

@@ -308,12 +308,21 @@ class Released:
 def load_release(folder: str | Path) -> Released:
     """Read a release folder back; raises :class:`ProjectError` if it is not one."""
     folder = Path(folder)
+    if not (folder / "release.json").is_file():
+        lacking = "holds no release.json" if folder.is_dir() else "is not there"
+        raise ProjectError(
+            f"{folder} {lacking}, so it is not a release folder: name the folder that `release` wrote (its --out)",
+            path=str(folder),
+        )
     try:
         facts = json.loads((folder / "release.json").read_text("utf-8"))
         project = Project.from_json(facts["project"])
         written = facts.get("model", MODEL) is not None  # releases of before always wrote one
         model = METHODS[facts["method"]].load((folder / MODEL).read_bytes()) if written else None
-    except (OSError, ValueError, KeyError, TypeError, EspalierError) as error:
+    except OSError as error:
+        what = f"cannot read {error.filename or 'a file of it'}: {error.strerror or error}"
+        raise ProjectError(f"{folder} is not a whole release folder: {what}", path=str(folder)) from None
+    except (ValueError, KeyError, TypeError, EspalierError) as error:
         raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
     try:
         name = "synthetic.csv" if facts.get("private", True) else NOT_PRIVATE_CSV
