@@ -107,12 +107,10 @@ def release_to(
     project: Project, data: str, output: Output, relation: str | None = None, account: Account | None = None
 ) -> None:
     """Read the table, spend and write."""
-    from core.privacy.contribution import check_engine
     from core.progress import part
     from core.release.files import check_folder
     from core.release.spend import refuse_guessed, release
     from core.tables.frames import opened, read_data
-    from core.tables.relation import Relation
 
     out, quiet, plan = output.folder, output.quiet, project.plan
 
@@ -122,8 +120,6 @@ def release_to(
     if account is not None:
         account.check(project)  # what the ledger will refuse is refused before the table is read
     read = read_data(data, relation)
-    if isinstance(read, Relation):
-        check_engine(plan, read)
     left_out = [name for name in read.columns if name not in project.schema and name != plan.person]
     if left_out and not quiet:
         print(f"left out (not in the schema): {', '.join(left_out)}", file=sys.stderr)
