@@ -128,7 +128,8 @@ def test_people_are_held_out_whole_by_chance_and_drawn_once(visits):
     splits = []
     for _ in range(2):
         rest, held = snapshot.split(0.3)
-        assert rest.names_people and held.names_people  # so that known_rows says nothing of their numbers
+        assert rest.names_people
+        assert held.names_people
         assert rows_in(rest) + rows_in(held) == rows_in(snapshot)
         assert rows_in(held) == rows_in(held)
         assert held.count(("a", "b")).sum() == held.rows
