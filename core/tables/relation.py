@@ -65,6 +65,10 @@ class Relation:
         """Do its rows stay in a server, of which only counts and sums are asked?"""
         return bool(self.backend.name == "postgres")
 
+    def close(self) -> None:
+        """Disconnect; nothing can be asked afterwards."""
+        self.backend.disconnect()
+
     def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
         """The first ``rows`` rows as text, for a steward who asks for them: to guess a schema, and nothing else."""
         from core.tables.csv_batches import csv_batches

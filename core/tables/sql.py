@@ -52,6 +52,14 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
     return _binary(backend, table)
 
 
+def connect_to_write(url: str) -> tuple[str, Any]:
+    """(the engine's name, a connection that may write) for a URL of one of `ENGINES`; makes no file of its own."""
+    if url.startswith("duckdb://") and not Path(url.removeprefix("duckdb://").partition("?")[0]).exists():
+        raise FileNotFoundError
+    backend = ibis.connect(url)
+    return backend.name, backend.con
+
+
 def _embedded() -> Any:
     backend = ibis.duckdb.connect(temp_directory="")
     _limit(backend)
