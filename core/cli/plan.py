@@ -42,8 +42,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
     if data is None:
         raise ProjectError("--explain-sql needs --data TABLE, whose catalogue says which types the columns have")
-    plan = project.plan
-    print(";\n".join(located(data, relation).statements(project.schema, plan.person, plan.rows_per_person)) + ";")
+    print(";\n".join(located(data, relation).statements(project.schema, project.plan)) + ";")
 
 
 def _rows(text: str) -> int:

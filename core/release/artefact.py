@@ -31,10 +31,11 @@ from core.project.plan import Plan
 from core.release.counts import COUNTS, NoisyCounts
 from core.release.drawing import Test, test_facts
 from core.release.files import NOT_PRIVATE_CSV, copy_files, csv_text, read_csv, save_files
-from core.release.output import WHOLE, write_texts, write_whole
+from core.release.output import WHOLE, write_into, write_texts, write_whole
 from core.release.planning import error_bounds_of
 from core.release.questions import question_facts
 from core.tables.consistency import violations
+from core.tables.destination import Destination
 from core.tables.snapshot import Snapshot
 from core.tables.table import Table
 
@@ -250,6 +251,10 @@ class Release:
         elif kind == "parquet":
             more = {WHOLE[kind]: partial(write_texts, [self.table], self.project.schema, self.rows)}
         save_files(self.files, folder, more)
+
+    def write_into(self, place: Destination, report: Report = silent) -> None:
+        """Write all rows into a new table of an engine, in one transaction."""
+        write_into(self.project, self.table if self.whole is None else self.whole, place, report)
 
 
 def _measurement(d: Draw) -> dict[str, Any]:
