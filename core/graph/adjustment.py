@@ -61,6 +61,11 @@ class Effect:
     hidden: tuple[tuple[str, str], ...] = ()
     _names: dict[str, tuple[str, str]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
+    @classmethod
+    def drawn(cls, dag: Dag, treatment: str, outcome: str) -> Effect:
+        """The question put to a project's drawing, with the unmeasured common causes that its notes name."""
+        return cls(dag, treatment, outcome, hidden=dag.unmeasured)
+
     def __post_init__(self) -> None:
         if self.treatment == self.outcome:
             raise GraphError(f"{self.treatment!r} cannot be both treatment and outcome", column=self.treatment)
@@ -113,6 +118,16 @@ class Effect:
             if len(children := self.dag.children(name)) > 1
         ]
         return tuple(out)
+
+    @property
+    def caveat(self) -> str:
+        """What no table can settle: to be said with each effect."""
+        named = self.hidden_causes()
+        drawn = f" Hidden common causes that the drawing names: {'; '.join(named)}." if named else ""
+        return (
+            f"A common cause of {self.treatment} and {self.outcome} that is not drawn would bias the effect, and no "
+            f"table can show it.{drawn}"
+        )
 
     def sentence_of(self, path: tuple[str, ...]) -> str:
         """A path with its arrows: ``a ← b → c``."""

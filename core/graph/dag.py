@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.errors import GraphError
-from core.graph.annotations import Annotation, annotations_from_json, annotations_to_json
+from core.graph.annotations import Annotation, annotations_from_json, annotations_to_json, unmeasured
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,18 @@ class Dag:
     def may_break(self) -> tuple[tuple[str, str], ...]:
         """The arrows that may break elsewhere."""
         return tuple(e for e in self.edges if self.annotation(*e).may_break)
+
+    @property
+    def unmeasured(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of columns of which a note says that they share an unmeasured cause."""
+        names = {name for key in (*self.edges, *self.annotations) for name in key}
+        return unmeasured(self.annotations, names)
+
+    @property
+    def arrows(self) -> tuple[tuple[str, str], ...]:
+        """The arrows, and two from each unmeasured cause that is shared: all that may link columns."""
+        causes = [(f"a hidden cause of {a} and {b}", (a, b)) for a, b in self.unmeasured]
+        return (*self.edges, *((cause, name) for cause, pair in causes for name in pair))
 
     def d_separated(self, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool:
         """Does the drawing imply left ⊥ right | given (d-separation)?"""

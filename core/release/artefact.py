@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -71,10 +71,10 @@ class Release:
     running times of what came after the noise: the fit and the sampling. What reads the rows is not timed.
     ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
     aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
-    told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), as
-    codes, ``drawing`` what the test of the drawing found. ``date`` is the day it was made, in UTC. Of more than a
-    million rows ``codes`` and ``table`` hold only some, and ``whole`` all, as codes on disk while somebody holds the
-    release (`core.release.output`).
+    told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), as codes, ``drawing`` what
+    the test of the drawing found, ``effect`` what `core.release.effect_section` says of the plan's treatment. ``date``
+    is the day it was made, in UTC. Of more than a million rows ``codes`` and ``table`` hold only some, and ``whole``
+    all, as codes on disk while somebody holds the release (`core.release.output`).
     """
 
     project: Project
@@ -94,6 +94,7 @@ class Release:
     copies: tuple[Codes, ...] = ()
     whole: Snapshot | None = None
     drawing: tuple[tuple[Test, Tested], ...] = ()
+    effect: Mapping[str, Any] | None = None
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -172,6 +173,7 @@ class Release:
             "noisy_counts": None if self._counted is None else COUNTS,
             "copies": len(self.copies),
             **({"test_drawing": test_facts(self.drawing)} if plan.test_drawing else {}),
+            **({} if self.effect is None else {"effect": dict(self.effect)}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
             "promises": promises(plan),

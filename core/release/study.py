@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.analysis.answers import Answer, Copies, answer
-from core.analysis.copies import Recipe, Rows, copies, warm_refit
+from core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from core.analysis.figures import Figure
 from core.analysis.gate import Gate
 from core.errors import EspalierError, ProjectError
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 SUGGESTED = 20
 """Copies: with 5, intervals cover as well and are a third wider."""
 MOST = 100
+ROWS_AT_HAND = 100_000
+"""Rows of a copy that is made only to work figures out: spread evenly, so many err by less than 1 in 100,000."""
 NO_COUNTS = (
     "copies are made from noisy counts of marginals, and this release keeps none: its method fits something else, or "
     "it was made before counts were kept"
@@ -91,24 +93,43 @@ class Study:
             raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
 
     @cached_property
+    def _refit(self) -> Refit[GraphicalModel]:
+        """How a copy is fitted."""
+        counted = self.counted
+        total = None if counted.rows is None else float(counted.rows)
+        zeros = [Zeros(clique, mask) for clique, mask in counted.impossible.items()]
+        return warm_refit(self.model, total, counted.merged, zeros)
+
+    @cached_property
+    def centre(self) -> GraphicalModel:
+        """What the copies lie around: the released counts, fitted as a copy is."""
+        return self._refit(self.counted.measurements)
+
+    @cached_property
     def gate(self) -> Gate:
         """Which figures carry an interval."""
-        return Gate(self.counted.measurements, self.model, self.counted.merged)
+        return Gate(self.counted.measurements, self.centre, self.counted.merged)
+
+    def drawn(
+        self, number: int, rng: np.random.Generator, *, evenly: bool = True
+    ) -> Iterator[tuple[GraphicalModel, Rows]]:
+        """``number`` new copies, each with its model.
+
+        As many rows of a person as the unit of privacy allows widen the sampling part.
+        """
+        counted, k = self.counted, self.project.plan.rows_per_person
+        recipe = Recipe(number, self.rows, evenly, k, counted.merged)
+        return copies(counted.measurements, self.centre, self._refit, recipe, rng)
 
     def more(self, number: int, rng: np.random.Generator, report: Report = silent) -> Iterator[Rows]:
         """``number`` new copies: refitted and drawn, one at a time.
 
-        As many rows of a person as the unit of privacy allows widen the sampling part. Raises
-        :class:`ProjectError` for a number that is not 1 … 100.
+        Raises :class:`ProjectError` for a number that is not 1 … 100.
         """
         if not 1 <= number <= MOST:
             raise ProjectError(f"the number of copies ({number}) must be from 1 to {MOST}", key="copies")
-        plan, counted = self.project.plan, self.counted
-        total = None if counted.rows is None else float(counted.rows)
-        recipe = Recipe(number, self.rows, plan.rows_drawn == "even", plan.rows_per_person, counted.merged)
-        zeros = [Zeros(clique, mask) for clique, mask in counted.impossible.items()]
-        refit = warm_refit(self.model, total, counted.merged, zeros)
-        for i, (_, rows) in enumerate(copies(counted.measurements, self.model, refit, recipe, rng)):
+        evenly = self.project.plan.rows_drawn == "even"
+        for i, (_, rows) in enumerate(self.drawn(number, rng, evenly=evenly)):
             report((i + 1) / number, f"Copy {i + 1} of {number}")
             yield rows
 
@@ -117,8 +138,9 @@ class Study:
         if len(self.given) > 1:
             return self
         seed = int.from_bytes(hashlib.sha256(self.counted.dumps()).digest()[:8])  # who asks again gets the same answer
-        made = tuple(self.more(max(number, 2), np.random.default_rng(seed), report))
-        return Study(self.project, self.model, self.counted, self.rows, made)
+        small = replace(self, rows=min(self.rows, ROWS_AT_HAND))
+        made = tuple(small.more(max(number, 2), np.random.default_rng(seed), report))
+        return replace(self, given=made)
 
     def ask(self, figure: Figure) -> tuple[Answer, ...]:
         """The numbers of ``figure``, with the intervals that it has earned."""

@@ -12,8 +12,10 @@ import pytest
 
 from core.errors import GraphError
 from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict, ways
+from core.graph.annotations import Annotation
 from core.graph.dag import Dag
 from core.graph.separations import Separation
+from core.graph.statements import check_statement, statements
 
 DAGS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "dags"
 
@@ -187,3 +189,20 @@ def test_two_hundred_columns_take_no_time():
     assert time.process_time() - start < 5
     assert found
     assert all(verdict(effect, c.columns).valid for c in found)
+
+
+def test_unmeasured_causes_of_the_notes_count():
+    dag = Dag((("t", "y"), ("z", "t"), ("z", "y"), ("z", "a, b")), annotations={})
+    assert dag.unmeasured == ()
+    dag = dag.annotated(("y",), Annotation("seen once; shares an unmeasured cause with a, b, t"))
+    dag = dag.annotated(("t",), Annotation("shares an unmeasured cause with y"))
+    assert dag.unmeasured == (("y", "a, b"), ("y", "t"))
+    effect = Effect.drawn(dag, "t", "y")
+    assert choices(effect, dict.fromkeys(["t", "y", "z"], 2)) == ()
+    assert "a hidden cause of y and t" in effect.caveat
+    assert "not drawn would bias the effect" in effect.caveat
+    assert check_statement(dag, Separation(("a, b",), ("t",), ("z",))) == ""
+    assert "stays open" in check_statement(dag, Separation(("a, b",), ("y",), ("z", "t")))
+    assert not any(
+        {*s.left, *s.right} == {"a, b", "y"} for s in statements(dag, dict.fromkeys(["t", "y", "z", "a, b"], 2))
+    )

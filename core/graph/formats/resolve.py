@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Literal
 
 from core.errors import GraphError
-from core.graph.annotations import MOST, Annotation
+from core.graph.annotations import MOST, UNMEASURED, Annotation
 from core.graph.dag import Dag, find_cycle
 from core.graph.formats.mixed import Edge, MixedGraph, Node, shown
 from core.graph.roles import Roles
@@ -415,7 +415,7 @@ def _annotated(
     for node in nodes:
         note, others = node.said.note, sorted(sharing.get(node.name, ()), key=order.__getitem__)
         if others:
-            note += ("; " if note else "") + f"shares an unmeasured cause with {', '.join(others)}"
+            note += ("; " if note else "") + f"{UNMEASURED}{', '.join(others)}"
         if said := replace(node.said, note=note[:MOST]):
             out[names[node.name],] = said
     return out
