@@ -80,7 +80,7 @@ if state.findings:
         distributions.pairs(facts["fidelity"], released)
     for place in asked:
         with place:
-            questions.show(facts["asked"])
+            questions.show(facts["asked"], released.release.model)
     st.download_button(
         "Download confidential figures",
         json.dumps(state.findings, indent=1, ensure_ascii=False, allow_nan=False),

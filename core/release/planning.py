@@ -36,7 +36,6 @@ from core.release.error_bounds import Counted, ErrorBounds, error_bounds
 from core.release.questions import Expected
 from core.release.questions import expected as expected_answers
 
-
 NAMED = 2
 """So many other methods are named where a plan's questions do not fit."""
 
