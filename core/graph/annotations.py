@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from core.errors import GraphError
 
 BELIEFS = ("established", "plausible", "contested")
-UNMEASURED = "shares an unmeasured cause with "
-"""What a column's note says of others, commas between them, where a common cause of theirs is not in the drawing."""
 MOST = 4000
 """Characters of a note or a source."""
 
@@ -80,21 +78,3 @@ def annotations_from_json(data: Any) -> dict[tuple[str, ...], Annotation]:
             raise GraphError(f"dag: two annotations of {' → '.join(of)}")
         out[tuple(of)] = Annotation(**{key: value for key, value in item.items() if key != "of"})
     return out
-
-
-def unmeasured(
-    annotations: Mapping[tuple[str, ...], Annotation], columns: Iterable[str]
-) -> tuple[tuple[str, str], ...]:
-    """Pairs of ``columns`` of which a note says that they share an unmeasured cause (:data:`UNMEASURED`), each once.
-
-    Names are read as long as they can be: one may hold a comma.
-    """
-    known = sorted(columns, key=len, reverse=True)
-    found: dict[frozenset[str], tuple[str, str]] = {}
-    for of, said in annotations.items():
-        for rest in said.note.split(UNMEASURED)[1:] if len(of) == 1 and of[0] in known else ():
-            while name := next((n for n in known if rest == n or rest.startswith((f"{n},", f"{n};", f"{n}."))), None):
-                if name != of[0]:
-                    found.setdefault(frozenset((of[0], name)), (of[0], name))
-                rest = rest[len(name) :].removeprefix(", ") if rest[len(name) :].startswith(", ") else ""
-    return tuple(found.values())

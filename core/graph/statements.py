@@ -20,18 +20,18 @@ def statements(
     """At most ``most`` implied independences of two columns: a missing arrow each, given the cheapest separating set.
 
     Those that touch ``first`` (the target, the treatment) come first, then those over fewer cells, whose test notices
-    more. ``latent`` are drawn columns that the table does not have; unmeasured causes that notes name count as drawn.
-    Columns that the drawing does not name are left out: it says nothing about them. Reads no data.
+    more. ``latent`` are drawn columns that the table does not have. Columns that the drawing does not name are left
+    out: it says nothing about them. Reads no data.
     """
-    hidden, arrows = set(latent), dag.arrows
+    hidden = set(latent)
     drawn = {name for edge in dag.edges for name in edge} - hidden
     names = [name for name in sizes if name in drawn and sizes[name] > 1]
-    linked = {frozenset(edge) for edge in dag.edges}
+    linked = {frozenset(edge) for edge in (*dag.edges, *dag.hidden)}
     found = []
     for a, b in itertools.combinations(names, 2):
         if frozenset((a, b)) in linked:
             continue
-        sets = minimal_separators(arrows, a, b, set(names) - {a, b}, sizes)
+        sets = minimal_separators(dag.links, a, b, set(names) - {a, b}, sizes)
         if not sets:
             continue
         cells = math.prod(sizes[n] for n in (a, b, *sets[0].columns))
@@ -50,7 +50,7 @@ def check_statement(dag: Dag, statement: Separation) -> str:
 
     if len(statement.left) != 1 or len(statement.right) != 1:
         return "A statement is about two columns."
-    found = open_paths(dag.arrows, statement.left, statement.right, statement.given, most=1).paths
+    found = open_paths(dag.links, statement.left, statement.right, statement.given, most=1).paths
     if not found:
         return ""
     return f"The drawing does not say this: the path {' – '.join(found[0])} stays open."

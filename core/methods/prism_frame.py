@@ -134,7 +134,7 @@ def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: 
     if plan.targets:
         raise ProjectError("the effect regime is about one outcome: leave the further targets out", key="targets")
     try:
-        effect = Effect.drawn(project.dag, options.treatment, target)
+        effect = Effect(project.dag, options.treatment, target)
         if options.adjust is not None:
             chosen = checked(effect, options.adjust)
         else:

@@ -19,7 +19,7 @@ from core.graph.separations import Clique, Separation, clique_edges
 from core.methods.base import Method, Purpose, Separations, largest_pair
 from core.methods.frame import Frame
 from core.methods.marginals import Marginals, one_ways
-from core.methods.select.allocation import BudgetSplit, label
+from core.methods.select.allocation import BudgetSplit, Choices, label
 from core.methods.select.cliques import rounds
 from core.methods.select.constrained import joined
 from core.methods.select.expected import by_model, independent, noisy_total
@@ -35,8 +35,8 @@ from core.methods.select.marginals import (
     noisy_cells,
     shrunk,
 )
-from core.methods.select.pairs import choose_pairs
-from core.methods.select.spanning import choose_tree
+from core.methods.select.pairs import Reach, choose_pairs
+from core.methods.select.spanning import Growth, choose_tree
 from core.methods.select.usefulness import expected_noise
 from core.privacy.curator import Curator
 from core.privacy.draws import Measurement, ScoreMeasurement
@@ -332,9 +332,8 @@ def _one_by_one(
 
     request.report(0.1, "Choosing a tree")
     score = EdgeScore(by_model(curator, [*ones, *known]) if known else alone)
-    tree, unspent = choose_tree(
-        curator, budget, CHOICE * share, request.separations, score, columns, star, pool="pair choice"
-    )
+    choices = Choices(curator, budget, CHOICE * share, "pair choice")
+    tree, unspent = choose_tree(choices, request.separations, score, columns, star)
     count = (1 - 2 * CHOICE) * share
     if not tree:
         return [], share
@@ -344,20 +343,10 @@ def _one_by_one(
     second = (1 - FIRST) * count
     noise = FITTED * expected_noise(curator, budget, second / max(1, most))
     score = EdgeScore(by_model(curator, [*ones, *known, *made]), noise)
-    further, unspent = choose_pairs(
-        curator,
-        budget,
-        CHOICE * share,
-        request.separations,
-        score,
-        tree,
-        star,
-        columns,
-        most,
-        WIDTH,
-        wanted.max_cells,
-        "pair choice",
-    )
+    growth = Growth(tuple(sizes), request.separations)
+    for pair in star:
+        growth.link(pair)
+    further, unspent = choose_pairs(choices, growth, score, tree, Reach(columns, most, WIDTH, wanted.max_cells))
     return [*made, *curator.measure(weighed(second + unspent, further or tree), "pairs")], 0.0
 
 

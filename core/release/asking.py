@@ -97,7 +97,7 @@ def effect_by_drawing(
     schema, name = project.schema, outcome.partition("=")[0]
     for each in (treatment, name, *(adjust or ())):
         _column(schema, each)
-    question, given = Effect.drawn(project.dag, treatment, name), project.plan.options
+    question, given = Effect(project.dag, treatment, name), project.plan.options
     if adjust is None and (given.get("treatment"), project.plan.target) == (treatment, name):
         adjust = given.get("adjust")
     if adjust is None:
@@ -110,7 +110,7 @@ def effect_by_drawing(
 
 def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
     """What the effect is adjusted for and why that is right, as far as the drawing is; the form; hidden causes."""
-    question = Effect.drawn(project.dag, figure.treatment, figure.outcome)
+    question = Effect(project.dag, figure.treatment, figure.outcome)
     said = verdict(question, figure.adjust).sentence
     forms = {
         "saturated": "Each stratum is compared as it is.",

@@ -25,7 +25,7 @@ def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None
     treatment, outcome = project.plan.options.get("treatment"), project.plan.target
     if project.plan.options.get("regime") != "effect" or treatment is None or outcome is None:
         return None
-    asked = Effect.drawn(project.dag, treatment, outcome)
+    asked = Effect(project.dag, treatment, outcome)
     figure = asking.effect_by_drawing(project, treatment, outcome, None, study.rows)
     studied = study.with_copies(report=report)
     valid = choices(asked, project.schema.sizes)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from core.errors import EspalierError, TableError
 from core.progress import Report, silent
+from core.project.plan import Plan
 from core.project.schema import Schema
 from core.tables.lots import kept_rows, new_key
 from core.tables.reading import TextColumn, TextTable, from_arrow
@@ -64,6 +65,10 @@ class Relation:
         """Do its rows stay in a server, of which only counts and sums are asked?"""
         return bool(self.backend.name == "postgres")
 
+    def close(self) -> None:
+        """Disconnect; nothing can be asked afterwards."""
+        self.backend.disconnect()
+
     def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
         """The first ``rows`` rows as text, for a steward who asks for them: to guess a schema, and nothing else."""
         from core.tables.csv_batches import csv_batches
@@ -86,13 +91,18 @@ class Relation:
         cells = zip(self.columns, zip(*found, strict=True), strict=True)
         return TextTable({name: TextColumn.of(column) for name, column in cells}, len(found), self.shown)
 
-    def statements(self, schema: Schema, person: str | None = None, most: int = 1) -> list[str]:
-        """All that an engine is told to make a snapshot, as text; the key of the lots is drawn anew each time."""
-        if not self.remote or person is None:
-            return [self.query(schema, person)]
-        from core.tables.remote import truncation
+    def statements(self, schema: Schema, plan: Plan) -> list[str]:
+        """All that an engine is told to make a release's snapshot, as text.
 
-        return [self.query(schema, person), *truncation(schema, most, "KEY")]
+        An engine that is embedded is asked one thing; lots are dealt here. ``KEY`` stands for a key that is drawn anew
+        each time, ``SIZE`` and ``SHORT`` for numbers of rows that are not known yet.
+        """
+        told = [self.query(schema, plan.person)]
+        if self.remote:
+            from core.tables.remote import told_later
+
+            told += told_later(schema, plan)
+        return told
 
     def query(self, schema: Schema, person: str | None = None) -> str:
         """The one statement that a snapshot runs, as text."""
@@ -132,8 +142,7 @@ class Relation:
         if self.remote:
             from core.tables.remote import RemoteSnapshot
 
-            report(0.0, "Reading the table")
-            return RemoteSnapshot(self, schema, person, most, key)
+            return RemoteSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
         try:
             batches = self._batches(self._encoding(schema, person), schema, report)
             if person is None:

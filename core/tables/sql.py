@@ -26,6 +26,8 @@ MEMORY = "384MB"
 PERSON, BUCKET = "person", "bucket"
 BUCKETS = 64
 """Parts that rows are dealt into by a hash of whose they are, so that one part at a time is in memory."""
+_ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
 
 
@@ -50,6 +52,14 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
     catalog, _, own = name.rpartition(".")
     table = backend.table(own, database=tuple(catalog.split(".")) if catalog else None)
     return _binary(backend, table)
+
+
+def connect_to_write(url: str) -> tuple[str, Any]:
+    """(the engine's name, a connection that may write) for a URL of one of `ENGINES`; makes no file of its own."""
+    if url.startswith("duckdb://") and not Path(url.removeprefix("duckdb://").partition("?")[0]).exists():
+        raise FileNotFoundError
+    backend = ibis.connect(url)
+    return backend.name, backend.con
 
 
 def _embedded() -> Any:
@@ -104,12 +114,6 @@ def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None
     """
     made = {}
     for i, column in enumerate(schema.columns):
-        if column.dates is not None:
-            raise TableError(
-                f"column {column.name!r} is one of dates, which engines do not bin yet; give the table as a file that "
-                "fits into memory, or declare its periods as categories",
-                column=column.name,
-            )
         narrow = "uint8" if dialect == "duckdb" and column.size + 2 <= 1 << 8 else "int32"
         made[code_name(i)] = _code(_column(table, column.name), column, dialect).cast(narrow)
     if person is not None:
@@ -146,14 +150,13 @@ def _code(value: Any, column: Column, dialect: str) -> Any:
         missing |= value.cast("string") == "NaN"
     elif kind.is_string():
         missing |= value == MISSING
+    if marks := [x for x in (_as_typed(text, kind) for text in column.missing_marks) if x is not None]:
+        missing |= value.isin(marks)
     empty = column.values if column.missing else column.size + 1
     unknown = column.values if column.unknown == "missing" else column.size
     if column.dates is not None:
-        raise TableError(
-            f"column {column.name!r}: dates are not read from a database yet; give the table as a file",
-            column=column.name,
-        )
-    if column.kind == "numeric":
+        codes = _periods(value, column, _int(unknown))
+    elif column.kind == "numeric":
         codes = _bins(value, column, _int(unknown), dialect)
     else:
         codes = _categories(value, column, _int(unknown))
@@ -197,6 +200,42 @@ def _bins(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
     last = _int(column.values - 1)
     bins = ibis.cases(*steps, else_=last) if steps else last
     return bins if odd is None else ibis.cases((odd, unknown), else_=bins)
+
+
+def _periods(value: Any, column: Column, unknown: Any) -> Any:
+    """The calendar bins of days: of dates, of moments without a time zone, and of texts written as ISO dates."""
+    kind = value.type()
+    if kind.is_timestamp() and kind.timezone is not None:
+        raise TableError(
+            f"column {column.name!r} holds moments with a time zone, whose day depends on the zone; give them as dates",
+            column=column.name,
+        )
+    if kind.is_string():
+        day = value.re_extract(_ISO_DAY, 0)
+        odd = ~value.re_search(_DATE) | ~_in_calendar(day)
+    elif kind.is_date() or kind.is_timestamp():
+        last = "9999-12-31" if kind.is_date() else "9999-12-31 23:59:59.999999"
+        day, odd = value, (value < _day("0001-01-01", kind)) | (value > _day(last, kind))  # infinities
+    else:
+        _refuse_nested(value)
+        return unknown  # a number or a time of day is no date
+    ends = (dt.date.fromordinal(int(edge)).isoformat() for edge in column.edges[1:-1])
+    steps = [(day < _day(end, kind), _int(i)) for i, end in enumerate(ends)]
+    return ibis.cases((odd, unknown), *steps, else_=_int(column.values - 1))
+
+
+def _day(text: str, kind: Any) -> Any:
+    return ibis.literal(text) if kind.is_string() else ibis.literal(text).cast(kind)
+
+
+def _in_calendar(day: Any) -> Any:
+    """Is a text of ten characters, written as a date, a day of the calendar? By comparing texts: nothing is cast."""
+    century, year, month, last = (day.substr(at, 2) for at in (0, 2, 5, 8))
+    fours = [f"{i:02d}" for i in range(0, 100, 4)]
+    leap = ibis.ifelse(year == "00", century.isin(fours), year.isin(fours))
+    february = ibis.ifelse(leap, "29", "28")
+    most = ibis.cases((month == "02", february), (month.isin(["04", "06", "09", "11"]), "30"), else_="31")
+    return (day.substr(0, 4) != "0000") & month.between("01", "12") & last.between("01", most)
 
 
 def _categories(value: Any, column: Column, unknown: Any) -> Any:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.junction_tree import cells, junction_tree
+from core.graph.elimination import eliminate
 from core.graph.separations import Clique, Separation
 from core.methods.select.spanning import Growth
 from core.privacy.draws import ScoreMeasurement
@@ -109,9 +109,9 @@ class Room:
             return True
         if not self._growth.may_link(new).all():
             return False
-        tree = junction_tree(self._sizes, [*self.held, clique])
-        largest = max(math.prod(node.shape) for node in tree.nodes)
-        if largest > self._max_cells or cells(tree) > TREES * self._max_cells:
+        buckets = eliminate(self._sizes, [*self.held, clique])  # the tables of the junction tree
+        held = [self._sizes[own] * math.prod(self._sizes[name] for name in given) for own, given in buckets]
+        if max(held) > self._max_cells or sum(held) > TREES * self._max_cells:
             return False
         if not self._growth.link_all(new):
             return False

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.graph.separations import Clique, Separation
-from core.methods.select.allocation import BudgetSplit
-from core.privacy.curator import Curator
+from core.methods.select.allocation import Choices
 from core.privacy.scores import EdgeScore
 
 SEARCH_LIMIT = 300
@@ -22,15 +21,12 @@ SEARCH_LIMIT = 300
 
 
 def choose_tree(
-    curator: Curator,
-    budget: BudgetSplit,
-    share: float,
+    choices: Choices,
     separations: Sequence[Separation],
     score: EdgeScore,
     columns: Sequence[str] | None = None,
     linked: Sequence[Clique] = (),
     start: Sequence[Clique] = (),
-    pool: str = "",
 ) -> tuple[list[Clique], float]:
     """The edges of a tree (or a forest) over ``columns`` and the share of the budget left unspent.
 
@@ -41,8 +37,9 @@ def choose_tree(
     most), draws by the exponential mechanism with ``score`` among the edges the frame allows, and pays nothing where
     only one is left. Selection releases the choices only.
     """
-    varied = [c for c in (curator.sizes if columns is None else columns) if curator.sizes[c] > 1]
-    growth = Growth(tuple(curator.sizes), separations, varied, curator.sizes)
+    sizes, share = choices.curator.sizes, choices.share
+    varied = [c for c in (sizes if columns is None else columns) if sizes[c] > 1]
+    growth = Growth(tuple(sizes), separations, varied, sizes)
     for clique in linked:
         growth.link(clique)
     for pair in start:
@@ -56,7 +53,7 @@ def choose_tree(
         if len(candidates) == 1:
             edge = candidates[0]
         else:
-            edge = curator.choose(score, candidates, budget.choice(share / steps), "tree edge", pool)
+            edge = choices.one(score, candidates, steps, "tree edge")
             paid += 1
         growth.add(edge)
         chosen.append(edge)

@@ -134,7 +134,7 @@ def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
         st.info("This release has no drawing, so it cannot say what to adjust for.")
         return None
     try:
-        valid = choices(Effect.drawn(project.dag, treatment, outcome), project.schema.sizes)
+        valid = choices(Effect(project.dag, treatment, outcome), project.schema.sizes)
         chosen = None
         if len(valid) > 1:
             chosen = st.selectbox(

@@ -35,7 +35,7 @@ def show(state: Session) -> None:
         if treatment is None or outcome is None:
             return
         try:
-            question = Effect.drawn(project.dag, treatment, outcome)
+            question = Effect(project.dag, treatment, outcome)
         except EspalierError as error:
             st.info(plain(error))
             return
