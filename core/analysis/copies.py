@@ -84,8 +84,14 @@ def perturbed(
 
     The n rows are the same for all cliques, and n is the model's total: public, or from noisy answers alone.
     """
-    n = max(round(model.total), 1)
-    drawn = model.sample(n, rng)
+    return disturbed(measurements, model, model.sample(max(round(model.total), 1), rng), recipe, rng)
+
+
+def disturbed(
+    measurements: Sequence[Measurement], model: Model, drawn: Rows, recipe: Recipe, rng: np.random.Generator
+) -> tuple[Measurement, ...]:
+    """`perturbed` by these ``drawn`` rows."""
+    n = len(next(iter(drawn.values())))
     codes = {name: recipe.merged[name][drawn[name]] if name in recipe.merged else drawn[name] for name in drawn}
     out: list[Measurement] = []
     known: dict[tuple[str, ...], NDArray[np.float64]] = {}

@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.analysis.answers import Answer, Copies, answer
-from core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
+from core.analysis.copies import Model, Recipe, Refit, Rows, copies, warm_refit
 from core.analysis.figures import Figure
 from core.analysis.gate import Gate
 from core.errors import EspalierError, ProjectError
 from core.ledger.archive import MODEL
 from core.methods import METHODS
+from core.methods.questions import Asked
 from core.models.graphical import GraphicalModel, Zeros
+from core.models.questions.model import VisibleModel
 from core.progress import Report, silent
 from core.project.file import Project
+from core.release.asked_copies import asked_copies, fitted_as_copy
 from core.release.counts import COUNTS, NoisyCounts
 from core.release.files import NOT_PRIVATE, read_csv
 
@@ -47,7 +50,7 @@ class Study:
     """A release as its figures see it: ``rows`` of each copy, and the copies it came with (``given``)."""
 
     project: Project
-    model: GraphicalModel
+    model: GraphicalModel | VisibleModel
     counted: NoisyCounts
     rows: int
     given: tuple[Rows, ...] = ()
@@ -56,7 +59,7 @@ class Study:
     def of(cls, release: Release) -> Study:
         """Of a release just made; raises :class:`ProjectError` where no copies can be made of it."""
         counted = NoisyCounts.of(release.fitted)
-        if counted is None or not isinstance(release.model, GraphicalModel):
+        if counted is None or not isinstance(release.model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
         return cls(release.project, release.model, counted, release.rows, release.copies)
 
@@ -77,7 +80,7 @@ class Study:
             model = METHODS[facts["method"]].load(files[facts["model"]])
         except (KeyError, ValueError, TypeError) as error:
             raise ProjectError(f"these are not the files of a release: {error}") from None
-        if not isinstance(model, GraphicalModel):
+        if not isinstance(model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
         names = sorted(name for name in files if name.startswith("copies/"))
         given = tuple(read_csv(project.schema, files[name]).codes for name in names)
@@ -93,32 +96,40 @@ class Study:
             raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
 
     @cached_property
-    def _refit(self) -> Refit[GraphicalModel]:
-        """How a copy is fitted."""
-        counted = self.counted
-        total = None if counted.rows is None else float(counted.rows)
-        zeros = [Zeros(clique, mask) for clique, mask in counted.impossible.items()]
-        return warm_refit(self.model, total, counted.merged, zeros)
+    def _asked(self) -> Asked | None:
+        """Questions and counts that were measured beside the marginals."""
+        return self.counted.beside(self.project)
 
     @cached_property
-    def centre(self) -> GraphicalModel:
+    def _refit(self) -> Refit[GraphicalModel]:
+        """How a copy is fitted."""
+        counted, model = self.counted, self.model
+        assert isinstance(model, GraphicalModel)
+        total = None if counted.rows is None else float(counted.rows)
+        zeros = [Zeros(clique, mask) for clique, mask in counted.impossible.items()]
+        return warm_refit(model, total, counted.merged, zeros)
+
+    @cached_property
+    def centre(self) -> GraphicalModel | VisibleModel:
         """What the copies lie around: the released counts, fitted as a copy is."""
+        if self._asked is not None:
+            return fitted_as_copy(self._asked)
         return self._refit(self.counted.measurements)
 
     @cached_property
     def gate(self) -> Gate:
         """Which figures carry an interval."""
-        return Gate(self.counted.measurements, self.centre, self.counted.merged)
+        return Gate(self.counted.marginals, self.centre, self.counted.merged)
 
-    def drawn(
-        self, number: int, rng: np.random.Generator, *, evenly: bool = True
-    ) -> Iterator[tuple[GraphicalModel, Rows]]:
+    def drawn(self, number: int, rng: np.random.Generator, *, evenly: bool = True) -> Iterator[tuple[Model, Rows]]:
         """``number`` new copies, each with its model.
 
         As many rows of a person as the unit of privacy allows widen the sampling part.
         """
         counted, k = self.counted, self.project.plan.rows_per_person
         recipe = Recipe(number, self.rows, evenly, k, counted.merged)
+        if self._asked is not None and isinstance(self.centre, VisibleModel):
+            return asked_copies(self._asked, self.centre, self.project.schema, recipe, rng)
         return copies(counted.measurements, self.centre, self._refit, recipe, rng)
 
     def more(self, number: int, rng: np.random.Generator, report: Report = silent) -> Iterator[Rows]:
