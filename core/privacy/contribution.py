@@ -42,7 +42,7 @@ NO_TOTAL = (
     "take add-remove, or give the table as a file"
 )
 NO_HOLD_OUT = (
-    "rows that stay in a database cannot be held out by lot; take the private figures out of the plan, or give the "
+    "rows that stay in a database cannot be held out at random; take the private figures out of the plan, or give the "
     "table as a file"
 )
 Rows = NDArray[np.int64]

@@ -363,7 +363,7 @@ def test_another_tools_graph_is_compared_if_it_is_all_arrows() -> None:
     dag, told = merging.read(b"dag { a -> b; b -> c; a <-> c }", "theirs.txt")
     assert dag.edges == (("a", "b"), ("b", "c"))
     assert (dag.hidden, told) == ((("a", "c"),), ())
-    with pytest.raises(EspalierError, match="settled first"):
+    with pytest.raises(EspalierError, match="open questions"):
         merging.read(b"dag { a -> b; b -- c }", "theirs.txt")
 
 
@@ -420,7 +420,7 @@ def test_two_drawings_are_settled_and_merged(page: AppTest) -> None:
     uploader = next(u for u in page.file_uploader if u.label.startswith("Another person"))
     uploader.upload("theirs.json", project.dumps().encode(), "application/json").run()
     assert not page.exception
-    assert "2 differences to settle" in shown(page)
+    assert "2 differences to resolve" in shown(page)
     assert next(b for b in page.button if b.label.startswith("Merge")).disabled
     next(b for b in page.button if b.label == "Theirs for the rest").click().run()
     next(b for b in page.button if b.label.startswith("Merge")).click().run()

@@ -166,7 +166,7 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     person.page.reload()
     person.sees("An unsaved draft from before the reload")
     person.press("Restore the draft")
-    person.sees("Download project file")
+    person.page.get_by_text("An unsaved draft from before the reload").wait_for(state="detached")
     person.rests()
     person.visit("Structure")
     person.paints(".canvas")

@@ -68,6 +68,6 @@ def _answer(state: Session, question: Effect) -> None:
         st.markdown("**Paths between them**\n" + "\n".join(lines))
     st.caption(
         f"This holds as far as the drawing does: a common cause of {name(question.treatment)} and "
-        f"{name(question.outcome)} that is not drawn would bias the effect, and no table can show it."
+        f"{name(question.outcome)} that is not drawn would bias the effect. To count what it rests on, "
+        "choose the effect regime on Plan."
     )
-    st.caption("To count what it rests on, choose a method with the effect regime on Plan.")

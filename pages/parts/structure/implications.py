@@ -16,6 +16,7 @@ from core.graph.separations import Separation
 from core.methods import method_of
 from core.project.file import Project
 from pages.parts.fields import field, taken
+from pages.parts.glossary import term
 from pages.parts.session.session import Session
 from pages.parts.text import name, names, plain
 
@@ -67,9 +68,9 @@ def told(project: Project, now: Implied) -> list[dict[str, Any]]:
         tell(f"{many} from {', '.join(roles.protected)} to {', '.join(roles.outcome)} past the gate (red).", bool(past))
         if past:
             tell(
-                "The plan's fence erases them in the released table."
+                "The plan's fence erases these links in the released table."
                 if method_of(project.plan).fenced(project.plan)
-                else "The plan has no fence: they may show in the released table."
+                else "The plan has no fence: these links may show in the released table."
             )
     return out
 
@@ -122,17 +123,10 @@ def show(state: Session, dag: Dag, found: Implied) -> None:
     project = state.project
     assert project is not None
     target, roles = project.plan.target, project.roles
-    if target is None:
-        st.caption("Give a column the role of outcome, and its direct causes and Markov blanket are shown here.")
-    else:
+    if target is not None:
         st.markdown(f"**Direct causes of {name(target)}:** {names(found.parents, 40, 'none drawn')}.")
-        st.markdown(
-            f"**Its neighbourhood (Markov blanket)**: causes, effects, and the effects' other causes: "
-            f"{names(found.blanket, 40, 'none drawn')}."
-        )
-    if found.separated is None:
-        st.caption("Mark a protected column and an outcome, and the paths between them are listed here.")
-    else:
+        st.markdown(f"**Its neighbourhood** ({term('Markov blanket')}): {names(found.blanket, 40, 'none drawn')}.")
+    if found.separated is not None:
         ends = f"{names(roles.protected)} and {names(roles.outcome)}"
         if found.separated:
             gate = f" given the admissible {names(roles.admissible)}" if roles.admissible else ""
@@ -161,11 +155,6 @@ def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
             f"causes that then seem linked{more}:"
         )
         _listed(through, dag)
-    st.caption(
-        "The plan's fence erases these links in the released table, whatever the drawing says."
-        if method_of(project.plan).fenced(project.plan)
-        else "The plan as it stands has no fence: these links may show in the released table."
-    )
 
 
 def _listed(paths: list[Path], dag: Dag) -> None:
