@@ -52,7 +52,7 @@ FEW = 350
 a time with the root of how many are chosen."""
 
 ONE_WAY, MOST_ONE_WAY = 0.08, 0.25
-"""The least and the most of the budget that the one-way counts get. Pairs of small columns tell of the columns too: with
+"""The least and the most of the budget that the one-way counts get. Pairs of small columns tell of columns too: with
 0.6 at most, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, with 0.25 0.041; Adult reaches neither."""
 
 GOOD_ENOUGH = 0.015

@@ -52,9 +52,7 @@ def show(facts: Mapping[str, Any], key: str) -> None:
             | {"σ": st.column_config.NumberColumn(format="%.1f")},
         )
         st.caption(
-            "In rows. The intervals hold the true answers, all of them together in 95 of 100 releases; they are "
-            "private figures like everything else here. The fitted answer is the model's; the synthetic rows are "
-            "drawn from it."
+            "In rows. The intervals hold all true answers together in 95 of 100 releases, and are safe to share."
         )
     for i, count in enumerate(counts):
         last = len(count["answer"]) - 1

@@ -66,5 +66,7 @@ def _answer(state: Session, question: Effect) -> None:
     lines = [f"- {plain(way.sentence)}" for way in ways(question, chosen)]
     if lines:
         st.markdown("**Paths between them**\n" + "\n".join(lines))
-    st.caption(f"This holds as far as the drawing does. {plain(question.caveat)}")
-    st.caption("To count what it rests on, choose a method with the effect regime on Plan.")
+    st.caption(
+        f"This holds as far as the drawing does. {plain(question.caveat)} To count what it rests on, choose the effect "
+        "regime on Plan."
+    )
