@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from core.errors import EspalierError
 from core.project.plan import Plan
 from pages.parts import doors, shell
-from pages.parts.data import constraint_editor, far, opening, schema_editor
+from pages.parts.data import constraint_editor, far, opening, schema_editor, schema_review
 from pages.parts.session.session import Session
 from pages.parts.text import CONFIDENTIAL, name, plain
 
@@ -111,10 +111,10 @@ else:
         ["Declared columns", "Coarsen", "Constraints", "The rows", "Open something else"], key=f"tabs-{state.opened}"
     )
     with columns:
-        notice = st.container()
+        review = st.container()
         schema_editor.show(state)
-        with notice:
-            schema_editor.confirm(state)
+        with review:
+            schema_review.show(state)
     with head:
         opened(state)
     with coarse:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli import ledger, questions
+from core.cli import ledger, project_file, questions
 from core.cli.release import TABLE
 from core.errors import ProjectError
 from core.methods import method_of
@@ -42,8 +42,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
     if data is None:
         raise ProjectError("--explain-sql needs --data TABLE, whose catalogue says which types the columns have")
-    plan = project.plan
-    print(";\n".join(located(data, relation).statements(project.schema, plan.person, plan.rows_per_person)) + ";")
+    print(";\n".join(located(data, relation).statements(project.schema, project.plan)) + ";")
 
 
 def _rows(text: str) -> int:
@@ -61,7 +60,7 @@ def run(opt: argparse.Namespace) -> None:
     from core.release.planning import grouped, preview
 
     if opt.explain_sql:
-        _explain(Project.load(opt.project), opt.data, opt.relation)
+        _explain(project_file.load(opt.project), opt.data, opt.relation)
         return
     account = ledger.account(opt)
     project, left = questions.load(opt), None

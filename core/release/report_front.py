@@ -203,6 +203,8 @@ def dictionary(facts: Mapping[str, Any]) -> str:
             listed = c.get("categories", [])
             values = ", ".join(map(escape, listed[:8])) + (f" … ({len(listed)})" if len(listed) > 8 else "")
         missing = "; may be empty" if c.get("missing") else ""
+        if marks := c.get("missing_marks"):
+            missing += f" (written {', '.join(map(escape, marks))})"
         rows.append(
             f"<tr><td>{escape(c['name'])}</td><td>{escape(c['kind'])}</td><td>{values}{missing}</td>"
             f"<td>{escape(roles.get(c['name'], ''))}</td></tr>"

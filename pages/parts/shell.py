@@ -25,6 +25,13 @@ PAGES = {
 }
 
 
+_LOOK = """<style>
+[data-testid="stMainBlockContainer"] { padding-top: 3.5rem; }
+[data-testid="stCaptionContainer"] { color: inherit; opacity: .85; }
+button[data-variant][data-selected="true"] p { color: var(--st-text-color); font-weight: 600; }
+@media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding-left: 1.2rem; padding-right: 1.2rem; } }
+</style>"""
+"""Captions that can be read in light and dark, and no empty head of the page."""
 _STACK = """<style>
 @media (max-width: 1000px) {
   [class*="st-key-stacking"] > div > [data-testid="stHorizontalBlock"] > [data-testid="stColumn"],
@@ -44,6 +51,7 @@ def start(title: str, lead: str) -> session.Session:
     """Title, one sentence, sidebar; returns the session's state with finished work taken over."""
     state = session.here()
     state.collect()
+    st.html(_LOOK)
     st.title(title, anchor=False)
     st.markdown(lead)
     restore.offer(state)

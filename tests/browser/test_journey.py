@@ -39,4 +39,5 @@ def test_from_sample_to_diagnostics_in_six_clicks(person) -> None:
     assert person.page.get_by_text("Release 2").count() == 0, "visits never spend again"
     person.visit("Diagnostics")
     person.sees("How to read it")
+    assert person.violations("Diagnostics") == []
     person.fine()

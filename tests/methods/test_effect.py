@@ -117,4 +117,4 @@ def test_a_fence_between_treatment_and_outcome_refuses():
 
 
 def test_hidden_causes_are_named_each_time():
-    assert any("not drawn would bias it" in w for w in preview(project(), 20_000).warnings)
+    assert any("not drawn would bias the effect" in w for w in preview(project(), 20_000).warnings)

@@ -153,3 +153,35 @@ def test_a_damaged_file_of_counts_is_told():
     for data in (b"", b"no archive", made(copies=0).files["model.npz"]):
         with pytest.raises(ProjectError, match="counts"):
             NoisyCounts.loads(data)
+
+
+QUESTIONS = {
+    "questions": [
+        {"name": "sick right", "where": {"side": ["right"], "sick": ["=yes"]}},
+        {"name": "many and sick", "where": {"marks": [1, 2], "sick": ["=yes"]}},
+    ],
+    "counts": [{"name": "marks", "of": {"side": ["right"], "noise": ["a", "b"]}, "up_to": 2}],
+}
+
+
+@pytest.mark.parametrize("asked", [("questions", "counts"), ("counts",)], ids=["questions and counts", "counts"])
+@pytest.mark.parametrize("plan", [{}, {"method": "mst", "compress": True, "neighbors": "add-remove", "delta": 1e-6}])
+def test_copies_are_made_of_releases_with_questions(asked, plan):
+    given = {"method": "prism", "epsilon": 3.0, "target": "sick", "question_share": 0.4, "copies": 3, **plan}
+    data = {**Project("asked", SCHEMA, Plan.from_json(given)).to_json(), **{key: QUESTIONS[key] for key in asked}}
+    one = release(Project.from_json(data), table())
+    study = Study.of_files(one.files)
+    assert len(study.given) == 3
+    assert not np.array_equal(study.given[0]["noise"], study.given[1]["noise"])
+    back = study.counted
+    assert (back.direct is None) == (one.fitted.answers.direct is None)
+    assert [m.values.tolist() for m in back.histograms] == [m.values.tolist() for m in one.fitted.answers.histograms]
+    assert back.histograms
+    made = [model.marginal(("marks",)) for model, _ in study.drawn(3, np.random.default_rng(1))]
+    assert np.std([m[2] for m in made]) > 0
+    assert np.allclose(np.mean(made, axis=0), one.model.marginal(("marks",)), atol=250)
+    (answer,) = study.ask(asking.proportion(SCHEMA, "sick==yes"))
+    truth = float(table().codes["sick"].mean())
+    assert answer.low is not None
+    assert answer.high is not None
+    assert answer.value == pytest.approx(truth, abs=0.06)

@@ -66,8 +66,5 @@ def _answer(state: Session, question: Effect) -> None:
     lines = [f"- {plain(way.sentence)}" for way in ways(question, chosen)]
     if lines:
         st.markdown("**Paths between them**\n" + "\n".join(lines))
-    st.caption(
-        f"This holds as far as the drawing does: a common cause of {name(question.treatment)} and "
-        f"{name(question.outcome)} that is not drawn would bias the effect, and no table can show it."
-    )
+    st.caption(f"This holds as far as the drawing does. {plain(question.caveat)}")
     st.caption("To count what it rests on, choose a method with the effect regime on Plan.")
