@@ -98,27 +98,26 @@ class Decoder:
 
     def strength(self) -> dict[tuple[str, str], float]:
         """How much each arrow does: for its W_P→X, the mean total variation (0 … 1) between the effect's distribution
-        with one category of the cause and another, other causes at logit 0, over all pairs of categories.
+        with one category of the cause and another, other causes at their base categories, over all pairs of categories.
         """
         out = {}
         blocks, _ = self.heads.blocks(self.parameters)
         for name in self.heads.sizes:
-            at = 1
-            for cause in self.heads.inputs(name):
-                p = probabilities((blocks[name][0] + blocks[name][at : at + self.heads.sizes[cause]]).T).T
-                at += self.heads.sizes[cause]
+            for cause, weights in self.heads.weights(blocks[name], name).items():
+                p = probabilities((blocks[name][0] + weights).T).T
                 apart = 0.5 * np.abs(p[:, None] - p[None]).sum(axis=2)
                 out[cause, name] = float(apart.sum() / (len(p) * (len(p) - 1)))
         return out
 
     def dumps(self) -> bytes:
-        """Its file: a tag, sizes, arrows, importance and latent as JSON, and the parameters."""
+        """Its file: a tag, sizes, arrows, importance, latent and bases as JSON, and the parameters."""
         head = {
             "format": FORMAT,
             "sizes": list(self.heads.sizes.items()),
             "edges": self.edges,
             "importance": dict(self.heads.importance),
             "latent": self.heads.latent,
+            "base": dict(self.heads.base),
             "total": self.total,
             "steps": self.steps,
         }
@@ -136,7 +135,11 @@ class Decoder:
                 if head["format"] != FORMAT:
                     raise ValueError(head["format"])
                 sizes = {str(name): int(size) for name, size in head["sizes"]}
-                heads = Heads(sizes, parents_of(sizes, head["edges"]), head["importance"], int(head["latent"]))
+                parents, base = (
+                    parents_of(sizes, head["edges"]),
+                    {str(n): int(code) for n, code in head["base"].items()},
+                )
+                heads = Heads(sizes, parents, head["importance"], int(head["latent"]), base)
                 parameters = np.array(file["parameters"], dtype=np.float64)
                 heads.blocks(parameters)
                 if not np.isfinite(parameters).all():
@@ -159,12 +162,10 @@ def logits(heads: Heads, block: FloatArray, name: str, made: Mapping[str, NDArra
     if not len(block):
         return np.zeros((1, z.shape[1]))
     out = np.repeat(block[0][:, None], z.shape[1], axis=1)
-    at = 1
-    for cause in heads.inputs(name):
-        out += np.take(block[at : at + heads.sizes[cause]].T, made[cause], axis=1)
-        at += heads.sizes[cause]
+    for cause, weights in heads.weights(block, name).items():
+        out += np.take(weights.T, made[cause], axis=1)
     if heads.latent:
-        out += block[at:].T @ z
+        out += block[len(block) - heads.latent :].T @ z
     return out
 
 

@@ -20,7 +20,7 @@ EDGES = (("a", "b"), ("a", "y"), ("b", "y"), ("only", "y"))
 
 
 def decoder(latent=0, seed=0):
-    heads = Heads(SIZES, parents_of(SIZES, EDGES), {"y": 2.0}, latent)
+    heads = Heads(SIZES, parents_of(SIZES, EDGES), {"y": 2.0}, latent, {"b": 1})
     return Decoder(heads, np.random.default_rng(seed).normal(size=heads.parameters))
 
 
@@ -28,8 +28,8 @@ def joint(model):
     """p of every row, from the parameters."""
     blocks, out = model.heads.blocks(model.parameters)[0], {}
     for a, b, y in itertools.product(range(2), range(3), range(2)):
-        odds = [(blocks["a"][0], a), (blocks["b"][0] + blocks["b"][1 + a], b)]
-        odds.append((blocks["y"][0] + blocks["y"][1 + a] + blocks["y"][3 + b], y))
+        of_a, of_b = (np.concatenate([[np.zeros(2)], blocks["y"][1:2]]), np.insert(blocks["y"][2:], 1, 0, axis=0))
+        odds = [(blocks["a"][0], a), (blocks["b"][0] + a * blocks["b"][1], b), (blocks["y"][0] + of_a[a] + of_b[b], y)]
         out[a, b, y] = float(np.prod([np.exp(o[k]) / np.exp(o).sum() for o, k in odds]))
     return out
 
