@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.decoder import Decoder, draw, logits, probabilities
+from core.models.decoder import Decoder, draw, logits, probabilities, uniforms
 from core.privacy.heads import FloatArray, Heads
 from core.progress import Report, silent
 
@@ -138,7 +138,7 @@ def rake(decoder: Decoder, targets: Mapping[str, FloatArray], rng: np.random.Gen
                 moved = np.log(targets[name] / np.maximum(mean, 1e-12))
                 block[0] += moved
                 odds += moved[:, None]
-        made[name] = draw(odds, rng)
+        made[name] = draw(odds, uniforms(RAKING_ROWS, [made[cause] for cause in heads.inputs(name)], rng))
     return replace(decoder, parameters=parameters)
 
 
