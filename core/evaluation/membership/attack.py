@@ -37,15 +37,15 @@ class Verdict:
 
     ``auc`` is the mean over targets of the AUC over models, ``advantage`` the mean of 2·accuracy − 1 of guessing the
     likelier side (0 is chance, 1 always right); ``aucs`` by target. ``random`` and ``outlying`` are the mean AUC of
-    either kind of target.
+    either kind of target, None where there is none of it.
     """
 
     attack: Attack
     auc: Interval
     advantage: Interval
     aucs: tuple[float, ...]
-    random: float
-    outlying: float
+    random: float | None
+    outlying: float | None
 
     def says(self, control: Verdict) -> str:
         """One sentence; ``control`` is the same attack's verdict on real rows published."""
@@ -144,7 +144,9 @@ def _judged(
         drawn[r, 0] = np.mean([_auc(scores[t, m], inside[t, m]) for t in chosen])
         drawn[r, 1] = np.mean([_advantage(scores[t, m], inside[t, m]) for t in chosen])
     low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
-    by_kind = [float(np.mean([a for a, o in zip(aucs, outlying, strict=True) if o == kind])) for kind in (False, True)]
+    by_kind = [
+        float(np.mean(np.array(aucs)[outlying == kind])) if (outlying == kind).any() else None for kind in (False, True)
+    ]
     return Verdict(
         attack,
         Interval(float(np.mean(aucs)), float(low[0]), float(high[0])),
