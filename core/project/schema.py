@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from core.errors import SchemaError, TableError
 from core.project.cells import MISSING as MISSING
 from core.project.dates import DateBins, date_texts, day_number
+from core.project.within import places
 
 Kind = Literal["categorical", "ordinal", "numeric"]
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
@@ -287,19 +288,20 @@ class Column:
         )
 
     def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
-        """Texts for ``codes``; a number is drawn uniformly inside its bin, a whole one where declared."""
+        """Texts for ``codes``; a number is drawn inside its bin (`core.project.within`), a whole one where declared."""
         if self.kind != "numeric":
             names = np.array([*self.categories, MISSING], dtype=object)
             return list(names[codes])
         low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
         high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
+        inside = places(self.edges, codes, rng)
         if self.integer:
             last_bin = codes == self.values - 1
             first = np.ceil(low)
             count = np.where(last_bin, np.floor(high), np.ceil(high) - 1) - first + 1
-            drawn = first + np.floor(rng.random(len(codes)) * count)
+            drawn = first + np.floor(inside * count)
         else:
-            drawn = low + rng.random(len(codes)) * (high - low)
+            drawn = low + inside * (high - low)
         return self.write(drawn, codes)
 
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
