@@ -52,8 +52,8 @@ FEW = 350
 a time with the root of how many are chosen."""
 
 ONE_WAY, MOST_ONE_WAY = 0.08, 0.25
-"""The least and the most of the budget that the one-way counts get. Pairs of small columns tell of the columns too: with
-0.6 at most, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, with 0.25 0.041; Adult reaches neither."""
+"""The least and the most of the budget that the one-way counts get. Pairs of small columns tell of the columns too:
+with 0.6 at most, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, with 0.25 0.041; Adult reaches neither."""
 
 GOOD_ENOUGH = 0.015
 """The expected TV error of a one-way count below which it gets no more than `ONE_WAY`."""
@@ -382,7 +382,6 @@ WORKLOAD = Method(
     frame=_frame,
     largest=largest,
     cells=lambda project: most_cells(project, Workload.of(project).max_cells),
-    fits=lambda project: 1,  # noqa: ARG005
     purposes={
         "general": Purpose("It brings all pairs of columns as close to the real table as the budget allows."),
         "questions": Purpose(
