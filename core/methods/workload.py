@@ -329,16 +329,14 @@ def _triangles(second: Second, cliques: Sequence[Clique]) -> list[Clique]:
 def _one_by_one(second: Second, pairs: Sequence[Clique], linked: Sequence[Clique]) -> list[Measurement]:
     """Further pairs, each by the exponential mechanism; weights say how well what was chosen is counted."""
     request, curator = second.request, second.request.curator
-    paired = {name for pair in pairs for name in pair}
-    columns = [name for name in curator.sizes if name in paired]
-    most = min(MOST_PAIRS, rounds(len(columns), WIDTH))
+    most = min(MOST_PAIRS, rounds(len({name for pair in pairs for name in pair}), WIDTH))
     noise = FITTED * expected_noise(curator, request.budget, second.count / max(1, most))
     score = EdgeScore(by_model(curator, second.found), noise)
     growth = Growth(tuple(curator.sizes), request.separations)
     for pair in linked:
         growth.link(pair)
     choices = Choices(curator, request.budget, CHOICE * second.share, "pair choice")
-    reach = Reach(columns, most, WIDTH, request.wanted.max_cells)
+    reach = Reach(pairs, most, WIDTH, request.wanted.max_cells)
     further, unspent = choose_pairs(choices, growth, score, second.tree, reach)
     return _counted(request, second.count + unspent, further or second.tree, second.alone)
 
