@@ -73,8 +73,15 @@ with st.container(horizontal=True, gap="large"):
         "differential privacy: the "
         "currency that adds up. It is the largest ρ that the tight conversion allows for this ε and δ.",
     )
-    st.metric("Memory", text.size(seen.size.bytes), width="content", help=f"The model has {seen.size.cells:,} cells.")
-    st.metric("Time to fit", f"{max(seen.size.seconds, 0.1):.1f} s", width="content")
+    st.metric(
+        "Memory", text.size(seen.size.bytes), width="content", help=f"The model has at most {seen.size.cells:,} cells."
+    )
+    st.metric(
+        "Time to fit",
+        f"{max(seen.size.seconds, 0.1):.1f} s",
+        width="content",
+        help="About so long if the model is as large as this plan allows.",
+    )
 st.caption(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
 for warning in seen.warnings:
     st.warning(plain(warning))

@@ -114,7 +114,10 @@ def run(opt: argparse.Namespace) -> None:
             print(f"{numbers}  {one.name} ({one.how})")
         if len(shown.asked) > MOST_SHOWN:
             print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
-    print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
+    print(
+        f"model: at most {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about "
+        f"{shown.size.seconds:.1f} s to fit"
+    )
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")
     for warning in shown.warnings:
