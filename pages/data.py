@@ -24,7 +24,6 @@ def rows_for_the_curator(state: Session) -> None:
     """A few rows and one-way counts, only when asked for."""
     assert state.text is not None
     if not st.toggle("Show me the rows (confidential)", key=f"rows-{state.opened}"):
-        st.caption("What you would see here is confidential.")
         return
     st.markdown(f"{CONFIDENTIAL} These are real rows.")
     st.dataframe(
@@ -136,6 +135,5 @@ else:
         opening.samples(state)
         opening.upload(state)
         far.show(state)
-        st.caption("Opening something else keeps what is open now: one click brings it back.")
 
 shell.sidebar(state)

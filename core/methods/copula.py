@@ -103,7 +103,9 @@ def _nominal(curator: Curator, layout: Layout) -> tuple[GraphicalModel | None, t
     found = curator.measure(budget.split(NOMINAL * (ALONE if linked else 1.0), [(n,) for n in names]), "one-way")
     if linked:
         score = EdgeScore(independent(found, noisy_total(curator, found)))
-        edges, unspent = choose_tree(Choices(curator, budget, NOMINAL * CHOICE, "tree choice"), (), score, names)
+        edges, unspent = choose_tree(
+            Choices(curator, budget, NOMINAL * CHOICE, "tree choice"), (), score, list(itertools.combinations(names, 2))
+        )
         share = math.fsum([NOMINAL * (1 - ALONE - CHOICE), unspent])
         found += curator.measure(budget.split(share, edges), "two-way")
     total = None if curator.rows is None else float(curator.rows)

@@ -151,14 +151,15 @@ def _lines(text: str) -> list[list[str]]:
 def _cell(values: str, name: str, schema: Schema, counts: Mapping[str, int], line: int) -> list[Any]:
     """Categories, or the ends of a range, where ``name`` is numeric or a count."""
     listed = [value.strip() for value in values.split(";")]
-    column = schema[name] if name in schema else None
-    if name not in counts and (column is None or column.kind != "numeric" or set(listed) <= set(column.labels)):
+    if name not in counts and (name not in schema or schema[name].kind != "numeric"):
+        return listed
+    if name not in counts and set(listed) <= set(schema[name].labels):
         return listed
     low, _, high = values.partition("..")
     try:
         return [_whole(float(low)), _whole(float(high))]
     except ValueError:
-        known = (1, counts[name] - 1) if column is None else (column.edges[0], column.edges[-1])
+        known = (1, counts[name] - 1) if name in counts else (schema[name].edges[0], schema[name].edges[-1])
         ends = re.findall(r"(?<![\d.])-?\d+(?:\.\d+)?", values) or [str(_whole(end)) for end in known]
         raise ProjectError(
             f"line {line}: {values!r} is not a range of {name!r}: a range is written {ends[0]}..{ends[-1]}", line=line

@@ -50,7 +50,7 @@ PROMISES = (
 PROMISED = "What the plan says about rows per person is a promise; no person column enforces it."
 ENFORCED = (
     "The protected unit is one person, with all their rows, however many: of each person in the column {person!r} at "
-    "most {k} were kept, chosen by lot before anything was counted. Two spellings of a person count as two people."
+    "most {k} were kept, chosen at random before anything was counted. Two spellings of a person count as two people."
 )
 EVEN = (
     "The rows are spread over the model's cells as evenly as whole numbers allow. So the table is closer to the model "
@@ -58,7 +58,7 @@ EVEN = (
     "one model must not take their spread for that of independent samples."
 )
 FILLED = (
-    "The table that was counted was filled with invented rows or cut by lot to the declared {rows:,} rows; how many "
+    "The table that was counted was filled with invented rows or cut at random to the declared {rows:,} rows; how many "
     "rows there really were is private."
 )
 

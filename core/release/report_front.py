@@ -98,8 +98,10 @@ def pictures(facts: Mapping[str, Any]) -> str:
     measured = picture.graph(names, [(a, b) for a, b in facts["edges"]], roles, arrows=False)
     parts = []
     if drawn:
+        shared = ", ".join(f"{escape(a)} ↔ {escape(b)}" for a, b in project["dag"].get("hidden", [])[:12])
+        also = f" Pairs that share an unmeasured cause: {shared}." if shared else ""
         parts.append(
-            f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.</figcaption></figure>"
+            f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.{also}</figcaption></figure>"
         )
     pairs = len(facts["edges"])
     if pairs and not measured:

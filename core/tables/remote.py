@@ -19,7 +19,6 @@ import json
 import math
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 
 from core.errors import EspalierError, TableError
 from core.graph.separations import Clique
+from core.progress import interruptible
 from core.project.plan import Plan
 from core.project.schema import Schema
 from core.tables.counting import assign, cover, marginal
@@ -38,8 +38,6 @@ from core.tables.relation import Relation, refusal
 CODES = "espalier_codes"
 STEP = 100_000
 """Rows fetched at a time, where rows are needed one by one."""
-PULSE = 0.3
-"""Seconds between two looks whether somebody cancels, while the server works."""
 FRESH = "('x' || left(replace(gen_random_uuid()::text, '-', ''), 12))::bit(48)::bigint"
 """48 fresh bits of the server's strong generator, as a whole number."""
 
@@ -93,15 +91,8 @@ class RemoteSnapshot:
 
     def _run(self, statement: str, what: str = "read the table") -> Any:
         """The server's answer, however long it takes; it is told to stop when :attr:`pulse` raises meanwhile."""
-        with self._asking(what), ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(self._con.execute, statement)
-            try:
-                while not wait([answer], PULSE).done:
-                    self.pulse()
-            except BaseException:
-                self._con.cancel()
-                raise
-            return answer.result()
+        with self._asking(what):
+            return interruptible(lambda: self._con.execute(statement), self.pulse, self._con.cancel)
 
     def _counted(self) -> int:
         return int(self._run(f"SELECT count(*) FROM {self._table}", "counted").fetchone()[0])

@@ -69,9 +69,6 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
     if len(out) > MOST:
         st.error(f"That makes {len(out)} plans; choose at most {MOST}.")
         return {}
-    st.caption(
-        f"{len(out)} plan{'s' * (len(out) != 1)} to compare." if out else "Choose at least one method and one ε."
-    )
     return out
 
 
@@ -87,7 +84,11 @@ def start_button(state: Session, chosen: Mapping[str, Project]) -> None:
     if reason := state.trouble.get("compare"):
         st.error(f"The comparison did not finish: {plain(reason)}.")
     if st.button(
-        "Compare these plans", type="primary", disabled=not chosen, icon=":material/balance:", key="compare-go"
+        f"Compare these {len(chosen)} plans" if len(chosen) > 1 else "Compare these plans",
+        type="primary",
+        disabled=not chosen,
+        icon=":material/balance:",
+        key="compare-go",
     ):
         try:
             state.start("compare", work, done, lambda _: None)

@@ -15,6 +15,7 @@ from core.graph.roles import Roles
 from core.methods import method_of
 from core.project.file import Project
 from pages.parts.session.job import QUEUE, Job
+from pages.parts.structure import implications
 from tests.support.app import (
     ROOT,
     at_home,
@@ -378,14 +379,21 @@ def fenced(app: AppTest) -> bool:
     return method_of(project.plan).fenced(project.plan)
 
 
+def beside(app: AppTest) -> str:
+    """What the board says beside the drawing."""
+    project = state(app).project
+    assert project is not None
+    return "\n".join(line["text"] for line in implications.told(project, implications.now(state(app))[1]))
+
+
 def test_the_structure_page_claims_a_fence_only_where_the_plan_has_one(app: AppTest) -> None:
     go(sample(app, "hiring"), "structure")
     assert fenced(app)
-    assert "fence erases these links" in sentences(app)
+    assert "fence erases these links" in beside(app)
     state(app).change_plan(method="mst", fair=None)
     go(app, "structure")
-    assert "fence erases" not in sentences(app)
-    assert "has no fence: these links may show" in sentences(app)
+    assert "fence erases" not in beside(app)
+    assert "has no fence: these links may show" in beside(app)
 
 
 def test_changing_methods_keeps_the_switch_and_logs_no_complaint(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from core.evaluation import evaluate
+from core.evaluation.verdict import verdict
 from core.project.file import Project
 from core.release import release
 from core.release.report import render
@@ -42,6 +44,23 @@ def test_a_release_drowned_in_noise_says_so(made):
     facts = release(tiny, Table(tiny.schema, made.codes, made.rows)).to_json()
     assert "Noise outweighs the data" in render(facts)
     assert "Noise outweighs the data" not in made.files["report.html"].decode()
+
+
+def test_the_report_shows_only_what_was_paid_for(made):
+    """All of it follows from release.json, whose every number is public or paid for."""
+    facts = json.loads(made.files["release.json"])
+    assert render(facts) == made.files["report.html"].decode()
+
+
+@pytest.mark.parametrize("sample", ["hiring", "readmission"])
+def test_a_release_at_a_tiny_epsilon_is_told_not_to_be_used(sample, samples_folder):
+    project = Project.load(samples_folder / f"{sample}.json").with_plan(epsilon=0.01)
+    table = Table.encode(read_table(samples_folder / f"{sample}.csv"), project.schema)
+    made = release(project, table)
+    found = evaluate(project, table, Table(project.schema, made.codes, made.shown), model=made.model).to_json()
+    said = verdict(project, found)
+    assert said.grade == "poor", said
+    assert said.headline.startswith("This table should not be used")
 
 
 def test_who_signed_is_shown_escaped(made):

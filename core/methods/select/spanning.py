@@ -24,22 +24,23 @@ def choose_tree(
     choices: Choices,
     separations: Sequence[Separation],
     score: EdgeScore,
-    columns: Sequence[str] | None = None,
+    among: Sequence[Clique] | None = None,
     linked: Sequence[Clique] = (),
     start: Sequence[Clique] = (),
 ) -> tuple[list[Clique], float]:
-    """The edges of a tree (or a forest) over ``columns`` and the share of the budget left unspent.
+    """The edges of a tree (or a forest) and the share of the budget left unspent.
 
-    Columns with one category stay out: that they depend on nothing is public.
-
-    ``linked`` are pairs that are measured anyway: the frame counts them, the tree does not (loops with them are
-    welcome). ``start`` are pairs that the tree begins with; they are not returned. Each step pays share/(steps at
-    most), draws by the exponential mechanism with ``score`` among the edges the frame allows, and pays nothing where
-    only one is left. Selection releases the choices only.
+    Columns with one category stay out: that they depend on nothing is public. ``among`` are the pairs that may be
+    edges, all unless given. ``linked`` are pairs that are measured anyway: the frame counts them, the tree does not
+    (loops with them are welcome). ``start`` are pairs that the tree begins with; they are not returned. Each step pays
+    share/(steps at most), draws by the exponential mechanism with ``score`` among the edges the frame allows, and pays
+    nothing where only one is left. Selection releases the choices only.
     """
     sizes, share = choices.curator.sizes, choices.share
-    varied = [c for c in (sizes if columns is None else columns) if sizes[c] > 1]
-    growth = Growth(tuple(sizes), separations, varied, sizes)
+    named = set(sizes) if among is None else {name for pair in among for name in pair}
+    growth = Growth(tuple(sizes), separations, [c for c in sizes if sizes[c] > 1 and c in named], sizes)
+    if among is not None:
+        growth.keep(among)
     for clique in linked:
         growth.link(clique)
     for pair in start:
@@ -117,6 +118,11 @@ class Growth:
             raise ValueError(f"{edge} would close a loop")
         self.link(edge)
         self._part[self._part == self._part[b]] = self._part[a]
+
+    def keep(self, among: Iterable[Clique]) -> None:
+        """Offer no other pairs than those ``among``."""
+        kept = set(map(frozenset, among))
+        self._allowed &= np.array([frozenset(pair) in kept for pair in self._pairs], dtype=bool)
 
     def link(self, edge: Clique) -> None:
         """Count ``edge`` in the frame but not in the forest; raises :class:`ValueError` if the frame forbids it."""

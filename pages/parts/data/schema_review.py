@@ -20,11 +20,12 @@ from pages.parts.text import CONFIDENTIAL, name, names, plain
 CHIPS = 200
 """Categories that are shown at a time."""
 _STRIP = """<style>
-.strip { display: flex; flex-wrap: wrap; list-style: none; margin: 0; padding: 0; gap: 2px 0; }
+.strip { display: flex; flex-wrap: wrap; list-style: none; margin: 0 !important; padding: 0 !important; gap: 2px 0; }
+.strip li, .chips li { margin: 0 !important; }
 .strip li { flex: 1 1 4.2rem; border-top: .7rem solid #3b8a63; border-left: 2px solid; padding: .15rem .2rem 0 .3rem;
   font-size: .85rem; white-space: nowrap; }
 .strip li:nth-child(even) { border-top-color: #93c99a; }
-.chips { display: flex; flex-wrap: wrap; list-style: none; margin: 0; padding: 0; gap: .3rem; }
+.chips { display: flex; flex-wrap: wrap; list-style: none; margin: 0 !important; padding: 0 !important; gap: .3rem; }
 .chips li { border: 1px solid; border-radius: 1rem; padding: .05rem .6rem; font-size: .9rem; white-space: pre-wrap;
   overflow-wrap: anywhere; }
 </style>"""

@@ -131,7 +131,6 @@ def show(state: Session, released: ReleaseBundle) -> None:
         st.caption(f"Time: {seconds}.")
     with rows:
         st.dataframe({n: cells[:20] for n, cells in release.table.items()}, hide_index=True)
-        st.caption("Invented rows, drawn from the released model. They may be shown to anyone.")
 
 
 def _picture(release: Release) -> None:

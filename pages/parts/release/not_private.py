@@ -38,7 +38,7 @@ def _make(state: Session, text: TextTable) -> None:
         frame_of(state.project)
     except EspalierError as error:
         st.error(f"{plain(error)}.")
-        shell.link_to("Plan", "Mend it on Plan")
+        shell.link_to("Plan", "Fix this on the Plan page")
         return
     given = st.file_uploader(
         "A public table of the same columns (optional)",

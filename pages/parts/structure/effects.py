@@ -102,8 +102,9 @@ def _answer(state: Session, question: Effect) -> None:
     (st.success if found.valid else st.error)(plain(found.sentence))
     lines = [f"- {plain(way.sentence)}" for way in ways(question, chosen)]
     if lines:
-        st.markdown(
-            "**Paths between them**; an open one that is not the effect is red in the drawing\n" + "\n".join(lines)
-        )
-    st.caption(f"This holds as far as the drawing does. {plain(question.caveat)}")
-    st.caption("To count what it rests on, choose a method with the effect regime on Plan.")
+        head = "**Paths between them**; those that are open and not the effect are red in the drawing"
+        st.markdown("\n".join([head, *lines]))
+    st.caption(
+        f"This holds as far as the drawing does. {plain(question.caveat)} To count what it rests on, choose the effect "
+        "regime on Plan."
+    )
