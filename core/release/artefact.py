@@ -71,10 +71,10 @@ class Release:
     running times of what came after the noise: the fit and the sampling. What reads the rows is not timed.
     ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
     aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
-    told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), as codes, ``drawing`` what
-    the test of the drawing found, ``effect`` what `core.release.effect_section` says of the plan's treatment. ``date``
-    is the day it was made, in UTC. Of more than a million rows ``codes`` and ``table`` hold only some, and ``whole``
-    all, as codes on disk while somebody holds the release (`core.release.output`).
+    told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), each a model and codes;
+    ``drawing`` is what the test of the drawing found, ``effect`` what `core.release.effect_section` says of the plan's
+    treatment. ``date`` is the day it was made, in UTC. Of more than a million rows ``codes`` and ``table`` hold only
+    some, and ``whole`` all, as codes on disk while somebody holds the release (`core.release.output`).
     """
 
     project: Project
@@ -91,7 +91,7 @@ class Release:
     private_evaluation: PrivateEvaluation | None = None
     reservation: Reservation | None = None
     ledger_trouble: str = ""
-    copies: tuple[Codes, ...] = ()
+    copies: tuple[tuple[Model, Codes], ...] = ()
     whole: Snapshot | None = None
     drawing: tuple[tuple[Test, Tested], ...] = ()
     effect: Mapping[str, Any] | None = None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.analysis.answers import Answer, Copies, answer
-from core.analysis.copies import Model, Recipe, Refit, Rows, copies, warm_refit
+from core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from core.analysis.figures import Figure
 from core.analysis.gate import Gate
 from core.errors import EspalierError, ProjectError
@@ -61,7 +61,7 @@ class Study:
         counted = NoisyCounts.of(release.fitted)
         if counted is None or not isinstance(release.model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
-        return cls(release.project, release.model, counted, release.rows, release.copies)
+        return cls(release.project, release.model, counted, release.rows, tuple(rows for _, rows in release.copies))
 
     @classmethod
     def of_files(cls, files: Mapping[str, bytes]) -> Study:
@@ -82,7 +82,7 @@ class Study:
             raise ProjectError(f"these are not the files of a release: {error}") from None
         if not isinstance(model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
-        names = sorted(name for name in files if name.startswith("copies/"))
+        names = sorted(name for name in files if name.startswith("copies/") and name.endswith(".csv.gz"))
         given = tuple(read_csv(project.schema, files[name]).codes for name in names)
         return cls(project, model, NoisyCounts.loads(files[COUNTS]), rows, given)
 
@@ -121,7 +121,9 @@ class Study:
         """Which figures carry an interval."""
         return Gate(self.counted.marginals, self.centre, self.counted.merged)
 
-    def drawn(self, number: int, rng: np.random.Generator, *, evenly: bool = True) -> Iterator[tuple[Model, Rows]]:
+    def drawn(
+        self, number: int, rng: np.random.Generator, *, evenly: bool = True
+    ) -> Iterator[tuple[GraphicalModel | VisibleModel, Rows]]:
         """``number`` new copies, each with its model.
 
         As many rows of a person as the unit of privacy allows widen the sampling part.
@@ -132,17 +134,19 @@ class Study:
             return asked_copies(self._asked, self.centre, self.project.schema, recipe, rng)
         return copies(counted.measurements, self.centre, self._refit, recipe, rng)
 
-    def more(self, number: int, rng: np.random.Generator, report: Report = silent) -> Iterator[Rows]:
-        """``number`` new copies: refitted and drawn, one at a time.
+    def more(
+        self, number: int, rng: np.random.Generator, report: Report = silent
+    ) -> Iterator[tuple[GraphicalModel | VisibleModel, Rows]]:
+        """``number`` new copies: refitted and drawn, one at a time, each its model and its rows.
 
         Raises :class:`ProjectError` for a number that is not 1 … 100.
         """
         if not 1 <= number <= MOST:
             raise ProjectError(f"the number of copies ({number}) must be from 1 to {MOST}", key="copies")
         evenly = self.project.plan.rows_drawn == "even"
-        for i, (_, rows) in enumerate(self.drawn(number, rng, evenly=evenly)):
+        for i, copy in enumerate(self.drawn(number, rng, evenly=evenly)):
             report((i + 1) / number, f"Copy {i + 1} of {number}")
-            yield rows
+            yield copy
 
     def with_copies(self, number: int = SUGGESTED, report: Report = silent) -> Study:
         """This study with the copies that the release came with; with ``number`` new ones where they are not two."""
@@ -150,7 +154,7 @@ class Study:
             return self
         seed = int.from_bytes(hashlib.sha256(self.counted.dumps()).digest()[:8])  # who asks again gets the same answer
         small = replace(self, rows=min(self.rows, ROWS_AT_HAND))
-        made = tuple(small.more(max(number, 2), np.random.default_rng(seed), report))
+        made = tuple(rows for _, rows in small.more(max(number, 2), np.random.default_rng(seed), report))
         return replace(self, given=made)
 
     def ask(self, figure: Figure) -> tuple[Answer, ...]:

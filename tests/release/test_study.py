@@ -11,6 +11,7 @@ import pytest
 from core.analysis.figures import Level
 from core.cli.main import main
 from core.errors import ProjectError
+from core.models.graphical import GraphicalModel
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
@@ -54,8 +55,11 @@ def test_a_release_hands_over_its_copies_and_its_counts(folder):
     assert facts["copies"] == 6
     assert facts["project"]["plan"]["copies"] == 6
     names = [path.name for path in sorted(folder.glob("copies/*"))]
-    assert names == [f"{i:02d}.csv.gz" for i in range(1, 7)]
-    texts = [gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("copies/*"))]
+    assert names == [f"{i:02d}.{kind}" for i in range(1, 7) for kind in ("csv.gz", "npz")]
+    kept = GraphicalModel.loads((folder / "copies" / "01.npz").read_bytes())
+    assert kept.total == 6000
+    assert dict(kept.sizes) == SCHEMA.sizes
+    texts = [gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("copies/*.csv.gz"))]
     assert len(set(texts)) == 6
     assert all(text.count(b"\n") == 6001 and text.startswith(b"hours,side,noise,sick\n") for text in texts)
     assert b"'=yes" in texts[0], "text that looks like a formula is defused in copies too"
@@ -105,7 +109,7 @@ def test_copies_are_made_later_for_a_release_that_has_none(tmp_path, capsys):
         assert not (folder / "copies").exists()
         assert main(["copies", str(folder), "--number", "3", "--quiet"]) == 0
         written = folder.with_name(f"{folder.name}-copies") / "copies"
-        assert len(list(written.iterdir())) == 3
+        assert len(list(written.iterdir())) == 6, "rows and a model each"
         assert main(["copies", str(folder), "--number", "3", "--quiet"]) == 2, "nothing is overwritten"
         asked = ["analyse", str(folder), "--proportion", "sick==yes", "--among", "hours=20 – 40", "--json"]
         capsys.readouterr()
