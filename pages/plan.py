@@ -116,6 +116,11 @@ if method_of(plan).fenced(plan) and project.roles.inadmissible:
     )
     st.dataframe(text.sides(project, seen.frame), hide_index=True, width="stretch")
 
+if seen.apart:
+    st.subheader("What will be told apart", anchor=False)
+    for apart in seen.apart:
+        st.markdown(plain(str(apart)))
+
 st.subheader("The budget", anchor=False)
 charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of the budget by pool")
 alone = ", ".join(f"{plain(pool)} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())

@@ -14,7 +14,7 @@ from typing import Any
 
 from core.errors import ProjectError
 from core.project.questions import Condition, Count, Question
-from core.project.schema import Column, Schema
+from core.project.schema import NOT_KNOWN, Column, Schema
 
 MOST = 20_000
 """More questions than these are refused."""
@@ -193,6 +193,8 @@ def _conditions(what: str, data: Any, schema: Schema, counts: Mapping[str, int])
         if column in counts:
             found[column] = _range(what, column, values, counts[column])
         elif column in schema:
+            if schema[column].undeclared:
+                raise ProjectError(f"{what} names {column!r}. {NOT_KNOWN}", column=column)
             found[column] = _codes(what, schema[column], values)
         else:
             raise ProjectError(f"{what} names {column!r}, which is neither a column nor a count", column=column)

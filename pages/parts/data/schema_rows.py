@@ -16,6 +16,7 @@ from core.project.schema import FIELDS, Column, Identifier, LeftOut, Schema
 LISTED, ONE_BY_ONE = 30, 50
 """Guessed categories above which a column is shown before it is confirmed, and is not ticked with all others."""
 INVENTED = "invented"
+IN_HIERARCHY = re.compile(r"\s*at most (\d{1,6}) of [\d,]+ codes in a hierarchy\s*")
 TEXTS = ("guess", "name", "kind", "categories", "edges")
 FLAGS = ("use", "checked", "integer", "missing", "unknown")
 
@@ -159,7 +160,7 @@ def row_of(column: Column) -> dict[str, Any]:
         "guess": _guess_text(column),
         "name": column.name,
         "kind": column.kind if column.dates is None else "date",
-        "categories": f"at most {column.at_most}" if column.at_most else join(column.categories),
+        "categories": _categories(column),
         "edges": _edges(column),
         "integer": column.integer,
         "missing": column.missing,
@@ -186,6 +187,14 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         )
         return made if origin is None else made.marked_like(origin)
     numeric = row["kind"] == "numeric"
+    if origin is not None and origin.hierarchy and (found := IN_HIERARCHY.fullmatch(row["categories"])):
+        return Column.of_hierarchy(
+            row["name"],
+            dict(origin.hierarchy),
+            int(found[1]),
+            missing=row["missing"],
+            unknown="missing" if row["unknown"] else "refuse",
+        )
     if (wanted := _to_buy(row, numeric)) is not None:
         return wanted
     categories = () if numeric else split(row["categories"])
@@ -207,6 +216,12 @@ def _identifier_row(identifier: Identifier) -> dict[str, Any]:
     empty = dict.fromkeys(("checked", "integer", "missing", "unknown"), False)
     texts = {"guess": "", "name": identifier.name, "categories": "", "edges": INVENTED if identifier.invented else ""}
     return {"use": True, "kind": "identifier", **empty, **texts}
+
+
+def _categories(column: Column) -> str:
+    if column.hierarchy:
+        return f"at most {column.at_most} of {len(column.tree.texts):,} codes in a hierarchy"
+    return f"at most {column.at_most}" if column.at_most else join(column.categories)
 
 
 def _edges(column: Column) -> str:
