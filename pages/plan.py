@@ -124,6 +124,11 @@ if method_of(plan).fenced(plan) and project.roles.inadmissible:
     )
     st.dataframe(text.sides(project, seen.frame), hide_index=True, width="stretch")
 
+if seen.apart:
+    st.subheader("What will be told apart", anchor=False)
+    for apart in seen.apart:
+        st.markdown(plain(str(apart)))
+
 alone = ", ".join(f"{plain(pool)} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
 shares = (
     f"Point at a segment to see what it pays for. Each part by itself would cost, in ε: {alone}. ρ adds up, ε does not."

@@ -93,6 +93,8 @@ def run(opt: argparse.Namespace) -> None:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>9}  what")
     _print_lines(grouped(shown.lines))
+    for apart in shown.apart:
+        print(f"\n{apart}")
     print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
