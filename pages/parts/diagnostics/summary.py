@@ -21,8 +21,8 @@ _LOOKS = {
 
 def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
     """The first sentence in a box, the others below it, and the places side by side. The first finding is home."""
-    facts, *_ = findings.values()
-    found = verdict(project, facts, dict(list(findings.items())[1:]))
+    (_, facts), *rest = findings.items()
+    found = verdict(project, facts, dict(rest))
     box, icon = _LOOKS[found.grade]
     box(f"**{plain(found.headline)}**", icon=icon)
     st.markdown("\n".join(f"- {plain(s)}" for s in found.sentences))
