@@ -75,7 +75,7 @@ with st.container(horizontal=True, gap="large"):
     )
     st.metric("Memory", text.size(seen.size.bytes), width="content", help=f"The model has {seen.size.cells:,} cells.")
     st.metric("Time to fit", f"{max(seen.size.seconds, 0.1):.1f} s", width="content")
-st.caption(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
+st.markdown(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
 for warning in seen.warnings:
     st.warning(plain(warning))
 

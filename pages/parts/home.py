@@ -58,7 +58,7 @@ def samples(state: Session) -> None:
 
 def tour(state: Session) -> None:
     """Four stops of the example *readmission*, each with what to look at."""
-    with st.expander("A guided tour: readmission, in four stops", expanded=state.sample == "readmission"):
+    with st.expander("A guided tour: readmission, in four stops", expanded=state.sample in ("", "readmission")):
         if state.sample != "readmission":
             is_open = f"The example {plain(state.sample)} is open now. " if state.sample else ""
             st.markdown(f"{is_open}The tour is of the example *readmission*: open it, then follow the stops.")

@@ -33,6 +33,10 @@ def test_every_plan_is_released_and_judged_alike(hiring):
     for o in found:
         assert o.figures["auc"] == o.facts["tstr"]["auc_synthetic"]
         assert o.figures["two_way_tv"] == o.facts["fidelity"]["two_way_tv"]
+        for key, (low, high) in o.intervals.items():
+            assert low < o.figures[key] < high
+            assert high - low < 0.06
+        assert set(o.intervals) == {"accuracy", "auc"}
     assert set(found[0].facts) == set(evaluate(project, table, table).to_json())
     assert any(m.startswith("Judging ε = 5") for m in said)
 
