@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -52,7 +53,7 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
     methods = left.multiselect(
         "Methods",
         [n for n, m in METHODS.items() if m.private],
-        [plan.method if METHODS[plan.method].private else DEFAULT],
+        list(dict.fromkeys((plan.method, DEFAULT))) if METHODS[plan.method].private else [DEFAULT],
         format_func=lambda n: METHODS[n].title,
         key=f"compare-methods-{state.opened}",
     )
@@ -104,26 +105,29 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     found: list[Outcome] = state.compared
     if not found:
         return
-    st.subheader("Side by side", anchor=False)
+    st.subheader("Rehearsal, side by side", anchor=False)
     st.dataframe(
         [o.row() for o in found],
         hide_index=True,
         width="stretch",
         column_config={k: st.column_config.NumberColumn(what, format="%.3f") for k, what in FIGURES.items()},
     )
+    places = itertools.cycle(st.columns(2))
     for key, what in FIGURES.items():
         values = [o.figures[key] for o in found]
         if any(v is not None for v in values):
             whiskers = [o.intervals.get(key) for o in found]
             ends = {what: whiskers} if any(whiskers) else None
             figure = charts.bars([o.name for o in found], {what: values}, what, (charts.SYNTHETIC,), whiskers=ends)
-            charts.show(figure, f"compare-{key}", what)
+            with next(places):
+                charts.show(figure, f"compare-{key}", what)
     for key, what in PARETO.items():
         if front := best(found, key):
             listed = ", ".join(plain(n) for n in front)
-            st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed}.")
             points = [(o.name, x, y, o.name in front) for o in found for x, y in [(o.figures[key], o.figures["auc"])]]
-            charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
+            with next(places):
+                st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed}.")
+                charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
     st.markdown("Whiskers: the tested rows alone (95 %). Another draw of the noise gives other figures.")
     known = [o.name for o in found if o.name in plans_by_name]
     chosen = st.selectbox("Take this plan", known, index=None, key="compare-take", placeholder="Choose one")
