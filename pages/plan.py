@@ -82,7 +82,7 @@ with st.container(horizontal=True, gap="large"):
         width="content",
         help="About so long if the model is as large as this plan allows.",
     )
-st.caption(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
+st.markdown(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
 for warning in seen.warnings:
     st.warning(plain(warning))
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from core.errors import SchemaError, TableError
 from core.project.cells import MISSING as MISSING
 from core.project.dates import DateBins, date_texts, day_number
-from core.project.within import places
 from core.project.hierarchy import Cut, Hierarchy
+from core.project.within import places
 
 Kind = Literal["categorical", "ordinal", "numeric"]
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
