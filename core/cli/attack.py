@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from core.cli import ledger
+from core.cli import ledger, project_file
 from core.cli.terminal import bar
 
 
@@ -32,11 +32,10 @@ def run(opt: argparse.Namespace) -> None:
     import numpy as np
 
     from core.compare.membership import play
-    from core.project.file import Project
     from core.tables.reading import read_table
     from core.tables.table import Table
 
-    project = Project.load(opt.project)
+    project = project_file.load(opt.project)
     table = Table.encode(read_table(opt.data), project.schema, project.plan.person)
     ledger.record_diagnostics(opt, {}, [table.digest])
     with bar(opt.json) as progress:

@@ -79,7 +79,7 @@ class Played:
         """The game in words."""
         return (
             f"The attacker holds {2 * self.rows:,} rows of the table and knows method and schema. Each release is made "
-            f"from {self.rows:,} of these rows, drawn by lot. The question is whether one given row was in it, or "
+            f"from {self.rows:,} of these rows, drawn at random. The question is whether one given row was in it, or "
             "another one in its place."
         )
 
