@@ -52,7 +52,7 @@ ROWS_FOR_MOMENTS = 4_000
 LEAST_LEFT = 0.05
 """The share of the target's variance that is left by any fit."""
 
-DAMPING = 0.3
+DAMPING = 0.4
 """Directions whose moments lie below so much of the noise's norm are damped."""
 
 

@@ -16,7 +16,7 @@ from core.project.schema import FIELDS, Column, Identifier, LeftOut, Schema
 LISTED, ONE_BY_ONE = 30, 50
 """Guessed categories above which a column is shown before it is confirmed, and is not ticked with all others."""
 INVENTED = "invented"
-TEXTS = ("guess", "name", "kind", "categories", "edges")
+TEXTS = ("guess", "name", "kind", "categories", "edges", "decimals")
 FLAGS = ("use", "checked", "integer", "missing", "unknown")
 
 
@@ -161,6 +161,7 @@ def row_of(column: Column) -> dict[str, Any]:
         "kind": column.kind if column.dates is None else "date",
         "categories": f"at most {column.at_most}" if column.at_most else join(column.categories),
         "edges": _edges(column),
+        "decimals": "" if column.decimals is None else str(column.decimals),
         "integer": column.integer,
         "missing": column.missing,
         "unknown": column.unknown == "missing",
@@ -199,13 +200,24 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         row["missing"],
         "missing" if row["unknown"] else "refuse",
         groups=groups,
+        decimals=_decimals(row) if numeric else None,
     )
     return made if origin is None else made.marked_like(origin)
 
 
+def _decimals(row: dict[str, Any]) -> int | None:
+    typed = row["decimals"].strip()
+    if not typed:
+        return None
+    if not typed.isascii() or not typed.isdigit():
+        raise SchemaError(f"column {row['name']!r}: decimals ({typed!r}) is a whole number from 1 to 9, or blank")
+    return int(typed)
+
+
 def _identifier_row(identifier: Identifier) -> dict[str, Any]:
     empty = dict.fromkeys(("checked", "integer", "missing", "unknown"), False)
-    texts = {"guess": "", "name": identifier.name, "categories": "", "edges": INVENTED if identifier.invented else ""}
+    texts = {"guess": "", "name": identifier.name, "categories": "", "decimals": ""}
+    texts["edges"] = INVENTED if identifier.invented else ""
     return {"use": True, "kind": "identifier", **empty, **texts}
 
 

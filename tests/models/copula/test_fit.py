@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -108,6 +109,17 @@ def test_the_file_comes_back_the_same_and_others_are_refused():
         assert again.facts() == model.facts()
     with pytest.raises(EspalierError, match="not a model"):
         CopulaModel.loads(b"PK", GraphicalModel.loads)
+
+
+def test_numbers_come_out_with_the_declared_decimals():
+    schema = Schema((replace(SCHEMA["b"], decimals=1), replace(SCHEMA["y"], decimals=2)))
+    whole = table(500)
+    two = Table(schema, {n: whole.codes[n] for n in "by"}, 500, values={n: whole.values[n] for n in "by"})
+    curator = PrivateCurator(two, Unit("replace-one", 1), Budget(8.0, 1e-6, 1.0), 10**6)
+    given = Project("numbers", schema, project().plan)
+    drawn = METHODS["copula"].fit(curator, given, frame_of(given)).model().draw(300, np.random.default_rng(0))
+    for name, places in (("b", 1), ("y", 2)):
+        assert np.allclose(drawn[name], np.round(drawn[name], places), atol=1e-9)
 
 
 def test_what_it_cannot_carry_is_refused_or_said():
