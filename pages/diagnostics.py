@@ -90,7 +90,7 @@ if state.findings:
         numbers.show(facts, released.release.project.schema)
     for place in asked:
         with place:
-            questions.show(facts["asked"])
+            questions.show(facts["asked"], released.release.model)
     st.download_button(
         "Download confidential figures",
         json.dumps(state.findings, indent=1, ensure_ascii=False, allow_nan=False),

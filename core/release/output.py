@@ -22,6 +22,7 @@ from core.project.within import places
 from core.release.files import with_identifiers
 from core.tables.consistency import settle
 from core.tables.csv_safety import defuse
+from core.tables.destination import Destination
 from core.tables.snapshot import CodeFile, Snapshot
 
 IN_MEMORY = 1_000_000
@@ -53,25 +54,75 @@ def on_disk(
 
 def write_whole(project: Project, whole: Snapshot, path: Path, report: Report = silent) -> None:
     """All rows of a release that keeps them on disk; constraints are settled as in ``synthetic.csv``."""
-    rng = np.random.default_rng()
-    if not project.constraints and not whole.schema.identifiers:
-        write_rows(whole.batches(), whole.schema, whole.rows, path, rng, report)
-        return
+    made = _whole_cells(project, whole, defused=path.suffix == ".csv")
+    _write(made, whole.schema, whole.rows, path, report)
 
-    def settled(codes: Codes) -> Mapping[str, Sequence[str]]:
-        texts = {c.name: c.decode(codes[c.name], rng) for c in whole.schema.columns}
-        return with_identifiers(whole.schema, settle(project.constraints, whole.schema, codes, texts), rng)
 
-    write_texts(map(settled, whole.batches()), whole.schema, whole.rows, path, report)
+def write_into(
+    project: Project, rows: Snapshot | Mapping[str, Sequence[str]], place: Destination, report: Report = silent
+) -> None:
+    """All ``rows``, in a file of codes or as texts, into a new table of an engine, in one transaction.
+
+    Raises :class:`TableError` where that is not possible; then there is no such table.
+    """
+    import pyarrow as pa
+
+    schema, columns = project.schema, arrow_columns(project.schema)
+    if isinstance(rows, Snapshot):
+        made, total = _whole_cells(project, rows), rows.rows
+    else:
+        made, total = iter([_text_columns(schema, rows)]), len(next(iter(rows.values())))
+
+    def batches() -> Iterator[Any]:
+        done = 0
+        for cells_ in made:
+            batch = pa.record_batch([c.cast(f.type) for c, f in zip(cells_, columns, strict=True)], schema=columns)
+            done += batch.num_rows
+            yield batch
+            report(done / total, "Writing rows")
+
+    place.write(columns, batches())
+
+
+def arrow_columns(schema: Schema) -> Any:
+    """The released columns with their types outside: texts, whole numbers, numbers, days."""
+    import pyarrow as pa
+
+    columns = {c.name: c for c in schema.columns}
+
+    def kind(name: str) -> Any:
+        column = columns.get(name)
+        if column is None or column.kind != "numeric":
+            return pa.string()
+        if column.dates is not None:
+            return pa.date32()
+        return pa.int64() if column.integer and max(map(abs, column.edges)) < 2**62 else pa.float64()
+
+    return pa.schema([(name, kind(name)) for name in schema.released])
+
+
+def _whole_cells(project: Project, whole: Snapshot, *, defused: bool = False) -> Iterator[list[Any]]:
+    """The columns of each batch of ``whole``."""
+    rng, schema = np.random.default_rng(), whole.schema
+    for codes in whole.batches():
+        if project.constraints or schema.identifiers:
+            texts = {c.name: c.decode(codes[c.name], rng) for c in schema.columns}
+            settled = with_identifiers(schema, settle(project.constraints, schema, codes, texts), rng)
+            yield _text_columns(schema, settled, defused=defused)
+        else:
+            yield [cells(c, codes[c.name], rng, defused=defused) for c in schema.columns]
+
+
+def _text_columns(schema: Schema, texts: Mapping[str, Sequence[str]], *, defused: bool = False) -> list[Any]:
+    columns = {c.name: c for c in schema.columns}
+    return [text_cells(columns.get(name), texts[name], defused=defused) for name in schema.released]
 
 
 def write_texts(
     batches: Iterable[Mapping[str, Sequence[str]]], schema: Schema, rows: int, path: Path, report: Report = silent
 ) -> None:
     """Rows that were decoded already, to a file as `write_rows` writes it."""
-    plain = path.suffix == ".csv"
-    columns = {c.name: c for c in schema.columns}
-    made = ([text_cells(columns.get(n), texts[n], defused=plain) for n in schema.released] for texts in batches)
+    made = (_text_columns(schema, texts, defused=path.suffix == ".csv") for texts in batches)
     _write(made, schema, rows, path, report)
 
 
