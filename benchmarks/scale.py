@@ -17,6 +17,7 @@ them; each part runs in a process of its own, so that its memory is its own.
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
 import os
 import resource
@@ -247,6 +248,9 @@ def postgres(folder: Path, rows: int) -> None:
 
 def spark(folder: Path, rows: int) -> None:
     """Must show 3, second half."""
+    if importlib.util.find_spec("pyspark") is None:
+        print("Spark is not installed here: pip install -r requirements-spark.txt")
+        return
     from core.tables import sql
     from core.tables.relation import open_relation
 
