@@ -6,6 +6,7 @@
     python -m benchmarks.scale people           at most 3 rows a person, one of whom has a tenth of all rows
     python -m benchmarks.scale output           rows drawn evenly, in batches, to Parquet
     python -m benchmarks.scale release          a whole prism release, from Parquet to Parquet, as the app makes it
+    python -m benchmarks.scale app              the same through the app's own pages, in a process that has its modules
     python -m benchmarks.scale postgres         78 counts inside PostgreSQL beside its encode scan, a tenth of the rows
     python -m benchmarks.scale spark            78 counts beside Spark's encode scan (needs requirements-spark.txt)
     python -m benchmarks.scale counts --rows 100000000
@@ -36,7 +37,7 @@ from core.tables.counting import Counting
 from core.tables.reading import read_table
 from core.tables.table import Table
 
-PARTS = ("counts", "wide", "people", "output", "release", "postgres", "spark")
+PARTS = ("counts", "wide", "people", "output", "release", "app", "postgres", "spark")
 STEP = 1_000_000
 
 
@@ -189,7 +190,7 @@ def output(folder: Path, rows: int) -> None:
 
 
 def release(folder: Path, rows: int) -> None:
-    """The end of must show 1, and must show 7: the memory is that of the server's process."""
+    """The end of must show 1."""
     from core.release.spend import release as made_of
     from core.tables.relation import open_relation
 
@@ -206,6 +207,29 @@ def release(folder: Path, rows: int) -> None:
     line("release", spent, scan)
     line("release and writing its files", spent + written, scan)
     print(f"peak {peak()} MB")
+
+
+def app(folder: Path, rows: int) -> None:
+    """Must show 7: what the Data and the Release page do when their buttons are pressed; the server's memory."""
+    from pages.parts.data import far
+    from pages.parts.release import spending
+    from pages.parts.session.session import Session
+
+    path = folder / "adult.parquet"
+    generate_apart(path, rows)
+    os.environ[far.ALLOWED] = "1"
+    state = Session(project=adult_project("prism"))
+    before, pressed = peak(), []
+    Session.start = lambda _, kind, work, done, ended: pressed.append((work, done))  # type: ignore  # noqa: ARG005
+    far._open(state, str(path), "")
+    state.rows = rows
+    spending.start(state, 0.0, 1.0, 1e-9)
+    ((work, done),) = pressed
+    _, spent = clock(lambda: done(work(lambda *_: None)))
+    released = state.released
+    assert released is not None
+    line(f"{released.release.rows:,} rows opened and released by the app's pages", spent)
+    print(f"peak {peak()} MB ({before} before)")
 
 
 def postgres(folder: Path, rows: int) -> None:
@@ -262,7 +286,7 @@ def spark(folder: Path, rows: int) -> None:
     session.sql("SELECT count(*) FROM adult").collect()  # it has started
     process = int(session._jvm.java.lang.ProcessHandle.current().pid())
     relation = open_relation(url, "adult")
-    encoded = relation.backend.compile(sql.encoding(relation.table, schema, "pyspark"))
+    encoded = relation._text(sql.encoding(relation.table, schema, "pyspark"))
     codes = ", ".join(f"max(c{i})" for i in range(len(ORDER)))
 
     def cpu() -> float:
