@@ -27,11 +27,14 @@ from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
+from core.release.counts import NoisyCounts
 from core.release.drawing import outcome, tested
+from core.release.effect_section import effect_facts
 from core.release.files import with_identifiers
 from core.release.output import IN_MEMORY, on_disk
 from core.release.planning import Preview, preview
 from core.release.study import Study
+from core.release.told_apart import told_apart
 from core.tables.consistency import settle
 from core.tables.frames import opened
 from core.tables.relation import Relation
@@ -109,8 +112,8 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
         bought = [of_schema, curator.spending, looked]
         made = _Run(known, curator, held, looked, total, shown).release(report)
         every = Spending(shown.budget.rho, [*of_schema.draws, *curator.spending.draws])
-        public = replace(project, schema=known.schema)
-        made = replace(made, project=public, budget=shown.budget, spending=every, reservation=reservation)
+        public, apart = replace(project, schema=known.schema), told_apart(project.schema, known.schema)
+        made = replace(made, project=public, apart=apart, budget=shown.budget, spending=every, reservation=reservation)
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
@@ -196,8 +199,10 @@ class _Run:
         )
         if plan.copies:
             start = time.perf_counter()
-            copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 1.0)))
+            copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 0.98)))
             made = replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
+        if NoisyCounts.of(fitted) is not None:
+            made = replace(made, effect=effect_facts(Study.of(made), part(report, 0.98, 1.0)))
         report(1.0, "Done")
         return made
 

@@ -200,6 +200,8 @@ def _code(value: Any, column: Column, dialect: str) -> Any:
         missing |= value.cast("string") == "NaN"
     elif kind.is_string():
         missing |= value == MISSING
+    if marks := [x for x in (_as_typed(text, kind) for text in column.missing_marks) if x is not None]:
+        missing |= value.isin(marks)
     empty = column.values if column.missing else column.size + 1
     unknown = column.values if column.unknown == "missing" else column.size
     if column.dates is not None:

@@ -308,6 +308,7 @@ def test_gradient_and_digest(tmp_path):
         (["x", None], {}, "empty cells"),
         (["x", ""], {"missing": True}, None),
         (["x", "secret"], {"missing": True, "unknown": "missing"}, None),
+        (["x", "?"], {"missing": True, "missing_marks": ("?",)}, None),
     ],
 )
 def test_a_refusal_names_the_column_and_no_value(tmp_path, cells, options, words):
@@ -320,6 +321,15 @@ def test_a_refusal_names_the_column_and_no_value(tmp_path, cells, options, words
         open_relation(tmp_path / "t.parquet").snapshot(schema)
     assert refused.value.column == "col"
     assert "secret" not in str(refused.value)
+
+
+def test_a_mark_is_an_empty_cell_of_texts_and_of_numbers(tmp_path):
+    cells = {"text": ["5", "?", "-9"], "whole": [5, 6, -9], "real": [5.0, 6.0, -9.0]}
+    parquet.write_table(pa.table(cells), tmp_path / "t.parquet")
+    marks = {"text": ("?", "-9"), "whole": ("-9",), "real": ("-9",)}
+    columns = [Column(n, "numeric", edges=(0, 10), missing=True, missing_marks=m) for n, m in marks.items()]
+    snapshot = open_relation(tmp_path / "t.parquet").snapshot(Schema(tuple(columns)))
+    assert [c.tolist() for c in snapshot.count_many([(n,) for n in marks])] == [[1, 2], [2, 1], [2, 1]]
 
 
 def test_people_who_are_not_named_and_columns_that_are_not_there(tmp_path):
