@@ -48,8 +48,8 @@ there = "came with" if bundle.release.copies else "were made just now from the n
 st.caption(
     f"Worked out in each of {len(study.given)} copies, which {there} release {bundle.number} of "
     f"{name(study.project.name)}, and then combined. Copies follow the noisy counts more closely than the "
-    "table does, so a figure may differ a little from the table's own. How cliques were chosen, and where a number lies "
-    "inside its bin, is not in the interval."
+    "table does, so a figure may differ a little from the table's own. How cliques were chosen, and where a number "
+    "lies inside its bin, is not in the interval."
 )
 with st.expander("Do it elsewhere: Python and R"):
     st.markdown(
