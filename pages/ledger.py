@@ -257,7 +257,7 @@ else:
     if len(people) > 1:
         picked = st.selectbox("Budget of", people, index=people.index(mine), key=f"budget-{len(people)}-{mine}")
     population = populations[picked]
-    st.subheader(f"The budget of {name(picked)}", anchor=False)
+    st.subheader(f"The budget of {plain(picked)}", anchor=False)
     total(state, population)
     st.subheader("Entries", anchor=False)
     entries(population)

@@ -93,6 +93,8 @@ def run(opt: argparse.Namespace) -> None:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>9}  what")
     _print_lines(grouped(shown.lines))
+    for apart in shown.apart:
+        print(f"\n{apart}")
     print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
@@ -114,7 +116,10 @@ def run(opt: argparse.Namespace) -> None:
             print(f"{numbers}  {one.name} ({one.how})")
         if len(shown.asked) > MOST_SHOWN:
             print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
-    print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
+    print(
+        f"model: at most {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about "
+        f"{shown.size.seconds:.1f} s to fit"
+    )
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")
     for warning in shown.warnings:

@@ -212,7 +212,6 @@ PRISM = Method(
     frame=frame_of_prism,
     largest=largest,
     cells=lambda project: most_cells(project, min(MAX_CELLS, project.plan.max_cells)),
-    fits=lambda project: 2,  # noqa: ARG005
     targets=True,
     purposes={
         "here": Purpose("Most of the budget goes to the columns that predict the target.", {"regime": "predictive"}),

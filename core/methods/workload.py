@@ -52,8 +52,8 @@ FEW = 350
 a time with the root of how many are chosen."""
 
 ONE_WAY, MOST_ONE_WAY = 0.08, 0.25
-"""The least and the most of the budget that the one-way counts get. Pairs of small columns tell of columns too: with
-0.6 at most, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, with 0.25 0.041; Adult reaches neither."""
+"""The least and the most of the budget that the one-way counts get. Pairs of small columns tell of the columns too:
+with 0.6 at most, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, with 0.25 0.041; Adult reaches neither."""
 
 GOOD_ENOUGH = 0.015
 """The expected TV error of a one-way count below which it gets no more than `ONE_WAY`."""
@@ -329,16 +329,14 @@ def _triangles(second: Second, cliques: Sequence[Clique]) -> list[Clique]:
 def _one_by_one(second: Second, pairs: Sequence[Clique], linked: Sequence[Clique]) -> list[Measurement]:
     """Further pairs, each by the exponential mechanism; weights say how well what was chosen is counted."""
     request, curator = second.request, second.request.curator
-    paired = {name for pair in pairs for name in pair}
-    columns = [name for name in curator.sizes if name in paired]
-    most = min(MOST_PAIRS, rounds(len(columns), WIDTH))
+    most = min(MOST_PAIRS, rounds(len({name for pair in pairs for name in pair}), WIDTH))
     noise = FITTED * expected_noise(curator, request.budget, second.count / max(1, most))
     score = EdgeScore(by_model(curator, second.found), noise)
     growth = Growth(tuple(curator.sizes), request.separations)
     for pair in linked:
         growth.link(pair)
     choices = Choices(curator, request.budget, CHOICE * second.share, "pair choice")
-    reach = Reach(columns, most, WIDTH, request.wanted.max_cells)
+    reach = Reach(pairs, most, WIDTH, request.wanted.max_cells)
     further, unspent = choose_pairs(choices, growth, score, second.tree, reach)
     return _counted(request, second.count + unspent, further or second.tree, second.alone)
 
@@ -382,7 +380,6 @@ WORKLOAD = Method(
     frame=_frame,
     largest=largest,
     cells=lambda project: most_cells(project, Workload.of(project).max_cells),
-    fits=lambda project: 1,  # noqa: ARG005
     purposes={
         "general": Purpose("It brings all pairs of columns as close to the real table as the budget allows."),
         "questions": Purpose(

@@ -18,7 +18,7 @@ from typing import Any
 
 from core.errors import ProjectError
 from core.project.questions import Condition, Count, Question
-from core.project.schema import Column, Schema
+from core.project.schema import NOT_KNOWN, Column, Schema
 
 MOST = 20_000
 """More questions than these are refused."""
@@ -237,6 +237,8 @@ def _conditions(what: str, data: Any, schema: Schema, counts: Mapping[str, int])
             )
         if column in counts:
             found[column] = _range(what, column, values, counts[column])
+        elif schema[column].undeclared:
+            raise ProjectError(f"{what} names {column!r}. {NOT_KNOWN}", column=column)
         else:
             found[column] = _codes(what, schema[column], values)
     return found

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from core.errors import SchemaError, TableError
 from core.project.cells import MISSING as MISSING
 from core.project.dates import DateBins, date_texts, day_number
+from core.project.hierarchy import Cut, Hierarchy
+from core.project.within import places
 
 Kind = Literal["categorical", "ordinal", "numeric"]
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
@@ -37,6 +40,7 @@ _KEYS = {
     "confirmed",
     "dates",
     "missing_marks",
+    "hierarchy",
 }
 FIELDS = {
     "kind": "kind",
@@ -47,6 +51,15 @@ FIELDS = {
 }
 """What can be guessed off a table, and what it is called on screen and in the report."""
 
+
+APART = 100
+"""Codes and groups of a hierarchy that are told apart at most, unless the column says another number."""
+
+NOT_KNOWN = (
+    "What its bins or categories will be is bought at release and not known before: declare them, or leave the column "
+    "out here"
+)
+"""Why a question or a constraint cannot name a column that is to be bought."""
 
 MOST_BINS, MOST_CATEGORIES = 64, 10_000
 """Bins and categories that can be bought of a column at most."""
@@ -75,6 +88,9 @@ class Column:
     get, ``bins`` how many bins of numbers, over ``range`` where that is known. Until then its categories or edges only
     hold the place (:meth:`to_buy`), and the empty cell is one of its codes.
 
+    ``hierarchy`` pairs each code and group with the group it belongs to (empty: none). Then the codes are known, and
+    what is bought is how far down they are told apart: at most ``at_most`` codes and groups (:meth:`of_hierarchy`).
+
     Raises :class:`SchemaError` for a description that cannot be.
     """
 
@@ -93,6 +109,7 @@ class Column:
     bins: int = 0
     range: tuple[float, float] | None = None
     missing_marks: tuple[str, ...] = ()
+    hierarchy: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -197,6 +214,54 @@ class Column:
             range=range if numeric else None,
         )
 
+    @classmethod
+    def of_hierarchy(
+        cls, name: str, hierarchy: Mapping[str, str], at_most: int = APART, *, missing: bool = False, unknown: str = ""
+    ) -> Column:
+        """A column of many codes in groups of groups, to be told apart as far as the budget reaches.
+
+        Raises :class:`SchemaError` for a hierarchy that cannot be, or that has more than ``at_most`` codes and groups
+        at the top.
+        """
+        held = cls.to_buy(name, "categorical", at_most)
+        made = replace(
+            held,
+            missing=missing or unknown == "missing",
+            unknown="missing" if unknown == "missing" else "refuse",
+            hierarchy=tuple(hierarchy.items()),
+        )
+        top = len(made.tree.children[-1]) - made.missing
+        if top > at_most:
+            alone = [made.tree.labels[node] for node in made.tree.children[-1] if node < made.tree.codes]
+            codes = f" ({len(alone)} of them codes, such as {alone[0]!r})" if alone else ""
+            raise SchemaError(
+                f"column {name!r}: {top:,} codes and groups stand at the top of the hierarchy{codes}, and {at_most} "
+                "are told apart at most: put them into groups, or raise at_most",
+                column=name,
+            )
+        return made
+
+    @cached_property
+    def tree(self) -> Hierarchy:
+        """The hierarchy, read; raises :class:`SchemaError`."""
+        return Hierarchy.of(self.name, dict(self.hierarchy), missing=self.missing)
+
+    def told_apart(self, cut: Cut) -> Column:
+        """The column as ``cut`` divides its hierarchy: what is told apart are its categories, and a group counts for
+        all codes in it."""
+        held: dict[int, list[str]] = {}
+        for text, group in zip(self.tree.texts, cut.groups.tolist(), strict=False):
+            held.setdefault(group, []).append(text)
+        found = [(cut.names[group], tuple(inside)) for group, inside in held.items()]
+        return Column(
+            self.name,
+            self.kind,
+            tuple(name for name, _ in found),
+            missing=self.missing,
+            unknown=self.unknown,
+            groups=tuple((name, inside) for name, inside in found if inside != (name,)),
+        )
+
     @property
     def values(self) -> int:
         """How many categories or bins, without missing."""
@@ -227,6 +292,8 @@ class Column:
         """
         if self.kind == "numeric":
             return self._encode_numbers(texts)
+        if self.hierarchy:  # which code is which is not told yet, only that it is one
+            return np.where(self.leaves(texts) < len(self.tree.texts), 0, self.values)
         known = {c: i for i, c in enumerate(self.categories)}
         known |= {member: known[group] for group, members in self.groups for member in members}
         codes = np.empty(len(texts), dtype=np.int64)
@@ -234,6 +301,17 @@ class Column:
             code = self._missing_code() if self._empty(text) else known.get(text)
             codes[i] = self._unknown_code(text) if code is None else code
         return codes
+
+    def leaves(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """The code of each text in the hierarchy, the missing cell's last; raises :class:`TableError`."""
+        known = {text: i for i, text in enumerate(self.tree.texts)}
+        out = np.full(len(texts), len(known), dtype=np.int64)
+        for i, text in enumerate(texts):
+            if text in known:
+                out[i] = known[text]
+            else:  # refused, or missing
+                self._missing_code() if text == MISSING else self._unknown_code(text)
+        return out
 
     def _encode_numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
         inner = np.asarray(self.edges[1:-1], dtype=np.float64)
@@ -287,19 +365,20 @@ class Column:
         )
 
     def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
-        """Texts for ``codes``; a number is drawn uniformly inside its bin, a whole one where declared."""
+        """Texts for ``codes``; a number is drawn inside its bin (`core.project.within`), a whole one where declared."""
         if self.kind != "numeric":
             names = np.array([*self.categories, MISSING], dtype=object)
             return list(names[codes])
         low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
         high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
+        inside = places(self.edges, codes, rng)
         if self.integer:
             last_bin = codes == self.values - 1
             first = np.ceil(low)
             count = np.where(last_bin, np.floor(high), np.ceil(high) - 1) - first + 1
-            drawn = first + np.floor(rng.random(len(codes)) * count)
+            drawn = first + np.floor(inside * count)
         else:
-            drawn = low + rng.random(len(codes)) * (high - low)
+            drawn = low + inside * (high - low)
         return self.write(drawn, codes)
 
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
@@ -330,6 +409,10 @@ class Column:
         if self.undeclared:
             known = {"at_most": self.at_most, "bins": self.bins, "integer": self.integer}
             out |= {k: v for k, v in known.items() if v}
+            if self.hierarchy:
+                out |= {"missing": True} if self.missing else {}
+                out |= {"unknown": self.unknown} if self.unknown == "missing" else {}
+                out["hierarchy"] = dict(self.hierarchy)
             return {**out, **({"range": list(self.range)} if self.range else {})}
         if self.dates is not None:
             out |= {"kind": "date", "dates": self.dates.to_json()}
@@ -364,6 +447,8 @@ class Column:
         for key in ("integer", "missing"):
             if not isinstance(data.get(key, False), bool):
                 raise SchemaError(f"column {name!r}: {key} must be true or false", column=name)
+        if "hierarchy" in data:
+            return cls._of_hierarchy(data)
         if held := {"at_most", "bins", "range"} & set(data):
             return cls._to_buy_of(data, sorted(held)[0])
         dates = None
@@ -418,6 +503,35 @@ class Column:
             data.get("integer", False),
         )
 
+    @classmethod
+    def _of_hierarchy(cls, data: Mapping[str, Any]) -> Column:
+        """A column with a hierarchy from the project file. Categories, where given, must be codes of it; those that it
+        does not name stand at the top."""
+        name, given, at_most = data["name"], data["hierarchy"], data.get("at_most", APART)
+        allowed = {"name", "kind", "hierarchy", "at_most", "missing", "unknown", "categories", "guessed", "confirmed"}
+        if odd := set(data) - allowed:
+            raise SchemaError(f"column {name!r} has a hierarchy, so it has no {sorted(odd)[0]!r}", column=name)
+        if data.get("kind", "categorical") != "categorical":
+            raise SchemaError(f"column {name!r} has a hierarchy, so its kind must be categorical", column=name)
+        if not isinstance(at_most, int) or isinstance(at_most, bool):
+            raise SchemaError(f"column {name!r}: at_most must be a whole number", column=name)
+        if data.get("guessed"):
+            raise SchemaError(
+                f"column {name!r}: categories that were guessed cannot stand beside a hierarchy: leave the list out, "
+                "the hierarchy names the codes",
+                column=name,
+            )
+        if not isinstance(given, Mapping):
+            raise SchemaError(f"column {name!r}: a hierarchy is an object, code to group", column=name)
+        listed = _texts(name, "categories", data.get("categories", []))
+        missing = data.get("missing", False)
+        made = cls.of_hierarchy(
+            name, with_categories(name, given, listed), at_most, missing=missing, unknown=data.get("unknown", "refuse")
+        )
+        if made.unknown == "missing" and not missing:
+            raise made._error('"unknown": "missing" needs "missing": true, so that there is a place for them')
+        return made
+
     def marked_like(self, origin: Column) -> Column:
         """This description with the marks of ``origin``, which it has taken the place of.
 
@@ -434,6 +548,31 @@ class Column:
             return tuple(dict.fromkeys(now if f in lists else f for f in fields if f in same))
 
         return replace(self, guessed=kept(origin.guessed), confirmed=kept(origin.confirmed))
+
+
+def with_categories(column: str, hierarchy: Mapping[str, str], categories: Sequence[str]) -> Mapping[str, str]:
+    """``hierarchy`` with the declared ``categories`` that it does not name, at the top; all as given where none are.
+
+    Raises :class:`SchemaError` for a code that is no category, and for a category that is a group.
+    """
+    if not categories:
+        return hierarchy
+    known, groups = set(categories), set(hierarchy.values())
+    for text in hierarchy:
+        if text not in known and text not in groups:
+            raise SchemaError(
+                f"column {column!r}: the hierarchy names {text!r}, which is neither a category nor a group",
+                column=column,
+                value=text,
+            )
+    for text in categories:
+        if text in groups:
+            raise SchemaError(
+                f"column {column!r}: the hierarchy puts others into {text!r}, which is a category",
+                column=column,
+                value=text,
+            )
+    return {**hierarchy, **{text: MISSING for text in categories if text not in hierarchy}}
 
 
 def _stated(column: Column) -> set[str]:

@@ -34,6 +34,7 @@ from core.release.files import NOT_PRIVATE_CSV, copy_files, csv_text, read_csv, 
 from core.release.output import WHOLE, write_into, write_texts, write_whole
 from core.release.planning import error_bounds_of
 from core.release.questions import question_facts
+from core.release.told_apart import ToldApart
 from core.tables.consistency import violations
 from core.tables.destination import Destination
 from core.tables.snapshot import Snapshot
@@ -95,6 +96,7 @@ class Release:
     whole: Snapshot | None = None
     drawing: tuple[tuple[Test, Tested], ...] = ()
     effect: Mapping[str, Any] | None = None
+    apart: tuple[ToldApart, ...] = ()
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -195,7 +197,8 @@ class Release:
             for d in self.spending.draws
             if d.kind == "schema"
         ]
-        return {"schema_bought": bought} if bought else {}
+        apart = {"told_apart": [one.to_json() for one in self.apart]} if self.apart else {}
+        return {**({"schema_bought": bought} if bought else {}), **apart}
 
     def _constraints(self) -> dict[str, Any]:
         """Every constraint with how many of the synthetic rows break it; nothing where there is none."""

@@ -1,7 +1,7 @@
 """Synthetic rows to a file in batches: any number of rows, the memory of one batch.
 
 Parquet keeps numbers as numbers and an empty cell as null; CSV is written as :meth:`core.release.Release.csv` writes
-it, formulas defused. A number is drawn uniformly inside its bin, as :meth:`core.project.schema.Column.decode` draws it.
+it, formulas defused. A number is drawn inside its bin, as :meth:`core.project.schema.Column.decode` draws it.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from core.models.base import BatchModel, Codes, Model
 from core.progress import Report, silent
 from core.project.file import Project
 from core.project.schema import MISSING, Column, Schema
+from core.project.within import places
 from core.release.files import with_identifiers
 from core.tables.consistency import settle
 from core.tables.csv_safety import defuse
@@ -199,16 +200,19 @@ def cells(column: Column, codes: NDArray[Any], rng: np.random.Generator, *, defu
         texts = pa.array([defuse(c) for c in column.categories] if defused else list(column.categories))
         indices = pa.array(codes.astype(np.int32), mask=missing)
         return pa.DictionaryArray.from_arrays(indices, texts)
-    drawn = numbers(column, np.minimum(codes, column.values - 1), rng)
+    drawn = numbers(column, codes, rng)
     if column.dates is not None:
         return pa.array((drawn - EPOCH).astype(np.int32), mask=missing).cast(pa.date32())
     return pa.array(drawn, mask=missing)
 
 
 def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-    """A number uniform inside each bin: whole ones where declared, else with five figures of the bin's width."""
+    """A number inside each bin: whole ones where declared, else with five figures of the bin's width.
+
+    A missing cell has one of the last bin.
+    """
+    drawn, codes = places(column.edges, codes, rng), np.minimum(codes, column.values - 1)
     low, high = np.asarray(column.edges[:-1]), np.asarray(column.edges[1:])
-    drawn = rng.random(len(codes))
     if column.integer:
         first = np.ceil(low)
         last = np.ceil(high) - 1
@@ -217,8 +221,8 @@ def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> ND
         return np.asarray(whole.astype(np.int64) if abs(whole).max(initial=0) < 2**62 else whole)
     drawn *= (high - low)[codes]
     drawn += low[codes]
-    places = 4 - np.floor(np.log10(high - low))
-    up, down = 10.0 ** np.clip(places, 0, 300), 10.0 ** np.clip(-places, 0, 300)
+    figures = 4 - np.floor(np.log10(high - low))
+    up, down = 10.0 ** np.clip(figures, 0, 300), 10.0 ** np.clip(-figures, 0, 300)
     rounded = np.floor(drawn * (up / down)[codes]) / up[codes] * down[codes]
     inside = (rounded >= low[codes]) & (rounded < high[codes])
     return np.asarray(np.where(inside, rounded, low[codes]))

@@ -35,6 +35,7 @@ from core.release.drawing import POOL, Test, predicted, tested
 from core.release.error_bounds import Counted, ErrorBounds, error_bounds
 from core.release.questions import Expected
 from core.release.questions import expected as expected_answers
+from core.release.told_apart import Foreseen, foreseen
 
 NAMED = 2
 """So many other methods are named where a plan's questions do not fit."""
@@ -87,6 +88,8 @@ class Preview:
     """The δ₀ of all its draws, those on the held-out part included."""
     tests: tuple[Test, ...] = ()
     """What of the drawing would be tested, on made-up counts."""
+    apart: tuple[Foreseen, ...] = ()
+    """What will be told apart of columns with a hierarchy."""
 
     @property
     def pools(self) -> dict[str, float]:
@@ -126,6 +129,7 @@ class Preview:
             "looking": [vars(line) for line in self.private_evaluation],
             "looking_expected": [f.to_json() for f in self.expected],
             "separations": [s.to_json() for s in self.frame.separations],
+            **({"told_apart": [one.to_json() for one in self.apart]} if self.apart else {}),
             **({"asked": [vars(one) for one in self.asked]} if self.asked else {}),
             "bounds": self.bounds.to_json() if self.bounds else None,
             "features": self.frame.features,
@@ -209,6 +213,7 @@ def _preview(project: Project, rows: int | None) -> Preview:
         asked=expected_answers(fitted),
         delta=math.fsum((of_schema.delta, curator.spending.delta)),
         tests=tests,
+        apart=foreseen(project.schema, of_schema.draws, rows),
     )
     if not plan.private_evaluation:
         return shown

@@ -21,6 +21,7 @@ from core.release.conclusion_section import conclusions
 from core.release.effect_section import effect_section
 from core.release.html import table as _table
 from core.release.question_section import question_section
+from core.release.told_apart import CARRIED
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }
@@ -89,7 +90,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
-        _schema_bought(facts.get("schema_bought")),
+        _schema_bought(facts.get("schema_bought"), facts.get("told_apart", [])),
         _constraints(facts.get("constraints")),
         _explained(facts),
         "<h2>Every measurement</h2>",
@@ -270,8 +271,8 @@ def _frame(facts: Mapping[str, Any]) -> str:
     return "\n".join(out)
 
 
-def _schema_bought(parts: Sequence[Mapping[str, Any]] | None) -> str:
-    """What the schema was bought with; nothing where all of it was declared."""
+def _schema_bought(parts: Sequence[Mapping[str, Any]] | None, apart: Sequence[Mapping[str, Any]]) -> str:
+    """What the schema was bought with, and what is told apart; nothing where all of it was declared."""
     if not parts:
         return ""
     rows = [
@@ -281,8 +282,13 @@ def _schema_bought(parts: Sequence[Mapping[str, Any]] | None) -> str:
     ]
     return (
         "<h2>The schema that was bought</h2>"
-        "<p>Nobody declared these bins and categories: they were chosen privately, and paid for. Texts for which no "
-        "category was found count as empty cells.</p>"
+        "<p>Nobody declared these parts of the schema: they were chosen privately, and paid for. Texts of a column "
+        "whose categories were bought count as empty cells where no category was found.</p>"
+        + "".join(
+            f"<p>{escape(a['column'])}: of {a['codes']:,} codes in {a['levels']} levels, {a['alone']:,} are told apart "
+            f"and the others stand in {a['groups']:,} groups. {CARRIED}</p>"
+            for a in apart
+        )
         + _table(
             "Parts of the schema, in the order they were bought", ["part", "ρ#", "δ₀#", "noise scale (rows)#"], rows
         )

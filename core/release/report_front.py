@@ -17,6 +17,7 @@ SIGNED = {
     "approved_by": "Approved the release",
 }
 """Who signs for what, by the project file's key."""
+CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
 
 def headline(facts: Mapping[str, Any]) -> str:
@@ -155,6 +156,9 @@ def people(facts: Mapping[str, Any]) -> str:
     """Who drew, confirmed, approved and released it, when, and from which budget."""
     signed = facts["project"].get("signoff", {})
     rows = [f"<tr><td>{what}</td><td>{escape(signed.get(key, 'not signed'))}</td></tr>" for key, what in SIGNED.items()]
+    rows += [
+        f"<tr><td>{what}</td><td>{escape(signed[key])}</td></tr>" for key, what in CHOSEN.items() if signed.get(key)
+    ]
     ledger = facts.get("ledger")
     if ledger:
         before, total = ledger["before"], ledger["total"]

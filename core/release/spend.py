@@ -34,6 +34,7 @@ from core.release.files import with_identifiers
 from core.release.output import IN_MEMORY, on_disk
 from core.release.planning import Preview, preview
 from core.release.study import Study
+from core.release.told_apart import told_apart
 from core.tables.consistency import settle
 from core.tables.frames import opened
 from core.tables.relation import Relation
@@ -111,8 +112,8 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
         bought = [of_schema, curator.spending, looked]
         made = _Run(known, curator, held, looked, total, shown).release(report)
         every = Spending(shown.budget.rho, [*of_schema.draws, *curator.spending.draws])
-        public = replace(project, schema=known.schema)
-        made = replace(made, project=public, budget=shown.budget, spending=every, reservation=reservation)
+        public, apart = replace(project, schema=known.schema), told_apart(project.schema, known.schema)
+        made = replace(made, project=public, apart=apart, budget=shown.budget, spending=every, reservation=reservation)
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:

@@ -68,11 +68,12 @@ class RemoteSnapshot:
         try:
             self._run("BEGIN ISOLATION LEVEL REPEATABLE READ")
             self._run(f"CREATE TEMP TABLE {CODES} ON COMMIT DROP AS {relation.query(schema, person)}")
-            self._check(person)
-            self.digest = self._digested()
-            for statement in truncation(schema, most, key or new_key()) if most is not None else ():
-                self._run(statement)
-            self.rows = self._counted()
+            self.rows = self._check(person)
+            self.digest = self._digested(self.rows)
+            if person is not None and most is not None:
+                for statement in truncation(schema, most, key or new_key()):
+                    self._run(statement)
+                self.rows = self._counted()
             if not self.rows:
                 raise TableError("the table has a header but no rows")
         except BaseException:
@@ -97,32 +98,36 @@ class RemoteSnapshot:
     def _counted(self) -> int:
         return int(self._run(f"SELECT count(*) FROM {self._table}", "counted").fetchone()[0])
 
-    def _check(self, person: str | None) -> None:
-        columns = self.schema.columns
-        largest = self._run(
-            f"SELECT {', '.join(f'coalesce(max(c{i}), 0)' for i in range(len(columns)))} FROM {CODES}"
-        ).fetchone()
-        for column, code in zip(columns, largest, strict=True):
+    def _check(self, person: str | None) -> int:
+        """How many rows; raises where a code says that a cell must be refused."""
+        columns, nobody = self.schema.columns, "coalesce(bool_or(coalesce(person, '') = ''), false)"
+        largest = [f"coalesce(max(c{i}), 0)" for i in range(len(columns))]
+        asked = ", ".join(["count(*)", *largest, *([nobody] if person is not None else [])])
+        rows, *found = self._run(f"SELECT {asked} FROM {CODES}").fetchone()
+        for column, code in zip(columns, found, strict=False):
             if code >= column.size:
                 raise refusal(self._shown, column.name, empty=code > column.size)
-        if person is None:
-            return
-        nobody = self._run(f"SELECT EXISTS (SELECT 1 FROM {CODES} WHERE coalesce(person, '') = '')")
-        if nobody.fetchone()[0]:
+        if person is not None and found[-1]:
             raise TableError(f"the person column {person!r} is empty in some row", column=person)
+        return int(rows)
 
-    def _digested(self) -> bytes:
+    def _digested(self, rows: int) -> bytes:
         """What tells this table from others, whatever the order of its rows. PRIVATE.
 
-        The server adds up two halves of a hash of each row's codes, before any row is left out by lot. It is not the
-        digest of the same rows in a file.
+        The server adds up two hashes of each row's codes, before any row is left out by lot. It is not the digest of
+        the same rows in a file.
         """
         sizes = [c.size for c in self.schema.columns]
-        said = " || ',' || ".join(f"({_joined(list(range(len(sizes)))[run], sizes[run])})::text" for run in runs(sizes))
-        halves = ", ".join(f"coalesce(sum(('x' || substr(m, {at}, 16))::bit(64)::bigint), 0)" for at in (1, 17))
-        found = self._run(f"SELECT count(*), {halves} FROM (SELECT md5({said}) AS m FROM {CODES}) AS hashed").fetchone()
+        numbers = [_joined(list(range(len(sizes)))[run], sizes[run]) for run in runs(sizes)]
+        sums = []
+        for seed in (1, 2):
+            hashed = str(seed)
+            for number in numbers:
+                hashed = f"hashint8extended({number}, {hashed})"
+            sums.append(f"coalesce(sum({hashed}), 0)")
+        found = self._run(f"SELECT {', '.join(sums)} FROM {CODES}").fetchone()
         head = json.dumps([[c.name, c.labels] for c in self.schema.columns])
-        return hashlib.sha256(f"{head}:{':'.join(str(int(x)) for x in found)}".encode()).digest()
+        return hashlib.sha256(f"{head}:{rows}:{':'.join(str(int(x)) for x in found)}".encode()).digest()
 
     def count(self, clique: Clique) -> NDArray[np.int64]:
         """Exact counts, one axis per column of ``clique``."""

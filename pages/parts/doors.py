@@ -131,9 +131,9 @@ def enter(needed: Role) -> None:
 
 def _by_the_front_door() -> None:
     """Run ``app.py`` first. Where the first address that a new server is asked for is a page's own, Streamlit runs that
-    file by itself, without its look and beside a list of files.
+    file by itself, without its look and beside a list of files. Streamlit's own tests always do so.
     """
-    if PagesManager.uses_pages_directory:
+    if PagesManager.uses_pages_directory and not st.config.get_option("global.appTest"):
         PagesManager.uses_pages_directory = False
         st.rerun()
 

@@ -49,8 +49,8 @@ def samples(state: Session) -> None:
             shell.link_to("Plan", "Next: the plan")
             shell.link_to("Structure", "See what was drawn", primary=False)
             shell.link_to("Release", "Straight to the release", primary=False)
-    shown = list(SAMPLES.items())
-    for place, (key, (title, icon, rows, _)) in zip(st.columns(2) * len(shown), shown, strict=False):
+    places = [place for _ in range(0, len(SAMPLES), 2) for place in st.columns(2)]
+    for place, (key, (title, icon, rows, _)) in zip(places, SAMPLES.items(), strict=False):
         with place.container(border=True, height="stretch"):
             st.markdown(f"**:material/{icon}: {title}**  \n{QUESTIONS.get(key, 'An invented table.')}")
             st.button(f"Open {title.lower()}", key=f"home-{key}", on_click=opening.open_sample, args=(state, key, rows))
@@ -58,7 +58,7 @@ def samples(state: Session) -> None:
 
 def tour(state: Session) -> None:
     """Four stops of the example *readmission*, each with what to look at."""
-    with st.expander("A guided tour: readmission, in four stops", expanded=state.sample == "readmission"):
+    with st.expander("A guided tour: readmission, in four stops", expanded=state.sample in ("", "readmission")):
         if state.sample != "readmission":
             is_open = f"The example {plain(state.sample)} is open now. " if state.sample else ""
             st.markdown(f"{is_open}The tour is of the example *readmission*: open it, then follow the stops.")

@@ -29,8 +29,10 @@ PAGES = {
 
 _LOOK = """<style>
 [data-testid="stMainBlockContainer"] { padding-top: 3.5rem; }
-[data-testid="stCaptionContainer"] { color: inherit; opacity: .85; }
-button[data-variant][data-selected="true"] p { color: light-dark(#1f2a24, #e6ebe7); font-weight: 600; }
+[data-testid="stCaptionContainer"] { color: light-dark(#4c5751, #c3cac5); opacity: 1; }
+button[data-variant][data-selected="true"] p, [role="tab"][aria-selected="true"] p {
+  color: light-dark(#1f2a24, #e6ebe7); font-weight: 600; }
+[data-testid="stSliderThumbValue"] { color: light-dark(#1f2a24, #e6ebe7); }
 [data-testid="stApp"]:has([data-testid="stExpandSidebarButton"]) [data-testid="stSidebar"] { visibility: hidden; }
 @media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding-left: 1.2rem; padding-right: 1.2rem; } }
 </style>"""

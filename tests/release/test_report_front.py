@@ -71,6 +71,14 @@ def test_who_signed_is_shown_escaped(made):
     assert shown.count("not signed") == 2
 
 
+def test_why_the_plan_was_chosen_stands_in_the_report(made):
+    facts = made.to_json()
+    facts["project"] = {**facts["project"], "signoff": {"chosen_because": "fair & good", "compared_with": "MST"}}
+    assert "Why this plan</td><td>fair &amp; good" in render(facts)
+    assert "Why this plan" not in made.files["report.html"].decode()
+    assert Project.from_json(facts["project"]).signoff["compared_with"] == "MST"
+
+
 def test_the_card_describes_the_table(made):
     card = json.loads(made.files["croissant.json"])
     assert card["@type"] == "sc:Dataset"

@@ -14,9 +14,9 @@ from core.privacy.scores import ConditionalScore, EdgeScore
 
 @dataclass(frozen=True)
 class Reach:
-    """How far pairs may go beside a tree: between which ``columns``, how many, up to what width and cells."""
+    """How far pairs may go beside a tree: which ``pairs``, how many, up to what width and cells."""
 
-    columns: Sequence[str]
+    pairs: Sequence[Clique]
     most: int
     width: int
     max_cells: int
@@ -36,11 +36,13 @@ def choose_pairs(
     held: set[Clique] = set(clique_edges(tree))
     for pair in held:
         growth.link(pair)
-    sizes = {name: choices.curator.sizes[name] for name in reach.columns}
+    allowed = set(reach.pairs)
+    paired = {name for pair in allowed for name in pair}
+    sizes = {name: size for name, size in choices.curator.sizes.items() if name in paired}
     chosen: list[Clique] = []
     for paid in range(most):
         offered = further_cliques(sizes, [*tree, *chosen], (), reach.width, reach.max_cells)
-        new = [pair for pair in offered if len(pair) == 2 and pair not in held]
+        new = [pair for pair in offered if pair in allowed and pair not in held]
         candidates = [pair for pair, fine in zip(new, growth.may_link(new).tolist(), strict=True) if fine]
         if not candidates:
             return chosen, share * (most - paid) / most

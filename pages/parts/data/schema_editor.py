@@ -133,12 +133,14 @@ def coarsen(state: Session) -> None:
     """Fewer bins or categories for one column, from the schema and the person's word alone."""
     assert state.project is not None
     schema, draft = state.project.schema, _draft(state)
+    if not (by_size := sorted((c for c in schema.columns if not c.undeclared), key=lambda c: -c.size)):
+        st.caption("Nothing is declared yet that could be made coarser.")
+        return
     st.markdown(
         "Every cell that is counted gets noise, so few, well-filled categories are released better than many "
         "rare ones. "
         "These tools look at the declared schema only, never at the rows."
     )
-    by_size = sorted(schema.columns, key=lambda c: -c.size)
     chosen = st.selectbox(
         "Column to coarsen",
         [c.name for c in by_size],

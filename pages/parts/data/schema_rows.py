@@ -16,6 +16,7 @@ from core.tables.guessing import guess_column
 from core.tables.reading import TextColumn
 
 INVENTED = "invented"
+IN_HIERARCHY = re.compile(r"\s*at most (\d{1,6}) of [\d,]+ codes in a hierarchy\s*")
 TEXTS = ("guess", "name", "kind", "categories", "edges")
 FLAGS = ("use", "integer", "missing", "unknown")
 
@@ -171,7 +172,7 @@ def row_of(column: Column) -> dict[str, Any]:
         "guess": _guess_text(column),
         "name": column.name,
         "kind": column.kind if column.dates is None else "date",
-        "categories": f"at most {column.at_most}" if column.at_most else join(column.categories),
+        "categories": _categories(column),
         "edges": _edges(column),
         "integer": column.integer,
         "missing": column.missing,
@@ -199,6 +200,14 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         )
         return made if origin is None else made.marked_like(origin)
     numeric = row["kind"] == "numeric"
+    if origin is not None and origin.hierarchy and (found := IN_HIERARCHY.fullmatch(row["categories"])):
+        return Column.of_hierarchy(
+            row["name"],
+            dict(origin.hierarchy),
+            int(found[1]),
+            missing=row["missing"],
+            unknown="missing" if row["unknown"] else "refuse",
+        )
     if (wanted := _to_buy(row, numeric)) is not None:
         return wanted
     categories = () if numeric else split(row["categories"])
@@ -226,6 +235,12 @@ def _identifier_row(identifier: Identifier) -> dict[str, Any]:
     empty = dict.fromkeys(("integer", "missing", "unknown"), False)
     texts = {"guess": "", "name": identifier.name, "categories": "", "edges": INVENTED if identifier.invented else ""}
     return {"use": True, "kind": "identifier", **empty, **texts}
+
+
+def _categories(column: Column) -> str:
+    if column.hierarchy:
+        return f"at most {column.at_most} of {len(column.tree.texts):,} codes in a hierarchy"
+    return f"at most {column.at_most}" if column.at_most else join(column.categories)
 
 
 def _edges(column: Column) -> str:

@@ -62,4 +62,4 @@ def show(found: Downstream, number: int) -> None:
 
 def _table(rows: list[dict[str, Any]]) -> None:
     columns = {key: st.column_config.NumberColumn(label, format="%.3f") for key, label in FIGURES.items()}
-    st.dataframe(rows, hide_index=True, column_config=columns)
+    st.dataframe(rows, hide_index=True, column_config=columns, column_order=[next(iter(rows[0])), *columns])

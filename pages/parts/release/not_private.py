@@ -86,7 +86,7 @@ def _make(state: Session, text: TextTable) -> None:
 
 
 def _result(made: Blurred) -> None:
-    st.subheader(f"{made.rows:,} rows of {name(made.project.name)}: NOT PRIVATE", anchor=False)
+    st.subheader(f"{made.rows:,} rows of {plain(made.project.name)}: NOT PRIVATE", anchor=False)
     st.table([{"What the rows give away": what, "": value} for what, value in shown(made.disclosure)])
     if made.public is not None:
         st.markdown(f"Beside the public table: ΔMSE = **{made.public['delta_mse']:.0%}**.")

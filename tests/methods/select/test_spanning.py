@@ -188,6 +188,17 @@ def test_a_separation_turns_the_tree_away_from_them():
     assert Separation(("a",), ("b",), ("d",)).holds(edges)
 
 
+def test_only_pairs_among_those_given_are_edges():
+    curator = Rehearsal(dict.fromkeys("abcd", 3), Unit(), Budget.of(Plan("mst", 1.0, 1e-9), None), 1000)
+    budget = BudgetSplit.of(Plan("mst", 1.0, 1e-9), curator.budget, curator.sizes)
+    score = EdgeScore(lambda q: np.zeros([3] * len(q)))
+    edges, unspent = choose_tree(Choices(curator, budget, 0.3), [], score, [("b", "a"), ("b", "c"), ("a", "c")])
+    assert len(edges) == 2
+    assert set(edges) <= {("a", "b"), ("b", "c"), ("a", "c")}
+    assert choose_tree(Choices(curator, budget, 0.3), [], score, []) == ([], 0.3)
+    assert unspent == pytest.approx(0.0)
+
+
 def test_each_step_pays_an_equal_share_and_the_rest_is_handed_back():
     table = linked_rows()
     sizes = dict.fromkeys("abcd", 3)
