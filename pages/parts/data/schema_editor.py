@@ -169,7 +169,6 @@ def coarsen(state: Session) -> None:
         _act(state, "Group them", lambda: group(column, members, called), draft, "group", not members or not called)
     if "coarsen" in state.trouble:
         st.error(plain(state.trouble["coarsen"]))
-    st.caption(f"Now {column.size} values:")
     st.dataframe({"value": list(column.labels)}, height=180, hide_index=True)
     for title, inside in column.groups:
         st.caption(f"{name(title)} stands for {names(inside, 30)}.")
