@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli import ledger, questions
+from core.cli import ledger, project_file, questions
 from core.cli.release import TABLE
 from core.errors import ProjectError
 from core.methods import method_of
@@ -42,8 +42,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
     if data is None:
         raise ProjectError("--explain-sql needs --data TABLE, whose catalogue says which types the columns have")
-    plan = project.plan
-    print(";\n".join(located(data, relation).statements(project.schema, plan.person, plan.rows_per_person)) + ";")
+    print(";\n".join(located(data, relation).statements(project.schema, project.plan)) + ";")
 
 
 def _rows(text: str) -> int:
@@ -61,7 +60,7 @@ def run(opt: argparse.Namespace) -> None:
     from core.release.planning import grouped, preview
 
     if opt.explain_sql:
-        _explain(Project.load(opt.project), opt.data, opt.relation)
+        _explain(project_file.load(opt.project), opt.data, opt.relation)
         return
     account = ledger.account(opt)
     project, left = questions.load(opt), None
@@ -94,12 +93,14 @@ def run(opt: argparse.Namespace) -> None:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>9}  what")
     _print_lines(grouped(shown.lines))
+    for apart in shown.apart:
+        print(f"\n{apart}")
     print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
-        print("\nprivate figures, on people (rows) held out by lot: the same ρ over again, which adds nothing")
+        print("\nprivate figures, on people (rows) held out at random: the same ρ over again, which adds nothing")
         _print_lines(grouped(shown.private_evaluation))
         for figure in shown.expected:
             if figure.value is None:

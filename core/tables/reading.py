@@ -165,7 +165,7 @@ def _csv(data: bytes, shown: str) -> TextTable:
         number = bad[0].number
         raise TableError(
             f"{shown}{'' if number is None else f', line {number}'}: {bad[0].actual_columns} cells where the header "
-            f"names {bad[0].expected_columns}; mend that line, or put quotes around cells that hold the delimiter",
+            f"names {bad[0].expected_columns}; correct that line, or put quotes around cells that hold the delimiter",
             row=number,
         ) from None
     if not all(pa.types.is_dictionary(kind) for kind in table.schema.types):  # a guessed type hangs on all rows
@@ -268,7 +268,7 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
         except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
             row = int(np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))[0]) + 1
             raise TableError(
-                f"{shown}, data row {row:,}: column {name!r} holds a value that cannot be written as text; mend it",
+                f"{shown}, data row {row:,}: column {name!r} holds a value that cannot be written as text; correct it",
                 column=name,
                 row=row,
             ) from None
