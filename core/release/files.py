@@ -77,7 +77,7 @@ def copy_files(
     for i, (model, rows) in enumerate(copies, 1):
         table = {c.name: c.decode(rows[c.name], rng) for c in schema.columns}
         table = with_identifiers(schema, settle(project.constraints, schema, rows, table), rng)
-        yield f"copies/{i:02d}.csv.gz", gzip.compress(csv_text(schema, table).encode(), 6, mtime=0)
+        yield f"copies/{i:02d}.csv.gz", gzip.compress(csv_text(schema, table).encode(), 3, mtime=0)
         if (data := model.dumps()) is not None:
             yield f"copies/{i:02d}.npz", data
 
