@@ -164,7 +164,7 @@ def parts_of(lowered: Lowered) -> tuple:
     return lowered.sizes, lowered.blocks, lowered.zeros
 
 
-def _best_of(run, times: int = 7) -> float:
+def _best_of(run, times: int = 50) -> float:
     found = []
     for _ in range(times):
         start = time.process_time()

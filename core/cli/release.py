@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TABLE = (
     "the private table: a file (CSV, Parquet, Excel) or folder of Parquet files of any size, or a URL (postgresql://…, "
-    "duckdb://…; env:NAME takes it from the environment variable NAME)"
+    "duckdb://…, pyspark://…; env:NAME takes it from the environment variable NAME)"
 )
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 

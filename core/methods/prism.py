@@ -14,7 +14,7 @@ from core.methods.base import Method, Purpose
 from core.methods.frame import Frame, Task
 from core.methods.marginals import Marginals, one_ways
 from core.methods.prism_effect import effect_regime
-from core.methods.prism_frame import PrismOptions, advice, arrows, frame_of_prism, largest
+from core.methods.prism_frame import PrismOptions, advice, arrows, frame_of_prism
 from core.methods.select.allocation import BudgetSplit, Choices
 from core.methods.select.expected import noisy_total
 from core.methods.select.features import choose_features, fit_features, suggested
@@ -210,7 +210,6 @@ PRISM = Method(
     questions="beside",
     options=PrismOptions,
     frame=frame_of_prism,
-    largest=largest,
     cells=lambda project: most_cells(project, min(MAX_CELLS, project.plan.max_cells)),
     targets=True,
     purposes={

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from zipfile import BadZipFile
@@ -75,7 +75,7 @@ class Decoder:
             z = rng.standard_normal((self.heads.latent, stop - start))
             made: dict[str, NDArray[Any]] = {}
             for name in self.heads.order:
-                causes = [made[cause] for cause in self.heads.inputs(name)] if even else None
+                causes = causes_of(self.heads, name, made) if even else None
                 made[name] = draw(logits(self.heads, blocks[name], name, made, z), uniforms(stop - start, causes, rng))
                 out[name][start:stop] = made[name]
         return out
@@ -186,17 +186,27 @@ def draw(values: FloatArray, at: FloatArray) -> NDArray[np.intp]:
     return np.minimum(place, len(below) - 1)
 
 
-def uniforms(rows: int, causes: Sequence[NDArray[Any]] | None, rng: np.random.Generator) -> FloatArray:
+def causes_of(heads: Heads, name: str, made: Mapping[str, NDArray[Any]]) -> list[tuple[NDArray[Any], int]]:
+    """The codes of the causes of ``name`` in the rows ``made``, each with its number of categories."""
+    return [(made[cause], heads.sizes[cause]) for cause in heads.inputs(name)]
+
+
+def uniforms(rows: int, causes: Iterable[tuple[NDArray[Any], int]] | None, rng: np.random.Generator) -> FloatArray:
     """A number in [0, 1) for each row: independent ones, or evenly spread over rows that are alike in ``causes``.
 
-    Spread: rows are ordered by the causes' codes, those that tie at random, and take the multiples of the golden ratio
-    modulo 1 from a random start. Each number is uniform by itself, so every row is drawn from the model; any run of
-    neighbours fills [0, 1) evenly, so counts err less than those of independent rows.
+    ``causes`` are pairs of codes and how many categories they have. Spread: rows are ordered by the causes' codes,
+    those that tie at random, and take the multiples of the golden ratio modulo 1 from a random start. Each number is
+    uniform by itself, so every row is drawn from the model; any run of neighbours fills [0, 1) evenly, so counts err
+    less than those of independent rows.
     """
     if causes is None:
         return rng.random(rows)
+    group = np.zeros(rows, dtype=np.uint64)
+    for codes, size in causes:
+        group = group * np.uint64(size) + codes.astype(np.uint64)
+    ties = rng.permutation(rows)
     out = np.empty(rows)
-    out[np.lexsort((rng.random(rows), *causes[::-1]))] = (rng.random() + GOLDEN * np.arange(rows)) % 1
+    out[ties[np.argsort(group[ties], kind="stable")]] = (rng.random() + GOLDEN * np.arange(rows)) % 1
     return out
 
 

@@ -1,7 +1,7 @@
 """Training a decoder from noisy sums alone: everything here is post-processing of what the curator answered.
 
-The order is that of the prototype whose figures the benchmark repeats: one-way counts for a share of ρ, intercepts
-from them, full-batch noisy gradient steps, and at the end the intercepts are raked to the same counts.
+One-way counts for a share of ρ, intercepts from them, full-batch noisy gradient steps, and at the end the intercepts
+are raked to the same counts.
 Why every step reads all rows, and none a Poisson sample, is said in `core.privacy.clipped`.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.decoder import Decoder, draw, logits, probabilities, uniforms
+from core.models.decoder import Decoder, causes_of, draw, logits, probabilities, uniforms
 from core.privacy.heads import FloatArray, Heads
 from core.progress import Report, silent
 
@@ -138,7 +138,7 @@ def rake(decoder: Decoder, targets: Mapping[str, FloatArray], rng: np.random.Gen
                 moved = np.log(targets[name] / np.maximum(mean, 1e-12))
                 block[0] += moved
                 odds += moved[:, None]
-        made[name] = draw(odds, uniforms(RAKING_ROWS, [made[cause] for cause in heads.inputs(name)], rng))
+        made[name] = draw(odds, uniforms(RAKING_ROWS, causes_of(heads, name, made), rng))
     return replace(decoder, parameters=parameters)
 
 

@@ -19,7 +19,7 @@ from core.errors import GraphError, SizeError
 FloatArray = NDArray[np.float64]
 
 MAX_PARAMETERS = 200_000
-"""Every parameter costs one discrete Gaussian draw per step, 10 to 24 µs each: 50 steps take minutes at this size."""
+"""Every parameter costs one discrete Gaussian draw per step, 10 to 24 µs each: 25 steps take minutes at this size."""
 
 MAX_LATENT = 8
 

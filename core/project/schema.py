@@ -34,6 +34,7 @@ _KEYS = {
     "groups",
     "edges",
     "integer",
+    "decimals",
     "missing",
     "unknown",
     "guessed",
@@ -82,7 +83,8 @@ class Column:
     it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields that were read off the
     data, in whole or in part, and that nobody has confirmed yet, ``confirmed`` those that somebody has: the report
     tells them. ``dates`` makes a numeric column one of dates: its numbers are days, its edges and labels those of
-    calendar periods, and its texts ISO dates. In the project file its kind is ``date``.
+    calendar periods, and its texts ISO dates. In the project file its kind is ``date``. ``decimals`` is the declared
+    precision of numbers that are not whole: how many figures they have after the point; None leaves it to the bins.
 
     A column may be left undeclared, for a plan that buys its description: ``at_most`` says how many categories it may
     get, ``bins`` how many bins of numbers, over ``range`` where that is known. Until then its categories or edges only
@@ -108,6 +110,7 @@ class Column:
     at_most: int = 0
     bins: int = 0
     range: tuple[float, float] | None = None
+    decimals: int | None = None
     missing_marks: tuple[str, ...] = ()
     hierarchy: tuple[tuple[str, str], ...] = ()
 
@@ -145,17 +148,27 @@ class Column:
         for low, high in zip(self.edges, self.edges[1:], strict=False):
             if not low < high:
                 raise self._error(f"edges must increase, but {high:g} follows {low:g}")
+        if self.decimals is not None:
+            self._check_decimals()
         if self.integer:
             for i, (low, high) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
                 first, last = _whole_numbers(low, high, closed=i == len(self.edges) - 2)
                 if first > last:
                     raise self._error(f"the bin from {low:g} to {high:g} holds no whole number")
 
+    def _check_decimals(self) -> None:
+        if isinstance(self.decimals, bool) or not isinstance(self.decimals, int) or not 1 <= self.decimals <= 9:
+            raise self._error('"decimals" is a whole number from 1 to 9; for whole numbers say "integer": true')
+        if self.integer:
+            raise self._error('whole numbers have no decimals: give "integer" or "decimals"')
+        if odd := [e for e in self.edges if abs(round(e, self.decimals) - e) > 1e-9 * max(1.0, abs(e))]:
+            raise self._error(f"the edge {odd[0]:.12g} has more than {self.decimals} decimals, the declared precision")
+
     def _check_categories(self) -> None:
         if self.edges:
             raise self._error("a column with categories has no edges; use kind numeric for edges")
-        if self.integer:
-            raise self._error('"integer" belongs to numeric columns')
+        if self.integer or self.decimals is not None:
+            raise self._error('"integer" and "decimals" belong to numeric columns')
         if not self.categories:
             raise self._error("list at least one category")
         if not all(isinstance(c, str) for c in self.categories):
@@ -261,6 +274,11 @@ class Column:
             unknown=self.unknown,
             groups=tuple((name, inside) for name, inside in found if inside != (name,)),
         )
+
+    @property
+    def step(self) -> float:
+        """The declared precision of numbers: what two of them differ by at least. 0 for none."""
+        return 1.0 if self.integer else 0.0 if self.decimals is None else 10.0**-self.decimals
 
     @property
     def values(self) -> int:
@@ -384,16 +402,17 @@ class Column:
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
         """Texts for ``numbers`` of a numeric column, each inside the bin that its code says.
 
-        A whole number where that is declared, else five figures of the bin's width.
+        A whole number or one of the declared decimals, else five figures of the bin's width.
         """
         if self.integer:
             texts = [str(int(x)) for x in numbers] if self.dates is None else date_texts(np.floor(numbers))
         else:
             low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
             high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
-            step = 10.0 ** (np.floor(np.log10(high - low)) - 4)  # five figures of a bin's width are enough
-            numbers = np.maximum(np.floor(numbers / step) * step, low)
-            texts = [f"{x:.12g}" for x in numbers]
+            # five figures of a bin's width are enough, where no precision is declared
+            step = self.step or 10.0 ** (np.floor(np.log10(high - low)) - 4)
+            numbers = np.maximum(np.floor(numbers / step + 1e-9) * step, low)
+            texts = [f"{x:.12g}" if self.decimals is None else f"{x:.{self.decimals}f}" for x in numbers]
             ends = high == self.edges[-1]  # the last bin is closed
             texts = [
                 t if lo <= float(t) < hi or (end and float(t) == hi) else repr(lo)
@@ -422,6 +441,8 @@ class Column:
             out["categories"] = list(self.categories)
         if self.groups:
             out["groups"] = {group: list(members) for group, members in self.groups}
+        if self.decimals is not None:
+            out["decimals"] = self.decimals
         for key in ("integer", "missing"):
             if getattr(self, key) and (key != "integer" or self.dates is None):
                 out[key] = True
@@ -453,7 +474,7 @@ class Column:
             return cls._to_buy_of(data, sorted(held)[0])
         dates = None
         if data.get("kind") == "date":
-            if odd := {"edges", "categories", "integer", "groups"} & set(data):
+            if odd := {"edges", "categories", "integer", "decimals", "groups"} & set(data):
                 raise SchemaError(f"column {name!r}: a column of dates has no {sorted(odd)[0]}", column=name)
             try:
                 dates = DateBins.from_json(data.get("dates"))
@@ -469,6 +490,7 @@ class Column:
             categories=_texts(name, "categories", data.get("categories", [])),
             edges=_numbers(name, data.get("edges", [])),
             integer=data.get("integer", False),
+            decimals=data.get("decimals"),
             missing=data.get("missing", False),
             unknown=data.get("unknown", "refuse"),
             missing_marks=_texts(name, "missing_marks", data.get("missing_marks", [])),

@@ -207,7 +207,7 @@ def cells(column: Column, codes: NDArray[Any], rng: np.random.Generator, *, defu
 
 
 def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-    """A number inside each bin: whole ones where declared, else with five figures of the bin's width.
+    """A number inside each bin: whole ones or of the declared decimals, else with five figures of the bin's width.
 
     A missing cell has one of the last bin.
     """
@@ -221,7 +221,7 @@ def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> ND
         return np.asarray(whole.astype(np.int64) if abs(whole).max(initial=0) < 2**62 else whole)
     drawn *= (high - low)[codes]
     drawn += low[codes]
-    figures = 4 - np.floor(np.log10(high - low))
+    figures = 4 - np.floor(np.log10(high - low)) if column.decimals is None else np.full(len(low), column.decimals)
     up, down = 10.0 ** np.clip(figures, 0, 300), 10.0 ** np.clip(-figures, 0, 300)
     rounded = np.floor(drawn * (up / down)[codes]) / up[codes] * down[codes]
     inside = (rounded >= low[codes]) & (rounded < high[codes])

@@ -12,6 +12,8 @@ from typing import Any
 
 from core.errors import EspalierError, TableError
 
+TAKE_ROWS = ("duckdb", "postgres", "postgresql")
+"""Schemes of the URLs of engines into which rows go; Spark has no transactions."""
 LONGEST_NAME = 63
 """Bytes of a name in PostgreSQL; it would cut longer ones off."""
 

@@ -11,9 +11,9 @@ from typing import Any
 from core.errors import TableError
 from core.progress import Report, silent
 from core.project.schema import Schema
-from core.tables.destination import Destination
+from core.tables.destination import TAKE_ROWS, Destination
 from core.tables.reading import TextTable, from_arrow, read_table
-from core.tables.relation import ENGINES, Relation, is_url, open_relation
+from core.tables.relation import Relation, is_url, open_relation
 from core.tables.remote import RemoteSnapshot
 from core.tables.snapshot import Snapshot
 from core.tables.source import Source
@@ -81,10 +81,13 @@ def resolved(where: str) -> str:
 
 
 def destination(where: str, name: str) -> Destination:
-    """A table to be made in the engine of ``where``, a URL or ``env:NAME``; raises :class:`TableError` for a file."""
+    """A table to be made in the engine of ``where``, a URL or ``env:NAME``.
+
+    Raises :class:`TableError` for a file, and for an engine that has no transactions.
+    """
     url = resolved(where)
-    if not is_url(url) or url.split("://")[0] not in ENGINES:
-        raise TableError("rows go into a new table of the engine that the private one is in, and --data names none")
+    if not is_url(url) or url.split("://")[0] not in TAKE_ROWS:
+        raise TableError(f"rows go into a new table of the database of --data, one of {', '.join(TAKE_ROWS)}")
     return Destination(name, url)
 
 

@@ -123,9 +123,10 @@ class Relation:
         return str(whole.sql(dialect))
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:
-        from core.tables.sql import encoding
+        from core.tables.sql import encoding, packed
 
-        return encoding(self.table, schema, self.backend.name, person)
+        codes = encoding(self.table, schema, self.backend.name, person)
+        return packed(codes, schema) if self.backend.name == "pyspark" else codes
 
     def snapshot(
         self,
@@ -164,7 +165,7 @@ class Relation:
         names = {f"c{i}": column for i, column in enumerate(schema.columns)}
         report(0.0, "Reading the table")
         rows, total = 0, _known_rows(self)
-        with closing(_stream(self, query, lambda: report(0.0, "Reading the table"))) as stream:
+        with closing(_stream(self, query, schema, lambda: report(0.0, "Reading the table"))) as stream:
             for batch in stream:
                 for own, column in names.items():
                     largest = int(batch.column(own).to_numpy(zero_copy_only=False).max(initial=0))
@@ -244,14 +245,14 @@ def _known_rows(relation: Relation) -> int | None:
     return int(relation.backend.con.sql(relation._text(rows.count())).fetchall()[0][0])
 
 
-def _stream(relation: Relation, query: Any, pulse: Callable[[], None]) -> Generator[Any]:
+def _stream(relation: Relation, query: Any, schema: Schema, pulse: Callable[[], None]) -> Generator[Any]:
     """The answer in batches, never whole in memory."""
     if relation.text_file is not None:
         yield from _through(relation, relation.text_file, query)
     elif relation.backend.name == "pyspark":
         from core.tables.spark import written
 
-        yield from written(relation.backend._session, relation._text(query), BATCH_ROWS, pulse)
+        yield from written(relation.backend._session, relation._text(query), schema, pulse)
     else:  # Ibis' own reader keeps all rows
         yield from relation.backend.con.sql(relation._text(query)).to_arrow_reader(BATCH_ROWS)
 

@@ -100,7 +100,6 @@ def sidebar(state: session.Session) -> None:
             st.caption("No project is open.")
             return
         project = state.project
-        st.caption("Project")
         st.markdown(name(project.name))
         opened = state.relation.shown if state.relation else state.text.source if state.text else None
         table = "no table opened" if opened is None else plain(opened)

@@ -31,14 +31,15 @@ def curator_of(plan, rows):
 
 
 @pytest.mark.parametrize("few", [0, 10**6])
-def test_all_is_spent_whether_pairs_are_scored_together_or_one_by_one(few, monkeypatch):
+@pytest.mark.parametrize("weights", [{}, {"a × x": 2.0}])
+def test_all_is_spent_whether_pairs_are_scored_together_or_one_by_one(few, weights, monkeypatch):
     monkeypatch.setattr(import_module("core.methods.workload"), "FEW", few)
-    made = project(method="workload")
+    made = project(method="workload", weights=weights)
     rows = table()
     curator = curator_of(made.plan, rows)
     measured = workload(curator, made, frame_of(made))
     assert curator.spending.rho == pytest.approx(curator.budget.rho, rel=1e-9)
-    assert bool(curator.scored) == (few > 0)
+    assert bool(curator.scored) == (few > 0 and bool(weights))
     assert any(len(q) == 2 for q in measured.cliques)
 
 
@@ -49,11 +50,10 @@ def test_columns_of_no_weight_are_in_no_pair_and_a_triple_on_request_is_counted(
     assert not any("p" in q for q in measured.cliques if len(q) > 1)
 
 
-@pytest.mark.parametrize("few", [0, 10**6])
-def test_a_pair_of_no_weight_is_never_counted(few, monkeypatch):
+@pytest.mark.parametrize("weights", [{"a × y": 0}, {"a × y": 0, "a × x": 2}], ids=["one by one", "together"])
+def test_a_pair_of_no_weight_is_never_counted(weights):
     """a and y depend on each other most, so that a tree without weights begins with them."""
-    monkeypatch.setattr(import_module("core.methods.workload"), "FEW", few)
-    made = project(method="workload", epsilon=20.0, weights={"a × y": 0})
+    made = project(method="workload", epsilon=20.0, weights=weights)
     measured = workload(curator_of(made.plan, table()), made, frame_of(made))
     assert not any({"a", "y"} <= set(q) for q in measured.cliques)
     assert any(len(q) == 2 for q in measured.cliques)

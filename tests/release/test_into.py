@@ -145,8 +145,9 @@ def test_days_and_identifiers_have_their_types(engine):
 
 
 def test_only_an_engine_takes_them(tmp_path):
-    with pytest.raises(TableError, match="--data names none"):
-        destination(str(tmp_path / "t.parquet"), "made")
+    for where in (str(tmp_path / "t.parquet"), "pyspark://"):
+        with pytest.raises(TableError, match="a new table of the database of --data"):
+            destination(where, "made")
     with pytest.raises(TableError, match="cannot be opened to write"):
         Destination("made", f"duckdb://{tmp_path / 'none.duckdb'}").check(arrow_columns(SCHEMA))
     assert not (tmp_path / "none.duckdb").exists()

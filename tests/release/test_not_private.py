@@ -87,6 +87,13 @@ def test_rows_are_shuffled_and_stay_inside_the_schema(made):
     assert all(0 <= float(t) <= 100 for t in made.table["size"])
 
 
+def test_numbers_come_out_with_the_declared_decimals():
+    price = replace(SCHEMA["price"], decimals=1)
+    schema = Schema(tuple(price if c.name == "price" else c for c in SCHEMA.columns))
+    made = blurred(replace(project(), schema=schema), frame(120))
+    assert {len(t.partition(".")[2]) for t in made.table["price"]} == {1}
+
+
 def test_the_folder_comes_back_and_can_be_judged(made, tmp_path):
     made.save(tmp_path / "out")
     back = load_release(tmp_path / "out")

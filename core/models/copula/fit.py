@@ -52,7 +52,7 @@ ROWS_FOR_MOMENTS = 4_000
 LEAST_LEFT = 0.05
 """The share of the target's variance that is left by any fit."""
 
-DAMPING = 0.3
+DAMPING = 0.4
 """Directions whose moments lie below so much of the noise's norm are damped."""
 
 
@@ -191,8 +191,8 @@ def _surface(
 
     One matrix serves AᵀA and Aᵀy. Bought apart under replace-one, AᵀA would have Δ = √2 and Aᵀy Δ = 2, and ρ would be
     split between them; together, with |y| ≤ ‖φ‖, Δ = 2·√2 and every entry beside the diagonal has the noise that Aᵀy
-    alone would have had for all of ρ. The matrix is mixed with that of synthetic inputs as far as it is noisier than
-    those are wrong.
+    alone would have had for all of ρ. Synthetic inputs have such a matrix too, without noise but as wrong as they are:
+    see `cleaned`.
     """
     axis, shape = inputs.layout.axes[inputs.layout.target], inputs.shapes[inputs.layout.target]
     edges = np.asarray(axis.edges)

@@ -119,4 +119,4 @@ def _axis(column: Column) -> Axis:
             key="method",
             column=column.name,
         )
-    return Axis.declared(column.name, column.edges, 1.0 if column.integer else 0.0)
+    return Axis.declared(column.name, column.edges, column.step)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from core.project.axes import Axis
 
-CLEAR = 2.5
-"""Standard deviations beyond which a difference is no noise."""
+CLEAR = 1.25
+"""Standard deviations beyond which a difference is taken for true: a flat stretch costs more than a little noise."""
 
 
 @dataclass(frozen=True)

@@ -53,22 +53,20 @@ def upload(state: Session) -> None:
         key=f"table-file-{state.opened}",
         max_upload_size=200,
         help="CSV (any delimiter, also gzipped), Parquet or Excel, up to 200 MB. "
-        "It stays in the memory of this computer's server, for this session only.",
+        "It stays in the memory of this computer's server, for this session only. "
+        "Without a project file, its columns can be guessed.",
     )
     plan = right.file_uploader(
         "Its project file",
         type=["json"],
         key=f"project-file-{state.opened}",
         max_upload_size=20,
-        help="A JSON file that this app or the command line saved. It describes the columns without any data.",
+        help="A JSON file that this app or the command line saved. It describes the columns without any data; "
+        "with it alone you can plan before you have data.",
     )
     if file is None:
         state.drafts.upload = None
     if file is None and plan is None:
-        st.caption(
-            "With a table alone, the columns can be guessed. With a project file alone, you can plan before "
-            "you have data."
-        )
         return
     try:
         text = None if file is None else _read(state, file)

@@ -44,6 +44,12 @@ _CONFIG = {
         "if the released table shall have such a column.",
     ),
     "integer": st.column_config.CheckboxColumn("Whole numbers", width=120),
+    "decimals": st.column_config.TextColumn(
+        "Decimals",
+        width=90,
+        help="For numeric columns that are not whole: how many figures after the point numbers come out with. Blank: "
+        "five figures of the bin's width.",
+    ),
     "missing": st.column_config.CheckboxColumn(
         "May be empty", width=110, help="Empty cells become a category of their own"
     ),
@@ -64,7 +70,7 @@ def show(state: Session) -> None:
         draft.refresh()
         draft.base = draft.frame()
     hidden = set() if any(row["guess"] for row in draft.rows) else {"guess"}
-    order = ("use", "name", "guess", "kind", "categories", "edges", "integer", "missing", "unknown")
+    order = ("use", "name", "guess", "kind", "categories", "edges", "integer", "decimals", "missing", "unknown")
     edited = st.data_editor(
         draft.base,
         key=key,
@@ -163,7 +169,6 @@ def coarsen(state: Session) -> None:
         _act(state, "Group them", lambda: group(column, members, called), draft, "group", not members or not called)
     if "coarsen" in state.trouble:
         st.error(plain(state.trouble["coarsen"]))
-    st.caption(f"Now {column.size} values:")
     st.dataframe({"value": list(column.labels)}, height=180, hide_index=True)
     for title, inside in column.groups:
         st.caption(f"{name(title)} stands for {names(inside, 30)}.")

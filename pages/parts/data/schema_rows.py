@@ -17,7 +17,7 @@ from core.tables.reading import TextColumn
 
 INVENTED = "invented"
 IN_HIERARCHY = re.compile(r"\s*at most (\d{1,6}) of [\d,]+ codes in a hierarchy\s*")
-TEXTS = ("guess", "name", "kind", "categories", "edges")
+TEXTS = ("guess", "name", "kind", "categories", "edges", "decimals")
 FLAGS = ("use", "integer", "missing", "unknown")
 
 
@@ -174,6 +174,7 @@ def row_of(column: Column) -> dict[str, Any]:
         "kind": column.kind if column.dates is None else "date",
         "categories": _categories(column),
         "edges": _edges(column),
+        "decimals": "" if column.decimals is None else str(column.decimals),
         "integer": column.integer,
         "missing": column.missing,
         "unknown": column.unknown == "missing",
@@ -221,9 +222,19 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         row["missing"],
         "missing" if row["unknown"] else "refuse",
         groups=groups,
+        decimals=_decimals(row) if numeric else None,
         missing_marks=_marks(row, origin, categories),
     )
     return made if origin is None else made.marked_like(origin)
+
+
+def _decimals(row: dict[str, Any]) -> int | None:
+    typed = row["decimals"].strip()
+    if not typed:
+        return None
+    if not typed.isascii() or not typed.isdigit():
+        raise SchemaError(f"column {row['name']!r}: decimals ({typed!r}) is a whole number from 1 to 9, or blank")
+    return int(typed)
 
 
 def _marks(row: dict[str, Any], origin: Column | None, categories: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -233,7 +244,8 @@ def _marks(row: dict[str, Any], origin: Column | None, categories: tuple[str, ..
 
 def _identifier_row(identifier: Identifier) -> dict[str, Any]:
     empty = dict.fromkeys(("integer", "missing", "unknown"), False)
-    texts = {"guess": "", "name": identifier.name, "categories": "", "edges": INVENTED if identifier.invented else ""}
+    texts = {"guess": "", "name": identifier.name, "categories": "", "decimals": ""}
+    texts["edges"] = INVENTED if identifier.invented else ""
     return {"use": True, "kind": "identifier", **empty, **texts}
 
 

@@ -42,7 +42,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
             attack.show(found)
     if strength:
         with tabs[2]:
-            arrow_strength.show(strength())
+            arrow_strength.show(strength(), bool(released.release.project.dag.edges))
 
 
 def _result(

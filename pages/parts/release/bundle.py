@@ -127,8 +127,6 @@ def show(state: Session, released: ReleaseBundle) -> None:
                 "Diagnostics page, in the report and in release.json."
             )
             measured.table(list(lines_of(release.private_evaluation.draws)))
-        seconds = ", ".join(f"{step} {value:.1f} s" for step, value in release.seconds.items())
-        st.caption(f"Time: {seconds}.")
     with rows:
         st.dataframe({n: cells[:20] for n, cells in release.table.items()}, hide_index=True)
 

@@ -175,9 +175,9 @@ def annotation(state: Session) -> None:
         args=(state,),
         format_func=" → ".join,
         placeholder="Select one on the drawing, or here",
+        help="Say how sure you are, and where you know it from: whoever reads the report sees it.",
     )
     if of is None:
-        st.caption("A note, how sure you are, and where you know it from: whoever reads the report sees them.")
         return
     if len(of) == 2:
         now = implied(dag, state.project.plan.target, state.project.roles)

@@ -31,7 +31,8 @@ def show(state: Session) -> None:
         "Another person's project file or graph file",
         key=f"theirs-file-{state.opened}",
         max_upload_size=2,
-        help="Only the drawing in it is read. Both drawings must be about the same columns.",
+        help="Only the drawing in it is read. Both drawings must be about the same columns; "
+        "they are shown side by side, and you decide arrow by arrow.",
     )
     draft = state.drafts.merge
     if file is not None and draft.file != file.file_id:
@@ -46,10 +47,6 @@ def show(state: Session) -> None:
     if "theirs" in state.trouble:
         st.error(plain(state.trouble["theirs"]))
     if draft.theirs is None:
-        st.caption(
-            "Somebody else has drawn the same columns? Open their project file: both drawings are shown side by side, "
-            "and you decide arrow by arrow."
-        )
         return
     _decide(state, draft.theirs)
 
