@@ -145,7 +145,10 @@ class Visitor:
             message = ForwardMsg.FromString(data)
             if message.WhichOneof("type") == "new_session":
                 self.session = message.new_session.initialize.session_id or self.session
-            if message.WhichOneof("type") == "script_finished":
+            if (
+                message.WhichOneof("type") == "script_finished"
+                and message.script_finished != message.FINISHED_EARLY_FOR_RERUN
+            ):
                 return b"".join(came)
 
 
