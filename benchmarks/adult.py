@@ -148,8 +148,7 @@ def quality(data: Path, repeats: int) -> None:
                 train, test = split_holdout(whole, 0.2, np.random.default_rng(seed))
                 project = adult_project(method, epsilon=epsilon, **extra)
                 made = release(project, train)
-                table = Table(project.schema, made.codes, made.rows)
-                r = evaluate(project, train, table, model=made.model, holdout=test).to_json()
+                r = evaluate(project, train, made.synthetic, model=made.model, holdout=test).to_json()
                 f = r["fairness"]
                 rows.append(
                     [

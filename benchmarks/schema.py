@@ -1,8 +1,9 @@
 """A schema that is paid for, constraints inside the model, and a column of 5,000 categories: what they cost.
 
-    python -m benchmarks.schema bought       bins and categories bought with 3 % of ρ beside declared ones, ε = 1
+    python -m benchmarks.schema bought       bins, and categories too, bought with 3 % of ρ beside declared ones, ε = 1
+    python -m benchmarks.schema settings     on other tables: how well bought bins stand for their values, by setting
     python -m benchmarks.schema zeros        ten constraints on Adult: violations, error on other pairs, time of the fit
-    python -m benchmarks.schema wide         5,000 categories in a hierarchy: seconds and memory from plan to rows
+    python -m benchmarks.schema wide         5,000 categories in a hierarchy: seconds and memory from plan to report
 
 Both releases of *bought* are judged on one public binning, which is neither that of the one nor of the other. The
 tables are `../shared/data/adult.csv.gz` and `diabetes_readmission_20k.csv.gz`. Of the bought schema only names, kinds
@@ -15,25 +16,31 @@ import argparse
 import itertools
 import resource
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.adult import DATA, EDGES, adult_project
 from core.evaluation import evaluate
 from core.methods import METHODS
 from core.methods.frame import Frame
-from core.models.graphical import estimate, refine, smoothing_for
+from core.models.graphical import estimate, smoothing_for
 from core.models.graphical.problem import Zeros
+from core.privacy import bought_schema, flat_bins
 from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
+from core.privacy.bought_schema import buy, prices
+from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.unit import Unit
 from core.project.constraints import Constraints
 from core.project.file import Project
-from core.project.hierarchy import Hierarchy, descend, expected
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
+from core.release.planning import preview
 from core.release.spend import release
 from core.tables.consistency import settle, violations
 from core.tables.reading import TextColumn, TextTable, read_table
@@ -41,6 +48,9 @@ from core.tables.table import Table
 
 SHARE, AT_MOST = 0.03, 50
 """Of ρ for the schema; and categories of a column at most."""
+
+WIDEST = 300
+"""What is told apart at most of a column of 5,000 codes."""
 
 JUDGED = {
     "age": (17, 20, 24, 28, 33, 38, 43, 48, 53, 58, 68, 91),
@@ -120,11 +130,11 @@ def diabetes_project(method: str, **plan: object) -> Project:
     return Project("diabetes", Schema(tuple(columns)), given)
 
 
-def undeclared(project: Project) -> Project:
-    """The project with only names, kinds and the ranges of numbers declared (and the target)."""
+def undeclared(project: Project, *, categories: bool = True) -> Project:
+    """The project with only names, kinds and the ranges of numbers declared (and the target), or all but the bins."""
     columns = tuple(
         c
-        if c.name == project.plan.target
+        if c.name == project.plan.target or not (categories or c.kind == "numeric")
         else Column.to_buy(c.name, "numeric", bins=c.values, range=(c.edges[0], c.edges[-1]), integer=c.integer)
         if c.kind == "numeric"
         else Column.to_buy(c.name, c.kind, AT_MOST)
@@ -151,20 +161,27 @@ def bought(repeats: int) -> None:
         ("Adult", adult_project, DATA),
         ("diabetes", diabetes_project, DATA.with_name("diabetes_readmission_20k.csv.gz")),
     )
-    print(f"{'':<10} {'method':<8} {'bins':<9} {'AUC':>16} {'one-way TV':>11} {'two-way TV':>11}   bins of the numbers")
+    print(
+        f"{'':<10} {'method':<8} {'schema':<11} {'AUC':>16} {'one-way TV':>11} {'two-way TV':>11}   bins of the numbers"
+    )
     for (name, make, path), method in itertools.product(both, ("prism", "mst")):
         text = read_table(path)
         declared = make(method)
         judged = replace(declared, schema=judge_schema(declared.schema))
         whole = Table.encode(text, judged.schema)
-        lines: dict[str, list[list[float]]] = {"declared": [], "bought": []}
-        bins: list[int] = []
+        projects = {
+            "declared": declared,
+            "bins bought": undeclared(declared, categories=False),
+            "all bought": undeclared(declared),
+        }
+        lines: dict[str, list[list[float]]] = {what: [] for what in projects}
+        bins: dict[str, list[int]] = {}
         for seed in range(repeats):
             place = np.random.default_rng(seed).permutation(whole.rows)
             train = np.sort(place[whole.rows // 5 :])
-            for what, project in (("declared", declared), ("bought", undeclared(declared))):
+            for what, project in projects.items():
                 made = release(project, Table.encode(text, project.schema).take(train))
-                bins = [c.values for c in made.project.schema.columns if c.kind == "numeric"]
+                bins[what] = [c.values for c in made.project.schema.columns if c.kind == "numeric"]
                 shown = TextTable({n: _column(t) for n, t in made.table.items()}, made.rows, "synthetic")
                 synthetic = Table.encode(shown, judged.schema)
                 rest = whole.take(np.sort(place[: whole.rows // 5]))
@@ -173,11 +190,85 @@ def bought(repeats: int) -> None:
                 lines[what].append([found["tstr"]["auc_synthetic"], fidelity["one_way_tv"], fidelity["two_way_tv"]])
         for what, measured in lines.items():
             m, sd = np.mean(measured, axis=0), np.std(measured, axis=0)
-            counts = bins if what == "bought" else [c.values for c in declared.schema.columns if c.kind == "numeric"]
-            print(
-                f"{name:<10} {method:<8} {what:<9} {m[0]:.4f} ± {sd[0]:.4f} {m[1]:>11.4f} {m[2]:>11.4f}   {counts}",
-                flush=True,
+            figures = f"{m[0]:.4f} ± {sd[0]:.4f} {m[1]:>11.4f} {m[2]:>11.4f}   {bins[what]}"
+            print(f"{name:<10} {method:<8} {what:<11} {figures}", flush=True)
+
+
+SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
+SETTINGS = (
+    *((finer, 0.3, 0.2) for finer in (2, 4, 8)),
+    *((4, cuts, 0.2) for cuts in (0.15, 0.5)),
+    *((4, 0.3, lumped) for lumped in (0.0, 0.1, 0.4)),
+)
+"""`FINER`, `CUTS` and `LUMPED`, each changed alone."""
+
+
+def settings(repeats: int) -> None:
+    """COMPAS and the bundled samples, a tenth of ρ at ε = 1: bins bought with each setting."""
+    compas = Project(
+        "compas",
+        Schema(
+            (
+                Column("age", "numeric", edges=(18.0, 100.0), integer=True),
+                Column("priors_count", "numeric", edges=(0.0, 60.0), integer=True),
+                Column("decile_score", "numeric", edges=(-1.0, 10.0), integer=True),
+                Column("is_recid", "categorical", ("0", "1")),
             )
+        ),
+        Plan("mst", 1.0, target="is_recid"),
+    )
+    given = [(compas, DATA.with_name("compas.csv.gz"))]
+    given += [
+        (Project.load(SAMPLES / f"{n}.json"), SAMPLES / f"{n}.csv") for n in ("hiring", "readmission", "services")
+    ]
+    print(f"{'finer':>5} {'cuts':>5} {'lumped':>6}  {'distance':>8} {'told of the target':>18}")
+    for finer, cuts, lumped in SETTINGS:
+        found = []
+        with (
+            mock.patch.object(bought_schema, "FINER", finer),
+            mock.patch.object(bought_schema, "CUTS", cuts),
+            mock.patch.object(bought_schema, "COUNTS", 1 - cuts),
+            mock.patch.object(flat_bins, "LUMPED", lumped),
+        ):
+            for (project, path), _ in itertools.product(given, range(repeats)):
+                found += list(_stand_for(project, read_table(path)))
+        far, told = np.mean(found, axis=0)
+        print(f"{finer:>5} {cuts:>5} {lumped:>6}  {far:>8.4f} {told:>18.3f}", flush=True)
+
+
+def _stand_for(project: Project, text: TextTable) -> Iterator[tuple[float, float]]:
+    """Of each bought column: how far rows drawn flat in its bins are from its values (the largest distance of their
+    cumulative shares), and the part of what its values tell of the target that its bins tell."""
+    names = [c.name for c in project.schema.columns if c.kind == "numeric" and c.name != project.plan.target]
+    target = project.schema[project.plan.target or ""]
+    columns = [
+        Column.to_buy(c.name, "numeric", bins=8, range=(c.edges[0], c.edges[-1]), integer=c.integer)
+        for c in map(project.schema.__getitem__, names)
+    ]
+    plan = Plan("mst", 1.0, target=target.name, schema_share=0.1)
+    open_ = Project("settings", Schema((*columns, target)), plan)
+    table = Table.encode(text, open_.schema)
+    budget = Budget.of(plan, table.rows)
+    bought = buy(table, Unit(), prices(open_, budget), budget.delta, Spending(budget.rho))
+    rng = np.random.default_rng(0)
+    for name in names:
+        values, column = table.numbers(name), bought[name]
+        known = ~np.isnan(values)
+        values, outcome = values[known], table.codes[target.name][known]
+        codes = np.searchsorted(column.edges[1:-1], values, side="right")
+        drawn = column.numbers(column.decode(codes, rng))
+        points = np.unique(np.concatenate([values, drawn]))
+        below = [np.searchsorted(np.sort(x), points, side="right") / len(x) for x in (values, drawn)]
+        whole = _information(np.unique(values, return_inverse=True)[1], outcome)
+        yield float(np.abs(below[0] - below[1]).max()), _information(codes, outcome) / whole
+
+
+def _information(a: NDArray[Any], b: NDArray[Any]) -> float:
+    """Mutual information in nats."""
+    joint = np.zeros((int(a.max()) + 1, int(b.max()) + 1))
+    np.add.at(joint, (a, b), 1 / len(a))
+    apart = joint.sum(axis=1, keepdims=True) * joint.sum(axis=0, keepdims=True)
+    return float(np.sum(joint[joint > 0] * np.log(joint[joint > 0] / apart[joint > 0])))
 
 
 def _column(texts: Sequence[str]) -> TextColumn:
@@ -227,70 +318,59 @@ def zeros(repeats: int) -> None:
 
 
 def wide() -> None:
-    """A code of 5,000 values in 500 blocks and 50 chapters beside three columns, 100,000 rows: plan to rows."""
+    """A code of 5,000 values in 500 blocks and 50 chapters beside three columns, 100,000 rows."""
     rng = np.random.default_rng(0)
     labels = tuple(f"{i:04d}" for i in range(5000))
     given = {text: f"block {text[:3]}" for text in labels} | {
         f"block {b:03d}": f"chapter {b // 10}" for b in range(500)
     }
+    few = {"ward": tuple("abcdefgh"), "sex": ("f", "m"), "died": ("no", "yes")}
     columns = (
-        Column("code", "categorical", labels),
-        *(Column(n, "categorical", tuple("abcdefgh"[:k])) for n, k in (("ward", 8), ("sex", 2), ("died", 2))),
+        Column.of_hierarchy("code", given, WIDEST),
+        *(Column(n, "categorical", values) for n, values in few.items()),
     )
-    schema, rows = Schema(columns), 100_000
+    rows = 100_000
     code = rng.choice(5000, rows, p=rng.dirichlet(np.full(5000, 0.05)))
     ward = (code // 700 + rng.integers(0, 2, rows)) % 8
-    codes = {"code": code, "ward": ward, "sex": rng.integers(0, 2, rows), "died": (ward + rng.integers(0, 3, rows)) % 2}
-    table = Table(schema, codes, rows)
-    project = Project("wide", schema, Plan("mst", 1.0))
-    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
-    budget = Budget.of(project.plan, rows)
-    tree = Hierarchy.of(schema["code"], given)
-    share = 0.3 * budget.rho / tree.depth
-    sigma = Unit().count_sensitivity / np.sqrt(2 * share)
-    shown = expected(tree, rows, sigma)
-    print(f"plan: {len(shown.cut)} of 5,000 told apart if rows are spread evenly; {time.perf_counter() - start:.2f} s")
-    node = tree.labels.index("block 000")
-    print(f"      a block is divided where it holds {tree.rows_needed(node, sigma):.0f} rows or more")
-    curator = PrivateCurator(table, Unit(), budget, 10**7)
-
-    def ask(cut):  # type: ignore[no-untyped-def]
-        curator.merge({"code": cut.groups})
-        (m,) = curator.measure({("code",): share}, "hierarchy")
-        return m.values, m.sigma
-
-    reached = descend(tree, ask)
-    curator.merge({"code": reached.cut.groups})
-    curator.budget = replace(budget, rho=(budget.rho - curator.spending.rho) * (1 - 1e-9))
-    measured = METHODS["mst"].fit(curator, project, Frame())
-    model = estimate(
-        curator.sizes, measured.measurements, float(rows), smoothing=smoothing_for(measured.measurements, float(rows))
-    )
-    model = refine(model, schema.sizes, {"code": reached.cut.groups})
-    drawn = model.sample(rows, rng)
-    texts = {c.name: c.decode(drawn[c.name], rng) for c in schema.columns}
-    seconds = time.perf_counter() - start
-    real, made = (np.bincount(x, minlength=5000) / rows for x in (code, drawn["code"]))
-    by_group = [np.bincount(reached.cut.groups, x) for x in (real, made)]
-    print(f"release: {len(reached.cut)} told apart, levels of {reached.sizes}; {len(texts['code']):,} rows")
-    print(
-        f"one-way TV of the code: {0.5 * np.abs(real - made).sum():.4f}; over what is told apart: "
-        f"{0.5 * np.abs(by_group[0] - by_group[1]).sum():.4f}"
-    )
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(f"{seconds:.2f} s, {after / 1024:.0f} MB at most in the process, {before / 1024:.0f} MB before")
+    codes = {"ward": ward, "sex": rng.integers(0, 2, rows), "died": (ward + rng.integers(0, 3, rows)) % 2}
+    read = {"code": TextColumn(labels, code)} | {n: TextColumn(few[n], c) for n, c in codes.items()}
+    text = TextTable(read, rows, "wide")
+    print("method     plan s  release s  report s told apart      TV of chapters")
+    for method in ("mst", "prism", "workload"):
+        plan = Plan(method, 1.0, target="died", schema_share=0.1)
+        project = Project.loads(Project("wide", Schema(columns), plan).dumps())
+        times = [time.perf_counter()]
+        shown = preview(project, rows)
+        times.append(time.perf_counter())
+        made = release(project, Table.encode(text, project.schema))
+        times.append(time.perf_counter())
+        files = made.files  # the report among them
+        times.append(time.perf_counter())
+        column = made.project.schema["code"]
+        real = np.bincount(column.encode(labels)[code], minlength=column.size) / rows
+        drawn = np.bincount(made.codes["code"], minlength=column.size) / rows
+        first = [dict(column.groups).get(c, (c,))[0] for c in column.categories]
+        by = [np.bincount([int(t) // 100 for t in first], x, minlength=50) for x in (real, drawn)]
+        seconds = " ".join(f"{b - a:>{w}.2f}" for (a, b), w in zip(itertools.pairwise(times), (7, 10, 9), strict=True))
+        tv = [0.5 * np.abs(a - b).sum() for a, b in ((real, drawn), by)]
+        print(f"{method:<9} {seconds} {column.values:>10} {tv[0]:>7.4f} {tv[1]:>11.4f}", flush=True)
+    print(f"the plan says: {shown.apart[0]}")
+    kept = ", ".join(f"{name} {len(files[name]) / 1024:.0f} kB" for name in ("release.json", "report.html"))
+    print(kept)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(f"{most / 1024:.0f} MB at most in the whole process; {time.process_time():.1f} s of CPU with all imports")
 
 
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.schema", description=__doc__)
-    parser.add_argument("what", nargs="?", default="zeros", choices=("bought", "zeros", "wide"))
+    parser.add_argument("what", nargs="?", default="zeros", choices=("bought", "settings", "zeros", "wide"))
     parser.add_argument("--repeats", type=int, default=3)
     opt = parser.parse_args()
     if opt.what == "wide":
         wide()
     else:
-        (bought if opt.what == "bought" else zeros)(opt.repeats)
+        {"bought": bought, "settings": settings, "zeros": zeros}[opt.what](opt.repeats)
 
 
 if __name__ == "__main__":

@@ -47,8 +47,9 @@ st.divider()
 there = "came with" if bundle.release.copies else "were made just now from the noisy counts of"
 st.caption(
     f"Worked out in each of {len(study.given)} copies, which {there} release {bundle.number} of "
-    f"{name(study.project.name)}, and then combined. How cliques were chosen, and where a number lies inside its bin, "
-    "is not in the interval."
+    f"{name(study.project.name)}, and then combined. Copies follow the noisy counts more closely than the "
+    "table does, so a figure may differ a little from the table's own. How cliques were chosen, and where a number "
+    "lies inside its bin, is not in the interval."
 )
 with st.expander("Do it elsewhere: Python and R"):
     st.markdown(

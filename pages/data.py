@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from core.errors import EspalierError
 from core.project.plan import Plan
 from pages.parts import doors, shell
-from pages.parts.data import constraint_editor, far, opening, schema_editor, schema_review
+from pages.parts.data import constraint_editor, far, hierarchy_editor, opening, schema_editor, schema_review
 from pages.parts.session.session import Session
 from pages.parts.text import CONFIDENTIAL, name, plain
 
@@ -118,6 +118,7 @@ else:
         opened(state)
     with coarse:
         schema_editor.coarsen(state)
+        hierarchy_editor.show(state)
     with constraints:
         constraint_editor.show(state)
     with rows:

@@ -73,8 +73,15 @@ with st.container(horizontal=True, gap="large"):
         "differential privacy: the "
         "currency that adds up. It is the largest ρ that the tight conversion allows for this ε and δ.",
     )
-    st.metric("Memory", text.size(seen.size.bytes), width="content", help=f"The model has {seen.size.cells:,} cells.")
-    st.metric("Time to fit", f"{max(seen.size.seconds, 0.1):.1f} s", width="content")
+    st.metric(
+        "Memory", text.size(seen.size.bytes), width="content", help=f"The model has at most {seen.size.cells:,} cells."
+    )
+    st.metric(
+        "Time to fit",
+        f"{max(seen.size.seconds, 0.1):.1f} s",
+        width="content",
+        help="About so long if the model is as large as this plan allows.",
+    )
 st.markdown(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
 for warning in seen.warnings:
     st.warning(plain(warning))
@@ -116,6 +123,11 @@ if method_of(plan).fenced(plan) and project.roles.inadmissible:
         "**Where the inadmissible columns may fall.** The fence stands between the outcome and the protected columns."
     )
     st.dataframe(text.sides(project, seen.frame), hide_index=True, width="stretch")
+
+if seen.apart:
+    st.subheader("What will be told apart", anchor=False)
+    for apart in seen.apart:
+        st.markdown(plain(str(apart)))
 
 alone = ", ".join(f"{plain(pool)} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
 shares = (

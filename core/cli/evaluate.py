@@ -50,6 +50,9 @@ def run(opt: argparse.Namespace) -> None:
     edges = clique_edges(released.cliques)
     cost = cost_or_reason(released.project, real, released.table, edges, holdout=holdout)
     found = {**result.to_json(), **cost}
+    if not released.facts.get("private", True):
+        found = {"private": False, "warning": released.facts["warning"], **found}
+        print(f"warning: {found['warning']}", file=sys.stderr)
     if opt.classifiers:
         found["many_targets"] = classified(opt, released.table, real, holdout)
     if opt.json or not sys.stdout.isatty():
@@ -71,7 +74,10 @@ def classified(opt: argparse.Namespace, synthetic: Table, real: Table, holdout: 
 def summary(found: dict[str, Any]) -> list[str]:
     """The main figures in lines for a terminal. Confidential: they were computed on real rows."""
     tstr, looks, fair = found["tstr"], found["fidelity"], found["fairness"]
-    lines = ["CONFIDENTIAL: computed on real rows. Do not share.", ""]
+    lines = ["CONFIDENTIAL: computed on real rows. Do not share."]
+    if warning := found.get("warning"):
+        lines.append(f"{warning}. Such rows come close to the real ones: that is no sign of a good release.")
+    lines.append("")
     if tstr.get("auc_synthetic") is not None:
         lines.append(
             f"Predicting {tstr['target']}, trained on synthetic rows, tested on real ones: "

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from core.ledger.ledger import Ledger
     from core.ledger.population import Entry, Population
 
+SHORTEST = 4
+"""Digits of an entry's id that must be given, where they tell it from all others."""
+
 WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, else a file of this user's)"
 
 
@@ -79,7 +82,7 @@ def add(commands: Any) -> None:
     listed.add_argument("--table", metavar="NAME", help="only the budget of this table")
     export.add_argument("--format", choices=("csv", "json"), default="csv")
     export.add_argument("--out", type=Path, metavar="FILE", help="a new file (default: print)")
-    take.add_argument("entry", help="an entry's id, as list shows it")
+    take.add_argument("entry", help="an entry's id, as list shows it, or its first digits (4 at least)")
     take.add_argument("--out", type=Path, required=True, help="a new or empty folder")
     ledger.set_defaults(run=run)
 
@@ -253,14 +256,29 @@ def _take(opt: argparse.Namespace) -> None:
 
     check_folder(opt.out)
     ledger = _ledger(opt)
-    entries = _entries(ledger)
-    if opt.entry not in entries:
-        raise ProjectError(f"the ledger {ledger.name} has no entry {opt.entry!r}; list shows them")
-    released = entries[opt.entry].released
+    entry = _entry_of(ledger, opt.entry)
+    released = entry.released
     if released is None:
-        raise ProjectError(f"the entry {opt.entry} ended without a release: there is nothing to take")
+        raise ProjectError(f"the entry {entry.id} ended without a release: there is nothing to take")
     save_files(ledger.files(released), opt.out)
-    print(f"{opt.out}: the release of entry {opt.entry}, unchanged ({released})", file=sys.stderr)
+    print(f"{opt.out}: the release of entry {entry.id}, unchanged ({released})", file=sys.stderr)
+
+
+def _entry_of(ledger: Ledger, given: str) -> Entry:
+    """The entry whose id this is, or begins with: `SHORTEST` digits at least; raises :class:`ProjectError`."""
+    entries = _entries(ledger)
+    if given in entries:
+        return entries[given]
+    found = [entry for name, entry in sorted(entries.items()) if name.startswith(given)]
+    if not found:
+        raise ProjectError(f"the ledger {ledger.name} has no entry {given!r}; list shows them")
+    if len(given) < SHORTEST:
+        raise ProjectError(f"give at least {SHORTEST} digits of an entry's id, not {given!r}; list shows them")
+    if len(found) > 1:
+        raise ProjectError(
+            f"{len(found)} entries begin with {given!r} ({', '.join(e.id for e in found[:3])}); give more digits"
+        )
+    return found[0]
 
 
 _ACTS = {"open": _open, "list": _list, "verify": _verify, "export": _export, "take": _take}

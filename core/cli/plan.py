@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli import ledger, questions
+from core.cli import ledger, project_file, questions
 from core.cli.release import TABLE
 from core.errors import ProjectError
 from core.methods import method_of
@@ -42,8 +42,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
     if data is None:
         raise ProjectError("--explain-sql needs --data TABLE, whose catalogue says which types the columns have")
-    plan = project.plan
-    print(";\n".join(located(data, relation).statements(project.schema, plan.person, plan.rows_per_person)) + ";")
+    print(";\n".join(located(data, relation).statements(project.schema, project.plan)) + ";")
 
 
 def _rows(text: str) -> int:
@@ -61,7 +60,7 @@ def run(opt: argparse.Namespace) -> None:
     from core.release.planning import grouped, preview
 
     if opt.explain_sql:
-        _explain(Project.load(opt.project), opt.data, opt.relation)
+        _explain(project_file.load(opt.project), opt.data, opt.relation)
         return
     account = ledger.account(opt)
     project, left = questions.load(opt), None
@@ -94,6 +93,8 @@ def run(opt: argparse.Namespace) -> None:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>9}  what")
     _print_lines(grouped(shown.lines))
+    for apart in shown.apart:
+        print(f"\n{apart}")
     print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
@@ -115,7 +116,10 @@ def run(opt: argparse.Namespace) -> None:
             print(f"{numbers}  {one.name} ({one.how})")
         if len(shown.asked) > MOST_SHOWN:
             print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
-    print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
+    print(
+        f"model: at most {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about "
+        f"{shown.size.seconds:.1f} s to fit"
+    )
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")
     for warning in shown.warnings:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from core.cli import project_file
 from core.errors import ProjectError
 from core.project.file import Project
 from core.project.question_list import QuestionList, read_questions
@@ -24,7 +25,7 @@ def add_option(command: Any) -> None:
 
 def load(opt: argparse.Namespace) -> Project:
     """The project that was named, with the questions of ``--questions``; raises :class:`ProjectError`."""
-    project = Project.load(opt.project)
+    project = project_file.load(opt.project)
     if opt.questions is None:
         return project
     listed = project.question_list

@@ -23,6 +23,7 @@ Z = 1.959963984540054
 FIGURES = {
     "auc": "AUC on real rows",
     "accuracy": "accuracy on real rows",
+    "r2": "R² of a regression on real rows",
     "gap": "demographic parity difference",
     "one_way_tv": "error of single columns (total variation)",
     "two_way_tv": "error of pairs (total variation)",
@@ -65,11 +66,8 @@ def compare(
         mine(0.0, f"Releasing {name}")
         made = release(project, table, part(mine, 0.0, 0.5))
         mine(0.5, f"Judging {name}")
-        synthetic = Table(project.schema, made.codes, made.shown)
-        found = evaluate(
-            project, table, synthetic, model=made.model, holdout=holdout, report=part(mine, 0.5, 1.0)
-        ).to_json()
-        out.append(outcome(name, project, made.spending.rho, found))
+        found = evaluate(project, table, made.synthetic, model=made.model, holdout=holdout, report=part(mine, 0.5, 1.0))
+        out.append(outcome(name, project, made.spending.rho, found.to_json()))
     report(1.0, "Compared")
     return out
 
@@ -80,6 +78,7 @@ def outcome(name: str, project: Project, rho: float, facts: Mapping[str, Any]) -
     figures = {
         "auc": facts["tstr"]["auc_synthetic"],
         "accuracy": facts["tstr"]["accuracy_synthetic"],
+        "r2": (facts["numbers"] or {}).get("r2_synthetic"),
         "gap": fair.get("demographic_parity_difference"),
         "one_way_tv": facts["fidelity"]["one_way_tv"],
         "two_way_tv": facts["fidelity"]["two_way_tv"],

@@ -110,6 +110,16 @@ class Effect:
         ]
         return tuple(out)
 
+    @property
+    def caveat(self) -> str:
+        """What no table can settle: to be said with each effect."""
+        named = self.hidden_causes()
+        drawn = f" Hidden common causes that the drawing holds: {'; '.join(named)}." if named else ""
+        return (
+            f"A common cause of {self.treatment} and {self.outcome} that is not drawn would bias the effect, and no "
+            f"table can show it.{drawn}"
+        )
+
     def sentence_of(self, path: tuple[str, ...]) -> str:
         """A path with its arrows: ``a ← b → c``."""
         drawn = set(self.edges)

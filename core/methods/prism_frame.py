@@ -8,10 +8,8 @@ from typing import Literal
 
 from core.errors import GraphError, ProjectError
 from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict
-from core.graph.separations import Clique, Separation
-from core.methods.base import largest_pair
+from core.graph.separations import Separation
 from core.methods.frame import Frame, Task
-from core.methods.workload import FEW, Workload
 from core.project.file import Project
 from core.project.options import option, read_options
 
@@ -87,15 +85,6 @@ def _options(project: Project) -> PrismOptions:
     return read_options(PrismOptions, project.plan.options)
 
 
-def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
-    """The triangle of the star with the background's largest pair, where pairs are chosen one at a time."""
-    schema, weights = project.schema, project.plan.weights
-    if len(Workload(dict.fromkeys(weights, 0.0)).candidates(schema.sizes)) <= FEW:
-        return ()  # they are chosen together, under a cap of their own
-    pair = largest_pair(project, frame, [n for n in schema.names if n not in weights])
-    return (schema.clique((*(pair[0] if pair else ()), *weights)),) if weights else pair
-
-
 def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
     """The targets with their S, where the drawing decides it, and the separations that a regime implies."""
     plan, schema = project.plan, project.schema
@@ -145,10 +134,7 @@ def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: 
         refuse_fenced(effect, chosen, fence)
     except GraphError as error:
         raise ProjectError(str(error), key="adjust") from None
-    warnings.append(
-        f"An effect read off this table holds as far as the drawing does: a common cause of {options.treatment} and "
-        f"{target} that is not drawn would bias it, and no table can show it."
-    )
+    warnings.append(f"An effect read off this table holds as far as the drawing does. {effect.caveat}")
     features = project.schema.clique((options.treatment, *chosen))
     task = Task(target, 1.0, features, (), ())
     return Frame(fence, features, (), (), tuple(warnings), (task,))

@@ -103,11 +103,11 @@ def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, M
     given = Numbers(
         np.column_stack([real.numbers[name] for name in moved]),
         np.array([[schema[name].edges[0], schema[name].edges[-1]] for name in moved]),
-        np.array([float(schema[name].integer) for name in moved]),
+        np.array([schema[name].step for name in moved]),
         np.hstack(marks) if marks else np.zeros((rows, 0)),
         real.numbers[target],
         (schema[target].edges[0], schema[target].edges[-1]),
-        float(schema[target].integer),
+        schema[target].step,
     )
     report(0.1, "Matching and fitting the real rows")
     landmarks = options.landmarks or (LANDMARKS if rows > EXACT_ROWS else None)

@@ -5,6 +5,9 @@ runs. What is bought, in which order and at what price is public (:func:`prices`
 of their bins or categories at most, and the range of numbers where it is known, are declared. Every part is a
 :class:`Draw`; categories carry a δ₀ (:mod:`core.privacy.partitions`), bins none (:mod:`core.privacy.quantiles`).
 
+Of a column with a hierarchy (:mod:`core.project.hierarchy`) the codes are known, and what is bought is how far down
+they are told apart: the rows of the groups at the top, then of what belongs to those that hold rows enough, and so on.
+
 Proof: each column's parts are mechanisms proved there; ρ and δ₀ of all columns add up (adaptive composition), and what
 follows is calibrated to what is left. Which cells are missing is not bought: a bought column always may be empty.
 """
@@ -17,12 +20,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.errors import ProjectError
 from core.privacy.accounting import Budget
 from core.privacy.curator import Spending
 from core.privacy.draws import Draw
-from core.privacy.mechanisms import gumbel_scale, noisy_max
+from core.privacy.flat_bins import flattest
+from core.privacy.mechanisms import add_gaussian, gaussian_scale, gumbel_scale, noisy_max
 from core.privacy.partitions import find_categories, rho_beside, threshold_for
 from core.privacy.quantiles import (
     TAIL,
@@ -32,21 +37,35 @@ from core.privacy.quantiles import (
     grid_of,
     levels_of,
     range_grid,
+    round_points,
     score_sensitivity,
 )
 from core.privacy.unit import Unit
 from core.project.file import Project
+from core.project.hierarchy import Cut, descend
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.tables.table import Table
 
 POOL = "schema"
 
+FINER, MOST_CUTS = 4, 64
+"""Private quantiles cut a column into so many times its bins first, and into so many parts at most."""
+
+CUTS, COUNTS = 0.3, 0.7
+"""How a column of numbers divides its part between those quantiles and the counts of the cells between them, from which
+its bins are put together. On COMPAS and bundled samples other settings, of `FINER` too, are no better
+(`python -m benchmarks.schema settings`)."""
+
+RANGE = 0.2
+"""What a range takes first, where it is bought too."""
+
 SLIPS = 0.25
 """The part of δ that the thresholds of all text columns may take together."""
 
 TEXTS = 2.0
-"""How much of ρ a text column gets for each part of a column of numbers: a category that is not found is lost."""
+"""How much of ρ a text column, or one with a hierarchy, gets for each part of a column of numbers: a category that is
+not found is lost."""
 
 NONE = "(none)"
 """The only category of a column in which none came through."""
@@ -78,8 +97,8 @@ def prices(project: Project, budget: Budget) -> list[Part]:
     named = ", ".join(c.name for c in open_[:5])
     if not plan.schema_share:
         raise ProjectError(
-            f"no bins or categories are declared for {named}: declare them, or give the plan a schema_share, such as "
-            "0.05, that buys them",
+            f"no bins or categories are declared for {named} (or a hierarchy is, which is told apart as far as a "
+            "budget reaches): declare them, or give the plan a schema_share, such as 0.05, that buys them",
             key="schema_share",
         )
     if plan.person is not None and plan.neighbors == "replace-one":
@@ -93,28 +112,44 @@ def prices(project: Project, budget: Budget) -> list[Part]:
     out: list[Part] = []
     for column in open_:
         rho = _LESS * plan.schema_share * budget.rho * weight[column.name] / math.fsum(weight.values())
-        out += _numbers(column, unit, rho) if column.kind == "numeric" else [_texts(column, unit, rho, slips[0])]
+        if column.kind == "numeric":
+            out += _numbers(column, unit, rho)
+        else:
+            out += _levels(column, unit, rho) if column.hierarchy else [_texts(column, unit, rho, slips[0])]
     return out
 
 
 def _slips(schema: Schema, plan: Plan, delta: float) -> list[float]:
     """δ₀ of each text column that is bought."""
-    count = sum(c.undeclared and c.kind != "numeric" for c in schema.columns)
+    count = sum(map(_looked_for, schema.columns))
     return [SLIPS * delta / count] * count if count and plan.schema_share else []
 
 
 def _numbers(column: Column, unit: Unit, rho: float) -> list[Part]:
-    calls = calls_of_edges(column.bins, unit)
-    each = rho / (calls + (0 if column.range else 2))
+    """A range where it is not declared; cuts at private quantiles; the rows of the cells between the cuts."""
     out = []
     if column.range is None:
+        each = RANGE * rho / 2
         sensitivity = score_sensitivity(unit, TAIL)
         out.append(_choice(column, f"range of {column.name}", 2 * each, each, sensitivity, len(range_grid())))
-    levels = levels_of(column.bins)
-    what = f"bin edges of {column.name}: {column.bins} bins at most, {levels} level{'s' * (levels > 1)} of halving"
-    candidates = 0 if column.range is None else len(grid_of(*column.range, integer=column.integer))
+        rho *= 1 - RANGE
+    cuts = _first_cuts(column.bins)
+    levels, calls = levels_of(cuts), calls_of_edges(cuts, unit)
+    each = CUTS * rho / calls
+    what = f"cuts of {column.name} at quantiles: {cuts} parts at most, {levels} level{'s' * (levels > 1)} of halving"
+    low, high = column.range or (range_grid()[0], range_grid()[-1])
+    candidates = 0 if column.range is None else len(grid_of(low, high, integer=column.integer))
     out.append(_choice(column, what, calls * each, each, unit.rows_per_person, candidates))
-    return out
+    cells = cuts + len(round_points(low, high, integer=column.integer))
+    what = f"rows between the cuts of {column.name}, of which {column.bins} bins at most are made"
+    sigma = gaussian_scale(unit.count_sensitivity, COUNTS * rho)
+    draw = Draw("schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, COUNTS * rho)
+    return [*out, Part(column, draw, COUNTS * rho)]
+
+
+def _first_cuts(bins: int) -> int:
+    """Into how many parts private quantiles cut a column of so many bins first."""
+    return min(FINER * bins, MOST_CUTS)
 
 
 def _choice(column: Column, what: str, rho: float, each: float, sensitivity: int, candidates: int) -> Part:
@@ -135,6 +170,24 @@ def _texts(column: Column, unit: Unit, rho: float, delta: float) -> Part:
     return Part(column, draw, rho)
 
 
+def _looked_for(column: Column) -> bool:
+    """Are its categories unknown, so that finding them takes a threshold?"""
+    return column.undeclared and column.kind != "numeric" and not column.hierarchy
+
+
+def _levels(column: Column, unit: Unit, rho: float) -> list[Part]:
+    """The rows of a hierarchy's groups, a histogram for each level."""
+    depth, each = column.tree.depth, rho / column.tree.depth
+    sigma, most = gaussian_scale(unit.count_sensitivity, each), column.size
+    out = []
+    for level in range(1, depth + 1):
+        what = f"rows of {column.name} by level {level} of {depth} of its hierarchy"
+        cells = len(column.tree.children[-1]) if level == 1 else most
+        draw = Draw("schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, each)
+        out.append(Part(column, draw, each))
+    return out
+
+
 def buy(table: Table, unit: Unit, parts: Sequence[Part], delta: float, spending: Spending) -> Schema:
     """The schema of ``table`` with the undeclared columns described. All ``parts`` are paid before any row is read.
 
@@ -142,13 +195,15 @@ def buy(table: Table, unit: Unit, parts: Sequence[Part], delta: float, spending:
     and numbers do not say, and what no category was bought for, counts as missing.
     """
     spending.debit(part.draw for part in parts)
-    count = sum(part.column.kind != "numeric" for part in parts)
+    count = sum(_looked_for(part.column) for part in parts)
     found: dict[str, Column] = {}
     for name, of_one in itertools.groupby(parts, key=lambda part: part.column.name):
         bought = list(of_one)
         column = bought[0].column
         if column.kind == "numeric":
             found[name] = _bought_bins(table, column, unit, [part.call for part in bought])
+        elif column.hierarchy:
+            found[name] = _told_apart(table, column, unit, [part.call for part in bought])
         else:
             recipe = threshold_for(unit, bought[0].call, SLIPS * delta / count)
             shown = find_categories(table.text_counts(name), recipe, column.at_most)
@@ -157,7 +212,32 @@ def buy(table: Table, unit: Unit, parts: Sequence[Part], delta: float, spending:
     return replace(table.schema, columns=tuple(found.get(c.name, c) for c in table.schema.columns))
 
 
+def _told_apart(table: Table, column: Column, unit: Unit, calls: Sequence[float]) -> Column:
+    """A column with its hierarchy told apart as far as the rows reach, a call for each level.
+
+    What a level divides is decided by the noisy answers of those above it, and a level is one histogram: each row is in
+    one group of it, so Δ is `Unit.count_sensitivity`, and what one person moves is known before any row is read. ρ of
+    the levels adds up (adaptive composition). A level that divides nothing ends it; the rest of the price stays spent.
+    """
+    read = table.texts[column.name]
+    counts = np.bincount(column.leaves(read.values)[read.codes], minlength=column.tree.codes)
+    left = iter(calls)
+
+    def ask(cut: Cut) -> tuple[NDArray[np.float64], float]:
+        sigma = gaussian_scale(unit.count_sensitivity, next(left))
+        rows = np.zeros(len(cut), dtype=np.int64)
+        np.add.at(rows, cut.groups, counts)
+        return add_gaussian(rows, sigma), sigma
+
+    return column.told_apart(descend(column.tree, ask, column.size).cut)
+
+
 def _bought_bins(table: Table, column: Column, unit: Unit, calls: Sequence[float]) -> Column:
+    """The bins of a column of numbers, see `_numbers`.
+
+    The cells are cut at points that are public or were chosen by earlier answers, so the counts are one histogram: a
+    row is in one cell, or in none where its number is missing, and Δ is `Unit.count_sensitivity`.
+    """
     values, low_high = table.numbers(column.name), column.range
     if low_high is None:
         low_high = choose_range(values, unit, _chooser(calls[0]), calls[0])
@@ -166,7 +246,14 @@ def _bought_bins(table: Table, column: Column, unit: Unit, calls: Sequence[float
         low, high = math.floor(low), math.ceil(high)
         high = max(high, low + 2)
     grid = grid_of(low, high, integer=column.integer)
-    edges = choose_edges(values, grid, column.bins, unit, _chooser(calls[-1]), calls[-1])
+    chosen = choose_edges(values, grid, _first_cuts(column.bins), unit, _chooser(calls[-2]), calls[-2])
+    public = round_points(chosen[0], chosen[-1], integer=column.integer)
+    cuts = np.unique([*chosen, *public])
+    known = values[~np.isnan(values)]
+    cells = np.bincount(np.searchsorted(cuts[1:-1], known, side="right"), minlength=len(cuts) - 1)
+    sigma = gaussian_scale(unit.count_sensitivity, calls[-1])
+    kept = flattest(cuts.tolist(), add_gaussian(cells, sigma), sigma, column.bins, integer=column.integer)
+    edges = tuple(cuts[kept].tolist())
     return Column(column.name, "numeric", edges=edges, integer=column.integer, missing=True, unknown="missing")
 
 

@@ -116,11 +116,19 @@ def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Va
             raise SchemaError(f"a range from {low:g} to {high:g} holds fewer than two whole numbers")
         if high - low < points:
             return np.arange(low, high + 1, dtype=np.float64)
+    even = np.linspace(low, high, points)
+    return np.unique(np.concatenate([np.rint(even) if integer else even, round_points(low, high, integer=integer)]))
+
+
+def round_points(low: float, high: float, *, integer: bool) -> Values:
+    """0 and the points 1, 2, 5, 10, … steps from either end and from 0, as far as they are in the range; and the ends.
+
+    They are public, so a column may be cut at them though no choice has fallen there.
+    """
     top = math.floor(math.log10(high - low))
     steps = np.array([float(f"{m}e{power}") for power in range(0 if integer else top - 4, top + 1) for m in (1, 2, 5)])
-    even = np.linspace(low, high, points)
-    grid = np.concatenate([np.rint(even) if integer else even, low + steps, high - steps, [0.0], steps, -steps])
-    return np.unique(grid[(grid >= low) & (grid <= high)])
+    points = np.concatenate([[low, high, 0.0], low + steps, high - steps, steps, -steps])
+    return np.unique(points[(points >= low) & (points <= high)])
 
 
 def choose_edges(values: Values, grid: Values, bins: int, unit: Unit, choose: Choose, rho: float) -> tuple[float, ...]:

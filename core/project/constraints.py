@@ -17,7 +17,7 @@ from typing import Any
 from core.errors import ProjectError, SchemaError, SizeError
 from core.graph.separations import Clique, Separation, clique_edges
 from core.project.constraint_kinds import Determines, Impossible, Mask, Monotone, entry_error
-from core.project.schema import Schema
+from core.project.schema import NOT_KNOWN, Schema
 
 Constraint = Impossible | Monotone | Determines
 KEYS = ("impossible", "monotone", "determines")
@@ -96,6 +96,8 @@ class Constraints:
                 if name not in schema:
                     raise SchemaError(f"the constraint “{constraint}” names {name!r}, which is no column", column=name)
             columns = [schema[name] for name in named]
+            if bought := next((c.name for c in columns if c.undeclared), None):
+                raise SchemaError(f"the constraint “{constraint}” names {bought!r}. {NOT_KNOWN}", column=bought)
             cells = math.prod(c.size for c in columns)
             if cells > max_cells:
                 raise SizeError(

@@ -11,17 +11,18 @@ plan), so it is post-processing, and a histogram over groups has the sensitivity
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import SchemaError
-from core.project.schema import MISSING, Column
+from core.project.cells import MISSING
 
 DIVIDE = 2.0
 """A group is divided where its noisy count is so many times the noise of its parts together: σ·√parts. Below that, not
@@ -34,6 +35,9 @@ MOST_APART = 1000
 """Groups told apart at most: what the model holds of a column, however many categories it has."""
 
 DEEPEST = 8
+
+HEADS = {(a, b) for a in ("code", "child", "category") for b in ("group", "parent")}
+"""First lines of a table of two columns that name these."""
 
 Ask = Callable[["Cut"], tuple[NDArray[np.float64], float]]
 """Noisy counts of the groups of a cut, in rows, and the σ of their noise."""
@@ -66,52 +70,45 @@ class Reached:
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """The categories of one column in groups of groups.
+    """The codes of one column in groups of groups.
 
-    ``labels`` are the codes of the column in order (categories, then missing) and after them the groups; ``parent``
-    says of each the index of its group, −1 at the top. Raises :class:`SchemaError` for a hierarchy that cannot be.
+    ``labels`` are the codes in order (with ``missing`` the empty cell is the last one) and after them the groups;
+    ``parent`` says of each the index of its group, −1 at the top. Raises :class:`SchemaError` for a hierarchy that
+    cannot be.
     """
 
     column: str
     codes: int
     labels: tuple[str, ...]
     parent: tuple[int, ...]
+    missing: bool = False
 
     @classmethod
-    def of(cls, column: Column, given: Any) -> Hierarchy:
-        """From the project file's mapping; a category that it does not name stands at the top."""
-        if column.kind == "numeric":
+    def of(cls, column: str, given: Mapping[str, str], *, missing: bool = False) -> Hierarchy:
+        """From the project file's mapping. What nothing belongs to is a code; an empty text stands for the top."""
+        if not given or not all(isinstance(x, str) for x in (*given, *given.values())):
             raise SchemaError(
-                f"column {column.name!r} is numeric; a hierarchy is one of categories", column=column.name
+                f'column {column!r}: a hierarchy maps texts to texts: {{"I21": "I20-I25"}}', column=column
             )
-        if not isinstance(given, Mapping) or not all(isinstance(x, str) and x for x in (*given, *given.values())):
-            raise SchemaError(
-                f'column {column.name!r}: a hierarchy maps texts to texts: {{"I21": "I20-I25"}}', column=column.name
-            )
-        categories = set(column.categories)
-        groups = list(dict.fromkeys(g for g in given.values() if g not in categories))
-        place = {text: i for i, text in enumerate(column.categories)}
-        place |= {text: column.size + i for i, text in enumerate(groups)}
-        for text in (*given, *given.values()):
-            if text not in place:
-                raise SchemaError(
-                    f"column {column.name!r}: the hierarchy names {text!r}, which is neither a category nor a group",
-                    column=column.name,
-                    value=text,
-                )
-        for text, group in given.items():
-            if group in categories:
-                raise SchemaError(
-                    f"column {column.name!r}: {text!r} cannot belong to {group!r}, which is a category",
-                    column=column.name,
-                    value=text,
-                )
-        missing = ["(missing)"] * column.missing
-        labels = (*column.categories, *missing, *groups)
-        parent = tuple(place[given[t]] if t != MISSING and t in given else -1 for t in labels)
-        made = cls(column.name, column.size, labels, parent)
+        if MISSING in given:
+            raise SchemaError(f"column {column!r}: an empty text cannot be a code of the hierarchy", column=column)
+        groups = list(dict.fromkeys(g for g in given.values() if g != MISSING))
+        inner = set(groups)
+        codes = [text for text in given if text not in inner]
+        labels = (*codes, *["(missing)"] * missing, *groups)
+        place = {text: i for i, text in enumerate(labels)} | {text: i for i, text in enumerate(codes)}
+        place |= {text: len(codes) + missing + i for i, text in enumerate(groups)}
+        above = [given.get(text, MISSING) for text in (*codes, *groups)]
+        tops = [-1 if text == MISSING else place[text] for text in above]
+        size = len(codes) + missing
+        made = cls(column, size, labels, (*tops[: len(codes)], *[-1] * missing, *tops[len(codes) :]), missing)
         made._check()
         return made
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The codes, without the empty cell."""
+        return self.labels[: self.codes - self.missing]
 
     def _check(self) -> None:
         """Raise where groups go round in a circle, or deeper than is of any use."""
@@ -169,10 +166,20 @@ class Hierarchy:
         for i, part in enumerate(parts):
             place[list(part)] = i
         groups = place[self._paths].max(axis=1)  # one node on each path has a place
-        names = [
-            self.labels[part[0]] if len(part) == 1 else f"other {self.labels[self.parent[part[0]]]}" for part in parts
-        ]
-        return Cut(groups, tuple(parts), tuple(names))
+        return Cut(groups, tuple(parts), self._names(parts))
+
+    def _names(self, parts: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
+        """What each part is called; no name is another part's, or that of a code or group that it is not."""
+        names, taken = [], set(self.labels)
+        for part in parts:
+            name = self.labels[part[0]]
+            if len(part) > 1:
+                name = f"other {self.labels[self.parent[part[0]]]}"
+                while name in taken:
+                    name = f"{name} …"
+                taken.add(name)
+            names.append(name)
+        return tuple(names)
 
     def top(self) -> Cut:
         """What stands at the top, each apart."""
@@ -238,22 +245,47 @@ def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reache
     return Reached(gathered, tuple(sigmas), tuple(sizes))
 
 
-def expected(
-    hierarchy: Hierarchy,
-    rows: float,
-    sigma: float,
-    shares: NDArray[np.float64] | None = None,
-    at_most: int = MOST_APART,
-) -> Reached:
-    """What will be told apart, as far as public knowledge goes: ``rows`` spread over the codes by public ``shares``
-    (evenly, unless given), each level measured with noise of ``sigma``.
+def expected(hierarchy: Hierarchy, rows: float, sigma: float, at_most: int = MOST_APART) -> Reached:
+    """What will be told apart if ``rows`` are spread evenly over the codes, each level measured with noise of σ.
 
-    Evenly spread rows are the worst case of a kind: where few categories hold most rows, these are told apart further
-    down. `Hierarchy.rows_needed` says for each group what it takes.
+    Evenly spread rows are the worst case of a kind: where few codes hold most rows, these are told apart further down.
+    `Hierarchy.rows_needed` says for each group what it takes.
     """
-    weights = np.full(hierarchy.codes, 1.0 / hierarchy.codes) if shares is None else shares
 
     def ask(cut: Cut) -> tuple[NDArray[np.float64], float]:
-        return np.asarray(rows * np.bincount(cut.groups, weights, minlength=len(cut)), dtype=np.float64), sigma
+        each = np.full(hierarchy.codes, rows / hierarchy.codes)
+        return np.asarray(np.bincount(cut.groups, each, minlength=len(cut)), dtype=np.float64), sigma
 
     return descend(hierarchy, ask, at_most)
+
+
+def read_hierarchy(text: str) -> dict[str, str]:
+    """The mapping of a table of two columns: what, and the group it belongs to (empty: none), a line each.
+
+    Cells are parted by commas, semicolons or tabs; a first line such as ``code,group`` is left out. Raises
+    :class:`SchemaError` that names the line.
+    """
+    lines = text.lstrip("\ufeff").splitlines()
+    first = next((line for line in lines if line.strip()), "")
+    parted = max(",;\t", key=first.count)
+    out: dict[str, str] = {}
+    for number, cells in enumerate(csv.reader(io.StringIO("\n".join(lines)), delimiter=parted), 1):
+        row = [cell.strip() for cell in cells]
+        if not any(row) or (not out and tuple(cell.lower() for cell in row) in HEADS):
+            continue
+        if len(row) != 2 or not row[0]:
+            raise SchemaError(
+                f"line {number} of the hierarchy must have two cells, a code or group and the group it belongs to; it "
+                f"has {len(row)}" + ("" if len(row) != 2 else ", the first of them empty"),
+                line=number,
+            )
+        if out.get(row[0], row[1]) != row[1]:
+            raise SchemaError(
+                f"line {number} of the hierarchy puts {row[0]!r} into {row[1]!r}, an earlier one into {out[row[0]]!r}; "
+                "each belongs to one group",
+                line=number,
+            )
+        out[row[0]] = row[1]
+    if not out:
+        raise SchemaError("the hierarchy is empty: write a line for each code, such as I21,I20-I25")
+    return out

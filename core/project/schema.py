@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from core.errors import SchemaError, TableError
 from core.project.cells import MISSING as MISSING
 from core.project.dates import DateBins, date_texts, day_number
+from core.project.hierarchy import Cut, Hierarchy
+from core.project.within import places
 
 Kind = Literal["categorical", "ordinal", "numeric"]
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
@@ -31,12 +34,14 @@ _KEYS = {
     "groups",
     "edges",
     "integer",
+    "decimals",
     "missing",
     "unknown",
     "guessed",
     "confirmed",
     "dates",
     "missing_marks",
+    "hierarchy",
 }
 FIELDS = {
     "kind": "kind",
@@ -47,6 +52,15 @@ FIELDS = {
 }
 """What can be guessed off a table, and what it is called on screen and in the report."""
 
+
+APART = 100
+"""Codes and groups of a hierarchy that are told apart at most, unless the column says another number."""
+
+NOT_KNOWN = (
+    "What its bins or categories will be is bought at release and not known before: declare them, or leave the column "
+    "out here"
+)
+"""Why a question or a constraint cannot name a column that is to be bought."""
 
 MOST_BINS, MOST_CATEGORIES = 64, 10_000
 """Bins and categories that can be bought of a column at most."""
@@ -69,11 +83,15 @@ class Column:
     it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields that were read off the
     data, in whole or in part, and that nobody has confirmed yet, ``confirmed`` those that somebody has: the report
     tells them. ``dates`` makes a numeric column one of dates: its numbers are days, its edges and labels those of
-    calendar periods, and its texts ISO dates. In the project file its kind is ``date``.
+    calendar periods, and its texts ISO dates. In the project file its kind is ``date``. ``decimals`` is the declared
+    precision of numbers that are not whole: how many figures they have after the point; None leaves it to the bins.
 
     A column may be left undeclared, for a plan that buys its description: ``at_most`` says how many categories it may
     get, ``bins`` how many bins of numbers, over ``range`` where that is known. Until then its categories or edges only
     hold the place (:meth:`to_buy`), and the empty cell is one of its codes.
+
+    ``hierarchy`` pairs each code and group with the group it belongs to (empty: none). Then the codes are known, and
+    what is bought is how far down they are told apart: at most ``at_most`` codes and groups (:meth:`of_hierarchy`).
 
     Raises :class:`SchemaError` for a description that cannot be.
     """
@@ -92,7 +110,9 @@ class Column:
     at_most: int = 0
     bins: int = 0
     range: tuple[float, float] | None = None
+    decimals: int | None = None
     missing_marks: tuple[str, ...] = ()
+    hierarchy: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -128,17 +148,27 @@ class Column:
         for low, high in zip(self.edges, self.edges[1:], strict=False):
             if not low < high:
                 raise self._error(f"edges must increase, but {high:g} follows {low:g}")
+        if self.decimals is not None:
+            self._check_decimals()
         if self.integer:
             for i, (low, high) in enumerate(zip(self.edges, self.edges[1:], strict=False)):
                 first, last = _whole_numbers(low, high, closed=i == len(self.edges) - 2)
                 if first > last:
                     raise self._error(f"the bin from {low:g} to {high:g} holds no whole number")
 
+    def _check_decimals(self) -> None:
+        if isinstance(self.decimals, bool) or not isinstance(self.decimals, int) or not 1 <= self.decimals <= 9:
+            raise self._error('"decimals" is a whole number from 1 to 9; for whole numbers say "integer": true')
+        if self.integer:
+            raise self._error('whole numbers have no decimals: give "integer" or "decimals"')
+        if odd := [e for e in self.edges if abs(round(e, self.decimals) - e) > 1e-9 * max(1.0, abs(e))]:
+            raise self._error(f"the edge {odd[0]:.12g} has more than {self.decimals} decimals, the declared precision")
+
     def _check_categories(self) -> None:
         if self.edges:
             raise self._error("a column with categories has no edges; use kind numeric for edges")
-        if self.integer:
-            raise self._error('"integer" belongs to numeric columns')
+        if self.integer or self.decimals is not None:
+            raise self._error('"integer" and "decimals" belong to numeric columns')
         if not self.categories:
             raise self._error("list at least one category")
         if not all(isinstance(c, str) for c in self.categories):
@@ -197,6 +227,59 @@ class Column:
             range=range if numeric else None,
         )
 
+    @classmethod
+    def of_hierarchy(
+        cls, name: str, hierarchy: Mapping[str, str], at_most: int = APART, *, missing: bool = False, unknown: str = ""
+    ) -> Column:
+        """A column of many codes in groups of groups, to be told apart as far as the budget reaches.
+
+        Raises :class:`SchemaError` for a hierarchy that cannot be, or that has more than ``at_most`` codes and groups
+        at the top.
+        """
+        held = cls.to_buy(name, "categorical", at_most)
+        made = replace(
+            held,
+            missing=missing or unknown == "missing",
+            unknown="missing" if unknown == "missing" else "refuse",
+            hierarchy=tuple(hierarchy.items()),
+        )
+        top = len(made.tree.children[-1]) - made.missing
+        if top > at_most:
+            alone = [made.tree.labels[node] for node in made.tree.children[-1] if node < made.tree.codes]
+            codes = f" ({len(alone)} of them codes, such as {alone[0]!r})" if alone else ""
+            raise SchemaError(
+                f"column {name!r}: {top:,} codes and groups stand at the top of the hierarchy{codes}, and {at_most} "
+                "are told apart at most: put them into groups, or raise at_most",
+                column=name,
+            )
+        return made
+
+    @cached_property
+    def tree(self) -> Hierarchy:
+        """The hierarchy, read; raises :class:`SchemaError`."""
+        return Hierarchy.of(self.name, dict(self.hierarchy), missing=self.missing)
+
+    def told_apart(self, cut: Cut) -> Column:
+        """The column as ``cut`` divides its hierarchy: what is told apart are its categories, and a group counts for
+        all codes in it."""
+        held: dict[int, list[str]] = {}
+        for text, group in zip(self.tree.texts, cut.groups.tolist(), strict=False):
+            held.setdefault(group, []).append(text)
+        found = [(cut.names[group], tuple(inside)) for group, inside in held.items()]
+        return Column(
+            self.name,
+            self.kind,
+            tuple(name for name, _ in found),
+            missing=self.missing,
+            unknown=self.unknown,
+            groups=tuple((name, inside) for name, inside in found if inside != (name,)),
+        )
+
+    @property
+    def step(self) -> float:
+        """The declared precision of numbers: what two of them differ by at least. 0 for none."""
+        return 1.0 if self.integer else 0.0 if self.decimals is None else 10.0**-self.decimals
+
     @property
     def values(self) -> int:
         """How many categories or bins, without missing."""
@@ -227,6 +310,8 @@ class Column:
         """
         if self.kind == "numeric":
             return self._encode_numbers(texts)
+        if self.hierarchy:  # which code is which is not told yet, only that it is one
+            return np.where(self.leaves(texts) < len(self.tree.texts), 0, self.values)
         known = {c: i for i, c in enumerate(self.categories)}
         known |= {member: known[group] for group, members in self.groups for member in members}
         codes = np.empty(len(texts), dtype=np.int64)
@@ -234,6 +319,17 @@ class Column:
             code = self._missing_code() if self._empty(text) else known.get(text)
             codes[i] = self._unknown_code(text) if code is None else code
         return codes
+
+    def leaves(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """The code of each text in the hierarchy, the missing cell's last; raises :class:`TableError`."""
+        known = {text: i for i, text in enumerate(self.tree.texts)}
+        out = np.full(len(texts), len(known), dtype=np.int64)
+        for i, text in enumerate(texts):
+            if text in known:
+                out[i] = known[text]
+            else:  # refused, or missing
+                self._missing_code() if text == MISSING else self._unknown_code(text)
+        return out
 
     def _encode_numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
         inner = np.asarray(self.edges[1:-1], dtype=np.float64)
@@ -287,34 +383,36 @@ class Column:
         )
 
     def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
-        """Texts for ``codes``; a number is drawn uniformly inside its bin, a whole one where declared."""
+        """Texts for ``codes``; a number is drawn inside its bin (`core.project.within`), a whole one where declared."""
         if self.kind != "numeric":
             names = np.array([*self.categories, MISSING], dtype=object)
             return list(names[codes])
         low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
         high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
+        inside = places(self.edges, codes, rng)
         if self.integer:
             last_bin = codes == self.values - 1
             first = np.ceil(low)
             count = np.where(last_bin, np.floor(high), np.ceil(high) - 1) - first + 1
-            drawn = first + np.floor(rng.random(len(codes)) * count)
+            drawn = first + np.floor(inside * count)
         else:
-            drawn = low + rng.random(len(codes)) * (high - low)
+            drawn = low + inside * (high - low)
         return self.write(drawn, codes)
 
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
         """Texts for ``numbers`` of a numeric column, each inside the bin that its code says.
 
-        A whole number where that is declared, else five figures of the bin's width.
+        A whole number or one of the declared decimals, else five figures of the bin's width.
         """
         if self.integer:
             texts = [str(int(x)) for x in numbers] if self.dates is None else date_texts(np.floor(numbers))
         else:
             low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
             high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
-            step = 10.0 ** (np.floor(np.log10(high - low)) - 4)  # five figures of a bin's width are enough
-            numbers = np.maximum(np.floor(numbers / step) * step, low)
-            texts = [f"{x:.12g}" for x in numbers]
+            # five figures of a bin's width are enough, where no precision is declared
+            step = self.step or 10.0 ** (np.floor(np.log10(high - low)) - 4)
+            numbers = np.maximum(np.floor(numbers / step + 1e-9) * step, low)
+            texts = [f"{x:.12g}" if self.decimals is None else f"{x:.{self.decimals}f}" for x in numbers]
             ends = high == self.edges[-1]  # the last bin is closed
             texts = [
                 t if lo <= float(t) < hi or (end and float(t) == hi) else repr(lo)
@@ -330,6 +428,10 @@ class Column:
         if self.undeclared:
             known = {"at_most": self.at_most, "bins": self.bins, "integer": self.integer}
             out |= {k: v for k, v in known.items() if v}
+            if self.hierarchy:
+                out |= {"missing": True} if self.missing else {}
+                out |= {"unknown": self.unknown} if self.unknown == "missing" else {}
+                out["hierarchy"] = dict(self.hierarchy)
             return {**out, **({"range": list(self.range)} if self.range else {})}
         if self.dates is not None:
             out |= {"kind": "date", "dates": self.dates.to_json()}
@@ -339,6 +441,8 @@ class Column:
             out["categories"] = list(self.categories)
         if self.groups:
             out["groups"] = {group: list(members) for group, members in self.groups}
+        if self.decimals is not None:
+            out["decimals"] = self.decimals
         for key in ("integer", "missing"):
             if getattr(self, key) and (key != "integer" or self.dates is None):
                 out[key] = True
@@ -364,11 +468,13 @@ class Column:
         for key in ("integer", "missing"):
             if not isinstance(data.get(key, False), bool):
                 raise SchemaError(f"column {name!r}: {key} must be true or false", column=name)
+        if "hierarchy" in data:
+            return cls._of_hierarchy(data)
         if held := {"at_most", "bins", "range"} & set(data):
             return cls._to_buy_of(data, sorted(held)[0])
         dates = None
         if data.get("kind") == "date":
-            if odd := {"edges", "categories", "integer", "groups"} & set(data):
+            if odd := {"edges", "categories", "integer", "decimals", "groups"} & set(data):
                 raise SchemaError(f"column {name!r}: a column of dates has no {sorted(odd)[0]}", column=name)
             try:
                 dates = DateBins.from_json(data.get("dates"))
@@ -384,6 +490,7 @@ class Column:
             categories=_texts(name, "categories", data.get("categories", [])),
             edges=_numbers(name, data.get("edges", [])),
             integer=data.get("integer", False),
+            decimals=data.get("decimals"),
             missing=data.get("missing", False),
             unknown=data.get("unknown", "refuse"),
             missing_marks=_texts(name, "missing_marks", data.get("missing_marks", [])),
@@ -418,6 +525,35 @@ class Column:
             data.get("integer", False),
         )
 
+    @classmethod
+    def _of_hierarchy(cls, data: Mapping[str, Any]) -> Column:
+        """A column with a hierarchy from the project file. Categories, where given, must be codes of it; those that it
+        does not name stand at the top."""
+        name, given, at_most = data["name"], data["hierarchy"], data.get("at_most", APART)
+        allowed = {"name", "kind", "hierarchy", "at_most", "missing", "unknown", "categories", "guessed", "confirmed"}
+        if odd := set(data) - allowed:
+            raise SchemaError(f"column {name!r} has a hierarchy, so it has no {sorted(odd)[0]!r}", column=name)
+        if data.get("kind", "categorical") != "categorical":
+            raise SchemaError(f"column {name!r} has a hierarchy, so its kind must be categorical", column=name)
+        if not isinstance(at_most, int) or isinstance(at_most, bool):
+            raise SchemaError(f"column {name!r}: at_most must be a whole number", column=name)
+        if data.get("guessed"):
+            raise SchemaError(
+                f"column {name!r}: categories that were guessed cannot stand beside a hierarchy: leave the list out, "
+                "the hierarchy names the codes",
+                column=name,
+            )
+        if not isinstance(given, Mapping):
+            raise SchemaError(f"column {name!r}: a hierarchy is an object, code to group", column=name)
+        listed = _texts(name, "categories", data.get("categories", []))
+        missing = data.get("missing", False)
+        made = cls.of_hierarchy(
+            name, with_categories(name, given, listed), at_most, missing=missing, unknown=data.get("unknown", "refuse")
+        )
+        if made.unknown == "missing" and not missing:
+            raise made._error('"unknown": "missing" needs "missing": true, so that there is a place for them')
+        return made
+
     def marked_like(self, origin: Column) -> Column:
         """This description with the marks of ``origin``, which it has taken the place of.
 
@@ -434,6 +570,31 @@ class Column:
             return tuple(dict.fromkeys(now if f in lists else f for f in fields if f in same))
 
         return replace(self, guessed=kept(origin.guessed), confirmed=kept(origin.confirmed))
+
+
+def with_categories(column: str, hierarchy: Mapping[str, str], categories: Sequence[str]) -> Mapping[str, str]:
+    """``hierarchy`` with the declared ``categories`` that it does not name, at the top; all as given where none are.
+
+    Raises :class:`SchemaError` for a code that is no category, and for a category that is a group.
+    """
+    if not categories:
+        return hierarchy
+    known, groups = set(categories), set(hierarchy.values())
+    for text in hierarchy:
+        if text not in known and text not in groups:
+            raise SchemaError(
+                f"column {column!r}: the hierarchy names {text!r}, which is neither a category nor a group",
+                column=column,
+                value=text,
+            )
+    for text in categories:
+        if text in groups:
+            raise SchemaError(
+                f"column {column!r}: the hierarchy puts others into {text!r}, which is a category",
+                column=column,
+                value=text,
+            )
+    return {**hierarchy, **{text: MISSING for text in categories if text not in hierarchy}}
 
 
 def _stated(column: Column) -> set[str]:

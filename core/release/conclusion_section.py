@@ -31,7 +31,9 @@ def _copies(facts: Mapping[str, Any]) -> str:
         "release might have been, had the people and the noise come out otherwise. Estimate in each copy alone, then "
         "combine. <strong>Never stack the copies into one table</strong>: that would count every person many times. "
         "Only figures over columns that were counted together earn an interval; <code>espalier analyse FOLDER</code> "
-        "says which. How cliques were chosen, and where a number lies inside its bin, is not in it.</p>"
+        "says which. Copies follow the noisy counts more closely than the table does, which leans towards independent "
+        "columns where counts are noisy, so their mean may differ a little from the table's own figure: quote the "
+        "mean. How cliques were chosen, and where a number lies inside its bin, is not in it.</p>"
         f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>"
     )
 

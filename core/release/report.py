@@ -18,8 +18,10 @@ from core.project.schema import FIELDS
 from core.release import picture
 from core.release import report_front as front
 from core.release.conclusion_section import conclusions
+from core.release.effect_section import effect_section
 from core.release.html import table as _table
 from core.release.question_section import question_section
+from core.release.told_apart import CARRIED
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }
@@ -29,7 +31,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
   margin: 2rem auto; padding: 0 1rem }
 h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem; border-bottom: 1px solid var(--line) }
 .soft, caption { color: var(--soft) } caption { text-align: left; padding-bottom: .4rem }
-.wide { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-size: .92rem }
+.wide, pre { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-size: .92rem }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
 .bar { background: var(--bar); height: .7rem; min-width: 1px }
@@ -53,7 +55,8 @@ svg rect { fill: #eef1f4; stroke: #52606d } .outcome rect { fill: #ffe3b0 } .pro
   h2 { margin-top: .8rem; font-size: 1.1rem; break-after: avoid } .annex { break-before: page }
   ul { margin: .3rem 0 } table, .legend, figcaption { font-size: 10px } .lead { font-size: 13px }
   .stack, .legend, tr, figure { break-inside: avoid } th, td { padding: .1rem .4rem }
-  svg.graph { max-height: 9rem } * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
+  svg.graph { max-height: 9rem } pre { white-space: pre-wrap }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
 """
 
 
@@ -69,6 +72,7 @@ def render(facts: Mapping[str, Any]) -> str:
         front.headline(facts),
         front.verdict(facts),
         front.pictures(facts),
+        effect_section(facts),
         front.privacy(facts),
         front.advice(facts),
         front.people(facts),
@@ -86,7 +90,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
-        _schema_bought(facts.get("schema_bought")),
+        _schema_bought(facts.get("schema_bought"), facts.get("told_apart", [])),
         _constraints(facts.get("constraints")),
         _explained(facts),
         "<h2>Every measurement</h2>",
@@ -267,8 +271,8 @@ def _frame(facts: Mapping[str, Any]) -> str:
     return "\n".join(out)
 
 
-def _schema_bought(parts: Sequence[Mapping[str, Any]] | None) -> str:
-    """What the schema was bought with; nothing where all of it was declared."""
+def _schema_bought(parts: Sequence[Mapping[str, Any]] | None, apart: Sequence[Mapping[str, Any]]) -> str:
+    """What the schema was bought with, and what is told apart; nothing where all of it was declared."""
     if not parts:
         return ""
     rows = [
@@ -278,8 +282,13 @@ def _schema_bought(parts: Sequence[Mapping[str, Any]] | None) -> str:
     ]
     return (
         "<h2>The schema that was bought</h2>"
-        "<p>Nobody declared these bins and categories: they were chosen privately, and paid for. Texts for which no "
-        "category was found count as empty cells.</p>"
+        "<p>Nobody declared these parts of the schema: they were chosen privately, and paid for. Texts of a column "
+        "whose categories were bought count as empty cells where no category was found.</p>"
+        + "".join(
+            f"<p>{escape(a['column'])}: of {a['codes']:,} codes in {a['levels']} levels, {a['alone']:,} are told apart "
+            f"and the others stand in {a['groups']:,} groups. {CARRIED}</p>"
+            for a in apart
+        )
         + _table(
             "Parts of the schema, in the order they were bought", ["part", "ρ#", "δ₀#", "noise scale (rows)#"], rows
         )

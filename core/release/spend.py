@@ -19,7 +19,7 @@ from core.evaluation.private.held_out import judge
 from core.methods import check_options, fit, method_of, need_private
 from core.models.base import Codes, Model, NumberModel
 from core.privacy.bought_schema import buy, described, left, prices
-from core.privacy.contribution import bounded, check_engine, check_fits, held_rows, public_rows, split
+from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, subtotals_of
 from core.privacy.unit import Unit
@@ -27,11 +27,14 @@ from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
+from core.release.counts import NoisyCounts
 from core.release.drawing import outcome, tested
+from core.release.effect_section import effect_facts
 from core.release.files import with_identifiers
 from core.release.output import IN_MEMORY, on_disk
 from core.release.planning import Preview, preview
 from core.release.study import Study
+from core.release.told_apart import told_apart
 from core.tables.consistency import settle
 from core.tables.frames import opened
 from core.tables.relation import Relation
@@ -64,7 +67,6 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     refuse_guessed(project)
     reading = 0.0
     if isinstance(data, Relation):  # what will be refused is refused before a long scan
-        check_engine(project.plan, data)
         if ledger:
             ledger.check(project)
         reading = 0.3
@@ -110,8 +112,8 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
         bought = [of_schema, curator.spending, looked]
         made = _Run(known, curator, held, looked, total, shown).release(report)
         every = Spending(shown.budget.rho, [*of_schema.draws, *curator.spending.draws])
-        public = replace(project, schema=known.schema)
-        made = replace(made, project=public, budget=shown.budget, spending=every, reservation=reservation)
+        public, apart = replace(project, schema=known.schema), told_apart(project.schema, known.schema)
+        made = replace(made, project=public, apart=apart, budget=shown.budget, spending=every, reservation=reservation)
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
@@ -197,8 +199,10 @@ class _Run:
         )
         if plan.copies:
             start = time.perf_counter()
-            copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 1.0)))
+            copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 0.98)))
             made = replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
+        if NoisyCounts.of(fitted) is not None:
+            made = replace(made, effect=effect_facts(Study.of(made), part(report, 0.98, 1.0)))
         report(1.0, "Done")
         return made
 

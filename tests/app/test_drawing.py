@@ -22,7 +22,7 @@ from core.project.schema import Column, Schema
 from pages.parts.board import board, boxes, drawing
 from pages.parts.session import restore
 from pages.parts.session.session import KEY, Session
-from pages.parts.structure import arrow_table, implications, merging
+from pages.parts.structure import arrow_table, effects, implications, merging
 from tests.support.app import at_home, sample, start
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -269,6 +269,21 @@ def test_the_board_is_told_in_plain_json() -> None:
     state.change_plan(method="mst", fair=None)
     labels = {n["id"]: n["label"] for n in board.data(state, implications.now(state)[1])["nodes"]}
     assert labels["a"].split("\n") == ["a", "(protected)", "◆"], "a plan without a fence draws none"
+
+
+def test_the_set_to_adjust_for_and_what_it_leaves_open_are_marked() -> None:
+    state = fresh(edges=(("z", "a"), ("z", "y"), ("c", "a"), ("c", "y"), ("a", "y")))
+    state.change_plan(method="prism", regime="effect", target="y", treatment="a", fair=None)
+    sent = board.data(state, implications.now(state)[1])
+    tags = {n["id"]: n["label"].split("\n") for n in sent["nodes"]}
+    assert "treatment" in tags["a"]
+    assert all("adjusted for" in tags[n] for n in "zc")
+    assert not any(e["lit"] for e in sent["edges"])
+    asked = effects.asked(state)
+    assert asked is not None
+    said, open_arrows = effects.marks(asked[0], ("z",))
+    assert said == {"a": ["treatment"], "z": ["adjusted for"]}
+    assert open_arrows == {("c", "a"), ("c", "y")}
 
 
 def test_the_switch_leaves_contested_arrows_out_of_the_sets() -> None:

@@ -66,6 +66,24 @@ def test_what_cannot_be_opened_is_told_without_its_url(state):
     assert session.relation is None
 
 
+def test_a_url_may_stand_in_the_servers_secrets(state, tmp_path, monkeypatch):
+    from streamlit import config
+    from streamlit.runtime.secrets import Secrets
+
+    session, _ = state
+    monkeypatch.setenv("FAR_WAREHOUSE", "")  # so that it is taken away again
+    (tmp_path / "secrets.toml").write_text('FAR_WAREHOUSE = "postgresql://me:hush@127.0.0.1:1/db"\n')
+    before = config.get_option("secrets.files")
+    config.set_option("secrets.files", [str(tmp_path / "secrets.toml")])
+    try:
+        assert Secrets().load_if_toml_exists()  # as the server does when it starts
+    finally:
+        config.set_option("secrets.files", before)
+    far._open(session, "env:FAR_WAREHOUSE", "t")
+    assert "cannot open the postgresql relation 't'" in session.trouble["open"]
+    assert "hush" not in session.trouble["open"]
+
+
 def test_the_field_is_there_only_where_the_operator_allows_it(app, monkeypatch):
     monkeypatch.setenv(far.ALLOWED, "1")
     app.switch_page("pages/data.py").run()

@@ -102,6 +102,8 @@ def test_the_whole_way_on_a_sample(app: AppTest) -> None:
     assert found["fairness"]["cmi_model"] < 1e-9
     assert "Confidential: do not share" in sentences(app)
     assert len(app.get("plotly_chart")) >= 5
+    distances = next(d.value for d in app.dataframe if "Wasserstein distance" in d.value)
+    assert set(distances["column"]) == {c["name"] for c in found["numbers"]["columns"]}
 
 
 def test_the_other_hospital(app: AppTest) -> None:

@@ -44,6 +44,7 @@ def test_edges_are_read_with_any_usual_mark_between() -> None:
     "column",
     [
         Column("a", "numeric", edges=(0, 0.5, 1e6), integer=False, missing=True, unknown="missing"),
+        Column("price", "numeric", edges=(0, 0.5, 9.99), decimals=2),
         Column("b", "categorical", ("x", "Other"), groups=(("Other", ("y", "z")),)),
         Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories")),
     ],
@@ -80,6 +81,13 @@ def test_a_list_stays_guessed_while_anything_of_the_guess_is_in_it(typed: dict[s
 def test_a_range_stays_guessed_while_one_of_its_edges_stands(edges: str, guessed: bool) -> None:
     guess = Column("c", "numeric", edges=(3, 20, 40, 97.5), guessed=("kind", "edges"))
     assert ("edges" in column_of({**row_of(guess), "edges": edges}, guess).guessed) == guessed
+
+
+@pytest.mark.parametrize("typed", ["two", "-1", "0"])
+def test_decimals_that_cannot_be_are_refused(typed: str) -> None:
+    price = Column("price", "numeric", edges=(0, 9))
+    with pytest.raises(SchemaError, match="from 1 to 9"):
+        column_of({**row_of(price), "decimals": typed}, price)
 
 
 def test_a_guess_typed_away_and_back_is_a_guess_again() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from core.cli.evaluate import summary
 from core.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +59,49 @@ def test_plan_release_evaluate(work, capsys):
     assert result["fidelity"]["one_way_tv"] >= 0
     assert run("evaluate", "o", "--data", "t.csv", "--holdout", "t.csv") == 0
     assert sorted(p.name for p in work.iterdir()) == ["o", "p.json", "t.csv"]
+
+
+def test_a_folder_that_is_no_release_is_told_with_what_to_do(work, capsys):
+    assert run("evaluate", "nothere", "--data", "t.csv") == 2
+    said = capsys.readouterr().err
+    assert "nothere is not there" in said
+    assert "name the folder that `release` wrote" in said
+    assert "Errno" not in said
+    (work / "empty").mkdir()
+    assert run("evaluate", "empty", "--data", "t.csv") == 2
+    assert "empty holds no release.json" in capsys.readouterr().err
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o", "--quiet") == 0
+    (work / "o" / "model.npz").unlink()
+    assert run("evaluate", "o", "--data", "t.csv") == 2
+    said = capsys.readouterr().err
+    assert "cannot read" in said
+    assert "Errno" not in said
+
+
+@pytest.mark.parametrize("command", ["plan", "release", "attack"])
+def test_an_unknown_key_of_the_plan_names_its_file(work, capsys, command):
+    write(work, "odd.json", {}, plan={"colour": 1})
+    more = {"plan": (), "release": ("--data", "t.csv", "--out", "o"), "attack": ("--data", "t.csv")}[command]
+    assert run(command, "odd.json", *more) == 2
+    assert "odd.json: plan: unknown key 'colour'" in capsys.readouterr().err
+
+
+def test_rows_that_are_not_private_are_judged_with_a_remark(work, capsys):
+    rows = "".join(f"{i % 7},{i % 10}\n" for i in range(60))
+    (work / "n.csv").write_text("a,b\n" + rows)
+    schema = [{"name": n, "kind": "numeric", "edges": [0, 5, 10]} for n in "ab"]
+    plan = {"method": "two-stage", "target": "b", "eta": 0.001, "lid": 0.3}
+    project = {"format": "espalier-project/1", "name": "n", "schema": schema, "plan": plan}
+    (work / "n.json").write_text(json.dumps(project))
+    assert run("release", "n.json", "--data", "n.csv", "--out", "o") == 0
+    capsys.readouterr()
+    assert run("evaluate", "o", "--data", "n.csv") == 0
+    told = capsys.readouterr()
+    found = json.loads(told.out)
+    assert found["private"] is False
+    assert "Not private" in found["warning"]
+    assert "Not private" in told.err
+    assert "that is no sign of a good release" in "\n".join(summary(found))
 
 
 def test_plan_reads_no_data_and_gives_json(work, capsys):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from types import SimpleNamespace
 
 import pytest
 
+from core.cli import ledger as ledger_commands
 from core.cli.main import main
+from core.errors import ProjectError
 from core.ledger.ledger import Ledger
 from core.privacy.accounting import Budget
 from core.project.file import Project
@@ -90,6 +93,24 @@ def test_open_release_list_verify_export_take(work, capsys):
     assert run("ledger", "take", *where, entry, "--out", "again") == 0
     for file in (work / "o").iterdir():
         assert (work / "again" / file.name).read_bytes() == file.read_bytes()
+    assert run("ledger", "take", *where, entry[:8], "--out", "short") == 0
+    assert (work / "short" / "release.json").read_bytes() == (work / "o" / "release.json").read_bytes()
+    capsys.readouterr()
+    assert run("ledger", "take", *where, entry[:3], "--out", "x") == 2
+    assert "at least 4 digits" in capsys.readouterr().err
+    assert not (work / "x").exists()
+
+
+def test_an_entry_is_told_by_its_first_digits_where_they_tell_it_from_others(monkeypatch):
+    known = {name: SimpleNamespace(id=name) for name in ("12345678", "12349999", "abcdef00")}
+    monkeypatch.setattr(ledger_commands, "_entries", lambda ledger: known)
+    one = SimpleNamespace(name="l.db")
+    assert ledger_commands._entry_of(one, "abcd").id == "abcdef00"
+    assert ledger_commands._entry_of(one, "12345").id == "12345678"
+    with pytest.raises(ProjectError, match="2 entries begin with '1234' .*give more digits"):
+        ledger_commands._entry_of(one, "1234")
+    with pytest.raises(ProjectError, match="no entry '9999'"):
+        ledger_commands._entry_of(one, "9999")
 
 
 def test_names_do_not_steer_the_terminal(work, capsys):

@@ -41,8 +41,7 @@ def test_every_plan_is_released_and_judged_as_on_the_diagnostics_page(hiring, mo
             assert low < o.figures[key] < high
             assert high - low < 0.06
         assert set(o.intervals) == {"accuracy", "auc"}
-    synthetic = Table(project.schema, made[0].codes, made[0].shown)
-    assert found[0].facts == evaluate(project, table, synthetic, model=made[0].model).to_json()
+    assert found[0].facts == evaluate(project, table, made[0].synthetic, model=made[0].model).to_json()
     assert any(m.startswith("Judging ε = 5") for m in said)
 
 

@@ -14,6 +14,7 @@ from core.errors import GraphError
 from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict, ways
 from core.graph.dag import Dag
 from core.graph.separations import Separation
+from core.graph.statements import check_statement, statements
 
 DAGS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "dags"
 
@@ -187,3 +188,16 @@ def test_two_hundred_columns_take_no_time():
     assert time.process_time() - start < 5
     assert found
     assert all(verdict(effect, c.columns).valid for c in found)
+
+
+def test_unmeasured_causes_count_in_choices_caveat_and_statements():
+    drawn = Dag((("t", "y"), ("z", "t"), ("z", "y"), ("z", "a")))
+    assert choices(Effect(drawn, "t", "y"), dict.fromkeys(["t", "y", "z"], 2))
+    dag = drawn.sharing("y", "a").sharing("y", "t")
+    effect = Effect(dag, "t", "y")
+    assert choices(effect, dict.fromkeys(["t", "y", "z"], 2)) == ()
+    assert "an unmeasured cause of y and t" in effect.caveat
+    assert "not drawn would bias the effect" in effect.caveat
+    assert check_statement(dag, Separation(("a",), ("t",), ("z",))) == ""
+    assert "stays open" in check_statement(dag, Separation(("a",), ("y",), ("z", "t")))
+    assert not any({*s.left, *s.right} == {"a", "y"} for s in statements(dag, dict.fromkeys(["t", "y", "z", "a"], 2)))

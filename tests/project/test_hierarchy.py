@@ -8,14 +8,14 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from core.errors import SchemaError
-from core.project.hierarchy import MOST_APART, Hierarchy, descend, expected
+from core.errors import SchemaError, TableError
+from core.project.hierarchy import MOST_APART, Hierarchy, descend, expected, read_hierarchy
 from core.project.schema import Column
 
 CODES = tuple(f"{chapter}{block}{i}" for chapter in "AB" for block in "xy" for i in range(3))
 GIVEN = {code: code[:2] for code in CODES} | {f"{c}{b}": c for c in "AB" for b in "xy"}
-COLUMN = Column("code", "categorical", (*CODES, "none"), missing=True)
-TREE = Hierarchy.of(COLUMN, GIVEN)
+GIVEN |= {"none": ""}
+TREE = Hierarchy.of("code", GIVEN, missing=True)
 
 
 def exact(weights):
@@ -75,31 +75,112 @@ def test_no_more_groups_than_allowed_and_the_fullest_first():
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (["A"], "maps texts to texts"),
+        (["A"], "an object, code to group"),
+        ({}, "maps texts to texts"),
         ({"Ax0": 3}, "maps texts to texts"),
-        ({"nothing": "A"}, "names 'nothing', which is neither"),
-        ({"Ax0": "Ax1"}, "'Ax0' cannot belong to 'Ax1', which is a category"),
+        ({"": "A"}, "empty text"),
         ({"Ax0": "A", "A": "B", "B": "A"}, "in a circle"),
+        ({"A": "B", "B": "A"}, "in a circle"),
     ],
 )
 def test_what_cannot_be_is_refused(given, text):
     with pytest.raises(SchemaError, match=text):
-        Hierarchy.of(COLUMN, given)
+        Column.from_json({"name": "code", "kind": "categorical", "hierarchy": given})
 
 
-def test_a_numeric_column_has_none():
-    with pytest.raises(SchemaError, match="numeric"):
-        Hierarchy.of(Column("n", "numeric", edges=(0, 1)), {})
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({"kind": "numeric"}, "kind must be categorical"),
+        ({"edges": [0, 1]}, "has no 'edges'"),
+        ({"at_most": "5"}, "whole number"),
+        ({"at_most": 1}, "2 codes and groups stand at the top"),
+        ({"categories": ["a", "b", "c"], "guessed": ["categories"]}, "guessed cannot stand beside"),
+        ({"categories": ["b"]}, "names 'a', which is neither a category nor a group"),
+        ({"categories": ["a", "b", "g"]}, "puts others into 'g', which is a category"),
+        ({"unknown": "missing"}, "needs .missing.: true"),
+    ],
+)
+def test_columns_that_cannot_be(more, text):
+    given = {"name": "c", "kind": "categorical", "hierarchy": {"a": "g", "b": "h"}, **more}
+    with pytest.raises(SchemaError, match=text):
+        Column.from_json(given)
+
+
+def test_a_column_is_written_as_it_is_read_and_declared_categories_stand_at_the_top():
+    given = {"name": "c", "kind": "categorical", "hierarchy": {"a": "g", "b": "g"}, "at_most": 7, "missing": True}
+    column = Column.from_json(given)
+    assert column.to_json() == given
+    assert column.undeclared
+    assert column.size == 8
+    more = Column.from_json({**given, "categories": ["a", "b", "alone"]})
+    assert dict(more.hierarchy) == {"a": "g", "b": "g", "alone": ""}
+    assert Column.from_json(more.to_json()) == more
+
+
+def test_texts_that_are_no_codes_are_refused_or_missing():
+    given = {"name": "c", "kind": "categorical", "hierarchy": {"a": "g", "b": "g"}}
+    with pytest.raises(TableError, match="'g'.*not among its declared categories"):
+        Column.from_json(given).encode(["g"])
+    with pytest.raises(TableError, match="empty cells"):
+        Column.from_json(given).encode([""])
+    open_ = Column.from_json({**given, "missing": True, "unknown": "missing"})
+    assert open_.leaves(["b", "", "else", "a"]).tolist() == [1, 2, 2, 0]
+
+
+def test_what_is_told_apart_becomes_the_columns_categories():
+    column = Column.of_hierarchy("code", GIVEN, 20, missing=True)
+    rows = np.zeros(14)
+    rows[0] = 1000
+    released = column.told_apart(descend(column.tree, exact(rows)).cut)
+    assert released.categories == ("Ax0", "other Ax", "Ay", "B", "none")
+    assert dict(released.groups)["other Ax"] == ("Ax1", "Ax2")
+    assert released.encode(["Ax0", "Ax2", "By1", "none", "", "other Ax"]).tolist() == [0, 1, 3, 4, 5, 1]
+    assert not released.undeclared
+
+
+def test_no_two_values_have_one_name():
+    given = {"a": "g", "b": "g", "c": "g", "other g": "", "g": "top"}
+    column = Column.of_hierarchy("code", given, 20)
+    rows = np.array([1000.0, 0, 0, 5])
+    assert descend(column.tree, exact(rows)).cut.names == ("other g", "a", "other g …")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("I21,I20-I25\nI22,I20-I25\n", {"I21": "I20-I25", "I22": "I20-I25"}),
+        ("Code;Group\n\nI21;a, b\nI22;\n", {"I21": "a, b", "I22": ""}),
+        ('\ufeffchild\tparent\n"I21"\tb\n', {"I21": "b"}),
+        ("a,g\na,g\n", {"a": "g"}),
+    ],
+)
+def test_a_table_of_two_columns_is_read(text, found):
+    assert read_hierarchy(text) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("a,g\nb\n", "line 2 .*two cells"),
+        (",g\n", "the first of them empty"),
+        ("a,g\nb,g\na,h\n", "line 3 .*puts 'a' into 'h', an earlier one into 'g'"),
+        ("code,group\n\n", "is empty"),
+    ],
+)
+def test_a_broken_table_names_the_line(text, error):
+    with pytest.raises(SchemaError, match=error):
+        read_hierarchy(text)
 
 
 def test_without_groups_every_category_is_at_the_top():
-    flat = Hierarchy.of(Column("c", "categorical", ("a", "b")), {})
+    flat = Hierarchy.of("c", {"a": "", "b": ""})
     assert flat.depth == 1
     assert descend(flat, exact(np.array([0.0, 0.0]))).cut.names == ("a", "b")
 
 
 def test_a_chain_of_single_groups_is_passed_through():
-    tree = Hierarchy.of(Column("c", "categorical", ("a", "b")), {"a": "g", "b": "g", "g": "top"})
+    tree = Hierarchy.of("c", {"a": "g", "b": "g", "g": "top"})
     assert expected(tree, 1000, 1.0).cut.names == ("a", "b")
 
 
@@ -110,7 +191,7 @@ def test_five_thousand_categories_take_little_time_and_memory():
     }
     tracemalloc.start()
     start = time.process_time()
-    tree = Hierarchy.of(Column("code", "categorical", labels), given)
+    tree = Hierarchy.of("code", given)
     shares = np.random.default_rng(0).dirichlet(np.full(5000, 0.1))
     plan = expected(tree, 100_000, 60.0)
     reached = descend(tree, exact(100_000 * shares))

@@ -14,6 +14,7 @@ from core.project.coarsening import even_bins, group, growing_bins
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, LeftOut, Schema, smallest_unsigned
+from core.release.output import numbers
 from core.release.spend import refuse_guessed
 
 RNG = np.random.default_rng(0)
@@ -34,10 +35,15 @@ RNG = np.random.default_rng(0)
         ({"name": "a", "categories": ["x"], "missing": "yes"}, "true or false"),
         ({"name": "a", "categories": ["x"], "unknown": "missing"}, 'needs "missing": true'),
         ({"name": "a", "categories": ["x"], "unknown": "drop"}, "the only other policy"),
+        ({"name": "a", "categories": ["x"], "integer": True}, "belong to numeric"),
+        ({"name": "a", "categories": ["x"], "decimals": 2}, "belong to numeric"),
+        ({"name": "a", "kind": "numeric", "edges": [0, 1], "decimals": True}, "from 1 to 9"),
+        ({"name": "a", "kind": "numeric", "edges": [0, 1], "decimals": 0}, "whole numbers say"),
+        ({"name": "a", "kind": "numeric", "edges": [0, 1], "decimals": 1, "integer": True}, "no decimals"),
+        ({"name": "a", "kind": "numeric", "edges": [0, 0.25], "decimals": 1}, "0.25 has more than 1 decimals"),
         ({"name": "a", "categories": ["x"], "missing_marks": ["?"]}, 'needs "missing": true'),
         ({"name": "a", "categories": ["x"], "missing": True, "missing_marks": ["x"]}, "both a mark"),
         ({"name": "a", "categories": ["x"], "missing": True, "missing_marks": "x"}, "list of texts"),
-        ({"name": "a", "categories": ["x"], "integer": True}, "belongs to numeric"),
         ({"name": "a", "categories": ["x"], "guessed": ["soul"]}, "not fields that can be guessed"),
         ({"name": "a", "categories": ["x"], "confirmed": ["soul"]}, "not fields that can be guessed"),
         ({"name": "a", "categories": ["x"], "groups": {"y": ["z"]}}, "must be one of the categories"),
@@ -113,6 +119,19 @@ def test_a_decoded_number_lies_in_its_bin(edges, missing):
     c = Column("a", "numeric", edges=tuple(edges), missing=missing)
     codes = np.repeat(np.arange(c.size), 20)
     assert c.encode(c.decode(codes, np.random.default_rng(1))).tolist() == codes.tolist()
+
+
+def test_numbers_have_the_declared_decimals_and_stay_in_their_bins():
+    c = Column.from_json({"name": "a", "kind": "numeric", "edges": [0, 0.3, 2.5, 1000], "decimals": 1, "missing": True})
+    assert Column.from_json(c.to_json()) == c
+    codes = np.repeat(np.arange(c.size), 400)
+    texts = c.decode(codes, np.random.default_rng(3))
+    assert c.encode(texts).tolist() == codes.tolist()
+    assert {len(t.partition(".")[2]) for t in texts if t} == {1}
+    assert set(texts[:400]) == {"0.0", "0.1", "0.2"}
+    fast = numbers(c, codes, np.random.default_rng(3))[codes < c.values]
+    assert np.allclose(fast, np.round(fast, 1))
+    assert c.encode([f"{x:.1f}" for x in fast]).tolist() == codes[codes < c.values].tolist()
 
 
 def test_decoded_numbers_are_uniform_and_whole_where_declared():

@@ -195,10 +195,10 @@ def test_a_table_read_with_another_schema_is_refused():
         release(replace(PROJECT, schema=other), table())
 
 
-def test_whatever_could_be_chosen_is_checked_before_the_first_draw(monkeypatch):
+def test_whatever_could_be_chosen_is_checked_before_the_first_draw():
     """A pair that the rehearsal would not meet, but a private choice could, is refused with the plan.
 
-    Chosen one at a time, P × X (16 million cells) could be; chosen all together, a cap keeps it out.
+    Of P × X (16 million cells) a tree could be made; prism's cap keeps it out.
     """
     sizes = {"y": 2, "P": 4000, "X": 4000, "a": 2, "c": 2}
     schema = Schema(tuple(Column(n, "categorical", tuple(map(str, range(k)))) for n, k in sizes.items()))
@@ -207,9 +207,8 @@ def test_whatever_could_be_chosen_is_checked_before_the_first_draw(monkeypatch):
     project = Project("t", schema, plan, roles=roles)
     rows = Table(schema, {n: np.arange(1000) % k for n, k in sizes.items()}, 1000)
     assert not any({"P", "X"} <= set(q) for q in release(project, rows).fitted.cliques)
-    monkeypatch.setattr("core.methods.prism_frame.FEW", 0)
     with pytest.raises(SizeError, match="P"):
-        preview(project, 1000)
+        preview(replace(project, plan=replace(plan, method="privci", options={})), 1000)
 
 
 def test_too_large_a_plan_is_refused_before_the_first_draw(monkeypatch):

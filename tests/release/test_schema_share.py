@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from core.privacy.accounting import rho_of
 from core.project.constraints import Constraints
 from core.project.file import Project
 from core.project.plan import Plan
+from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
 from core.release.artefact import load_release
 from core.release.planning import preview
@@ -58,10 +60,12 @@ def test_a_table_of_names_alone_is_released(neighbors, tmp_path):
     assert Project.loads(project.dumps()) == project
     shown = preview(project, ROWS)
     bought = [line for line in shown.lines if line.pool == "schema"]
-    assert [line.what.split(":")[0] for line in bought] == [
-        "bin edges of age",
+    assert [re.split("[:,]", line.what)[0] for line in bought] == [
+        "cuts of age at quantiles",
+        "rows between the cuts of age",
         "range of income",
-        "bin edges of income",
+        "cuts of income at quantiles",
+        "rows between the cuts of income",
         "categories of job",
     ]
     assert 0 < shown.delta <= 0.25e-7
@@ -107,8 +111,14 @@ def test_what_cannot_be_is_refused_before_anything_is_read():
     with pytest.raises(ProjectError, match="declared total"):
         preview(a_project(person="who", rows=3000), ROWS)
     about = Constraints.from_json({"impossible": [{"job": ["nurse"], "ill": ["yes"]}]})
-    with pytest.raises(EspalierError, match="job"):
+    with pytest.raises(EspalierError, match="job.*bought at release"):
         preview(replace(a_project(), constraints=about), ROWS)
+    # 2 is an edge of the bins that only hold the place: without a look at that, refused after the schema was paid
+    for key, entry in (("impossible", {"age": {"below": 2}, "ill": ["yes"]}), ("monotone", ["age", "income"])):
+        with pytest.raises(EspalierError, match="bought at release"):
+            preview(replace(a_project(), constraints=Constraints.from_json({key: [entry]})), ROWS)
+    with pytest.raises(ProjectError, match="question 'young' names 'age'.*bought at release"):
+        replace(a_project(), question_list=QuestionList(({"name": "young", "where": {"age": [0, 2]}},)))
     declared = Project("d", Schema((Column("a", "categorical", ("x", "y")),)), Plan("mst", 1.0, schema_share=0.1))
     assert any("buys nothing" in w for w in preview(declared, 100).warnings)
 

@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 
 from core.graph.separations import Clique
-from core.methods.select.allocation import BudgetSplit
-from core.privacy.curator import Curator
+from core.methods.select.allocation import Choices
 from core.privacy.scores import FeatureScore
 
 WIDE = 100
@@ -16,9 +15,7 @@ WIDE = 100
 its square (measured: 100 columns of 50,000 rows, a few seconds)."""
 
 
-def choose_network(
-    curator: Curator, budget: BudgetSplit, share: float, first: str, useful: int, degree: int, pool: str = ""
-) -> tuple[list[Clique], float]:
+def choose_network(choices: Choices, first: str, useful: int, degree: int) -> tuple[list[Clique], float]:
     """A clique {X} ∪ Pa(X) for every column X but ``first``, and the share of the budget left unspent.
 
     Greedy Bayes: each round draws one (X, Pa) by the exponential mechanism with the R score, X not yet placed and
@@ -28,7 +25,8 @@ def choose_network(
     the moral graph is chordal and the junction tree's cliques are those chosen: the model is never larger than its
     largest table, where free parents could make one that no fit can hold after the budget is spent.
     """
-    sizes, place = curator.sizes, {name: i for i, name in enumerate(curator.sizes)}
+    sizes, share = choices.curator.sizes, choices.share
+    place = {name: i for i, name in enumerate(sizes)}
     left = [name for name in sizes if name != first]
     degree = degree if len(sizes) <= WIDE else 1
     child: dict[Clique, str] = {}  # of a candidate just one column is not placed; X stays that one until it is placed
@@ -55,7 +53,7 @@ def choose_network(
         candidates = sorted(offered, key=lambda q: -offered[q])  # largest first: a rehearsal takes the first
         found = candidates[0]
         if len(candidates) > 1:
-            found = curator.choose(score, candidates, budget.choice(share / rounds), "column and its parents", pool)
+            found = choices.one(score, candidates, rounds, "column and its parents")
             paid += 1
         x = child[found]
         chosen.append(found)

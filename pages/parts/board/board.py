@@ -15,7 +15,7 @@ from core.graph.roles import Roles
 from pages.parts.board import drawing
 from pages.parts.board.boxes import COLORS, apart, label, load_vis, width
 from pages.parts.session.session import Session
-from pages.parts.structure import implications
+from pages.parts.structure import effects, implications
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = ("geometry.js", "looks.js", "board.js")
@@ -78,11 +78,13 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
     assert project is not None
     dag, roles, target = project.dag, project.roles, project.plan.target
     columns, marks = drawing.shown(state), drawing.marks(state)
-    tagged = {n: implications.tags(n, project, now, marks) for n in columns}
+    effect = effects.asked(state)
+    said, open_arrows = effects.marks(*effect) if effect else ({}, set())
+    tagged = {n: [*implications.tags(n, project, now, marks), *said.get(n, ())] for n in columns}
     at = apart(drawing.places(state, columns), {n: width(n, roles, target, tags=tagged[n]) for n in columns})
     visible = set(columns)
     avoiding = implications.avoiding(now, roles) if "paths" in marks else []
-    lit = {a for p in avoiding for a in arrows_of(p, dag.links)}
+    lit = open_arrows | {a for p in avoiding for a in arrows_of(p, dag.links)}
     few = len(dag.edges) <= MOST_WHAT_IF
     nodes = []
     for n in columns:

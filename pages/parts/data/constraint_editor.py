@@ -80,7 +80,9 @@ def _form(state: Session) -> None:
     assert state.project is not None
     schema, key = state.project.schema, f"constraint-{state.opened}"
     kind = st.selectbox("Kind of constraint", list(KINDS), format_func=KINDS.__getitem__, key=f"{key}-kind")
-    columns = list(schema.names)
+    columns = [c.name for c in schema.columns if not c.undeclared]
+    if len(columns) < len(schema.columns):
+        st.caption("Columns whose bins or categories are bought cannot be named: their values are not known yet.")
     if kind == "impossible":
         chosen = st.multiselect("Columns", columns, key=f"{key}-columns", placeholder="Choose two or more columns")
         values = {name: _values(schema[name], key) for name in chosen}

@@ -44,6 +44,12 @@ _CONFIG = {
         "if the released table shall have such a column.",
     ),
     "integer": st.column_config.CheckboxColumn("Whole numbers", width=120),
+    "decimals": st.column_config.TextColumn(
+        "Decimals",
+        width=90,
+        help="For numeric columns that are not whole: how many figures after the point numbers come out with. Blank: "
+        "five figures of the bin's width.",
+    ),
     "missing": st.column_config.CheckboxColumn(
         "May be empty", width=110, help="Empty cells become a category of their own"
     ),
@@ -64,7 +70,7 @@ def show(state: Session) -> None:
         draft.refresh()
         draft.base = draft.frame()
     hidden = set() if any(row["guess"] for row in draft.rows) else {"guess"}
-    order = ("use", "name", "guess", "kind", "categories", "edges", "integer", "missing", "unknown")
+    order = ("use", "name", "guess", "kind", "categories", "edges", "integer", "decimals", "missing", "unknown")
     edited = st.data_editor(
         draft.base,
         key=key,
@@ -133,12 +139,14 @@ def coarsen(state: Session) -> None:
     """Fewer bins or categories for one column, from the schema and the person's word alone."""
     assert state.project is not None
     schema, draft = state.project.schema, _draft(state)
+    if not (by_size := sorted((c for c in schema.columns if not c.undeclared), key=lambda c: -c.size)):
+        st.caption("Nothing is declared yet that could be made coarser.")
+        return
     st.markdown(
         "Every cell that is counted gets noise, so few, well-filled categories are released better than many "
         "rare ones. "
         "These tools look at the declared schema only, never at the rows."
     )
-    by_size = sorted(schema.columns, key=lambda c: -c.size)
     chosen = st.selectbox(
         "Column to coarsen",
         [c.name for c in by_size],

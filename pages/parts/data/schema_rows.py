@@ -16,7 +16,8 @@ from core.tables.guessing import guess_column
 from core.tables.reading import TextColumn
 
 INVENTED = "invented"
-TEXTS = ("guess", "name", "kind", "categories", "edges")
+IN_HIERARCHY = re.compile(r"\s*at most (\d{1,6}) of [\d,]+ codes in a hierarchy\s*")
+TEXTS = ("guess", "name", "kind", "categories", "edges", "decimals")
 FLAGS = ("use", "integer", "missing", "unknown")
 
 
@@ -171,8 +172,9 @@ def row_of(column: Column) -> dict[str, Any]:
         "guess": _guess_text(column),
         "name": column.name,
         "kind": column.kind if column.dates is None else "date",
-        "categories": f"at most {column.at_most}" if column.at_most else join(column.categories),
+        "categories": _categories(column),
         "edges": _edges(column),
+        "decimals": "" if column.decimals is None else str(column.decimals),
         "integer": column.integer,
         "missing": column.missing,
         "unknown": column.unknown == "missing",
@@ -199,6 +201,14 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         )
         return made if origin is None else made.marked_like(origin)
     numeric = row["kind"] == "numeric"
+    if origin is not None and origin.hierarchy and (found := IN_HIERARCHY.fullmatch(row["categories"])):
+        return Column.of_hierarchy(
+            row["name"],
+            dict(origin.hierarchy),
+            int(found[1]),
+            missing=row["missing"],
+            unknown="missing" if row["unknown"] else "refuse",
+        )
     if (wanted := _to_buy(row, numeric)) is not None:
         return wanted
     categories = () if numeric else split(row["categories"])
@@ -212,9 +222,19 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         row["missing"],
         "missing" if row["unknown"] else "refuse",
         groups=groups,
+        decimals=_decimals(row) if numeric else None,
         missing_marks=_marks(row, origin, categories),
     )
     return made if origin is None else made.marked_like(origin)
+
+
+def _decimals(row: dict[str, Any]) -> int | None:
+    typed = row["decimals"].strip()
+    if not typed:
+        return None
+    if not typed.isascii() or not typed.isdigit():
+        raise SchemaError(f"column {row['name']!r}: decimals ({typed!r}) is a whole number from 1 to 9, or blank")
+    return int(typed)
 
 
 def _marks(row: dict[str, Any], origin: Column | None, categories: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -224,8 +244,15 @@ def _marks(row: dict[str, Any], origin: Column | None, categories: tuple[str, ..
 
 def _identifier_row(identifier: Identifier) -> dict[str, Any]:
     empty = dict.fromkeys(("integer", "missing", "unknown"), False)
-    texts = {"guess": "", "name": identifier.name, "categories": "", "edges": INVENTED if identifier.invented else ""}
+    texts = {"guess": "", "name": identifier.name, "categories": "", "decimals": ""}
+    texts["edges"] = INVENTED if identifier.invented else ""
     return {"use": True, "kind": "identifier", **empty, **texts}
+
+
+def _categories(column: Column) -> str:
+    if column.hierarchy:
+        return f"at most {column.at_most} of {len(column.tree.texts):,} codes in a hierarchy"
+    return f"at most {column.at_most}" if column.at_most else join(column.categories)
 
 
 def _edges(column: Column) -> str:

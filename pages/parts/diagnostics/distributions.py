@@ -7,7 +7,6 @@ from typing import Any
 
 import streamlit as st
 
-from core.tables.table import Table
 from pages.parts import charts
 from pages.parts.session.session import ReleaseBundle
 from pages.parts.text import plain
@@ -41,7 +40,7 @@ def _one(released: ReleaseBundle, column: str) -> None:
     assert released.real is not None
     series = {
         "real": (released.real.count((column,)) / released.real.rows).tolist(),
-        "synthetic": (_synthetic(released).count((column,)) / released.release.shown).tolist(),
+        "synthetic": (released.release.synthetic.count((column,)) / released.release.shown).tolist(),
     }
     colors = (charts.REAL, charts.SYNTHETIC)
     draw = charts.bars if len(labels) <= UPRIGHT else charts.lying
@@ -87,7 +86,7 @@ def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
     assert released.real is not None
     shares = {
         "Real": released.real.count(pair).reshape(shape) / released.real.rows,
-        "Synthetic": _synthetic(released).count(pair).reshape(shape) / released.release.shown,
+        "Synthetic": released.release.synthetic.count(pair).reshape(shape) / released.release.shown,
     }
     top = max(float(s.max()) for s in shares.values())
     for place, (title, share) in zip(st.columns(2), shares.items(), strict=True):
@@ -114,10 +113,6 @@ def _lost(worse: Sequence[Facts]) -> None:
         hide_index=True,
         column_config={k: st.column_config.NumberColumn(format="%.3f") for k in ("synthetic", "without any link")},
     )
-
-
-def _synthetic(released: ReleaseBundle) -> Table:
-    return Table(released.release.project.schema, released.release.codes, released.release.shown)
 
 
 def _clickable(figure: Any, key: str, alt: str, points: Sequence[Any], field: str) -> None:

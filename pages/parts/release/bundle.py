@@ -59,7 +59,7 @@ def files(released: ReleaseBundle) -> None:
             )
     if copies := [file for file in released.files if file.startswith("copies/")]:
         st.download_button(
-            f"{len(copies)} copies, for intervals",
+            f"{sum(file.endswith('.csv.gz') for file in copies)} copies, for intervals",
             lambda: zipped({file: released.files[file] for file in copies}),
             file_name=f"{stem}-copies.zip",
             mime="application/zip",

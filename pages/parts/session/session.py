@@ -114,6 +114,8 @@ class Session:
     released: ReleaseBundle | None = None
     blurred: Blurred | None = None
     """Rows of a method that is not private; never among the releases."""
+    lid_offered: float | None = None
+    """The threshold that can be kept, where the last attempt to make such rows missed its own."""
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
     studied: tuple[int, Study] | None = None

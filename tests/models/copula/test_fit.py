@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ import pytest
 from core.errors import EspalierError, ProjectError
 from core.methods import METHODS, frame_of
 from core.models.base import NumberModel
+from core.models.copula.fit import cleaned
 from core.models.copula.layout import Layout
 from core.models.copula.model import CopulaModel
-from core.models.copula.shapes import Shape, to_chances
+from core.models.copula.shapes import Shape, smoothed, to_chances
 from core.models.graphical import GraphicalModel
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
@@ -109,6 +111,17 @@ def test_the_file_comes_back_the_same_and_others_are_refused():
         CopulaModel.loads(b"PK", GraphicalModel.loads)
 
 
+def test_numbers_come_out_with_the_declared_decimals():
+    schema = Schema((replace(SCHEMA["b"], decimals=1), replace(SCHEMA["y"], decimals=2)))
+    whole = table(500)
+    two = Table(schema, {n: whole.codes[n] for n in "by"}, 500, values={n: whole.values[n] for n in "by"})
+    curator = PrivateCurator(two, Unit("replace-one", 1), Budget(8.0, 1e-6, 1.0), 10**6)
+    given = Project("numbers", schema, project().plan)
+    drawn = METHODS["copula"].fit(curator, given, frame_of(given)).model().draw(300, np.random.default_rng(0))
+    for name, places in (("b", 1), ("y", 2)):
+        assert np.allclose(drawn[name], np.round(drawn[name], places), atol=1e-9)
+
+
 def test_what_it_cannot_carry_is_refused_or_said():
     with pytest.raises(ProjectError, match="numeric column as the target"):
         Layout.of(SCHEMA, "c")
@@ -145,3 +158,31 @@ def test_projection_onto_the_simplex_against_brute_force():
         grid = np.array([(i, j, 30 - i - j) for i in np.arange(0, 30.1, 0.5) for j in np.arange(0, 30.1 - i, 0.5)])
         best = ((grid - counts) ** 2).sum(axis=1).min()
         assert ((got - counts) ** 2).sum() <= best + 1e-9
+
+
+def test_even_counts_stay_even_under_noise_and_a_step_is_kept():
+    rng = np.random.default_rng(6)
+    widths = np.ones(64)
+    noisy = 100 + 10 * rng.standard_normal(64)
+    flat = smoothed(noisy, widths, 10.0)
+    assert flat.sum() == pytest.approx(noisy.sum())
+    assert np.abs(flat - 100).mean() < 0.8 * np.abs(noisy - 100).mean()
+    step = np.repeat([20.0, 180.0], 32)
+    noise = 10 * rng.standard_normal(64)
+    told = smoothed(step + noise, widths, 10.0)
+    assert abs(told[:32].mean() - 20) < 5
+    assert np.abs(told - step).mean() < 0.9 * np.abs(noise).mean()
+    wide = np.array([1.0, 3.0])
+    assert smoothed(np.array([30.0, 70.0]), wide, 10.0) == pytest.approx([25, 75])
+    assert smoothed(np.array([30.0, 70.0]), wide, 0.1) == pytest.approx([30, 70])
+
+
+def test_noise_is_cleaned_from_a_matrix_and_a_true_difference_is_kept():
+    rng = np.random.default_rng(7)
+    like, p = np.eye(60), 60
+    noise = rng.normal(0, 0.01, (p, p))
+    noise = (np.triu(noise) + np.triu(noise, 1).T) + np.diag(0.01 * (math.sqrt(2) - 1) * rng.standard_normal(p))
+    assert np.abs(cleaned(like + noise, like, 0.01) - like).max() < 0.02
+    along = np.ones((p, 1)) / math.sqrt(p)
+    true = like + 2 * along @ along.T
+    assert np.linalg.norm(cleaned(true + noise, like, 0.01) - true) < 0.4 * np.linalg.norm(noise)

@@ -1,0 +1,19 @@
+"""The project file that a command names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.errors import ProjectError
+from core.methods import check_options
+from core.project.file import Project
+
+
+def load(path: Path) -> Project:
+    """The project, its plan's keys checked; raises :class:`EspalierError` that names the file."""
+    project = Project.load(path)
+    try:
+        check_options(project.plan)
+    except ProjectError as error:
+        raise ProjectError(f"{path}: {error}", **error.data) from None
+    return project

@@ -1,0 +1,82 @@
+"""Which of many cuts a column of numbers keeps: bins in which its values lie nearly flat.
+
+Rows are drawn flat inside a bin, so a bin errs where its values do not lie flat: for any other cut of the column by at
+most the largest distance between the cumulative count inside the bin and the straight line between its two ends. And a
+bin that lumps many rows together hides how these differ in other columns. Bins are chosen that keep the sum of both
+smallest. So a value that many rows share gets a bin of its own, a long tail gets bins though few rows are in it, and
+what is flat is cut into bins of similar numbers of rows.
+
+All is made from noisy counts of the cells between the cuts, so it is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+BRIDGE = math.sqrt(math.pi / 2) * math.log(2)
+"""The expected largest distance of a Brownian bridge of unit length from 0 (Kolmogorov's distribution): what noise
+alone makes of a flat bin of m cells is about this times σ·√(m − 1)."""
+
+LUMPED = 0.2
+"""What lumping costs beside unevenness: p²/m rows times this for a bin of p rows out of m, those left out of m that
+stand in one cell with more than their share."""
+
+WORTH = 0.01
+"""What each bin must bring, in σ: where nothing is gained there are fewer bins."""
+
+
+def flattest(
+    cuts: Sequence[float], counts: NDArray[np.float64], sigma: float, bins: int, *, integer: bool
+) -> list[int]:
+    """The indices of the ``cuts`` (increasing) to keep, the first and the last among them: at most ``bins`` bins.
+
+    ``counts`` are the noisy rows of the cells between the cuts, with noise of ``sigma`` each. The best division is
+    found exactly, by dynamic programming.
+    """
+    below = np.concatenate([[0.0], np.cumsum(counts)])
+    cost = _unevenness(_places(cuts, integer), below, sigma) + _lumped(counts, below, bins)
+    cells = len(counts)
+    best, came = np.full(cells + 1, np.inf), list[NDArray[np.intp]]()
+    best[0] = 0.0
+    totals = []
+    for _ in range(min(bins, cells)):
+        ways = best[:, None] + cost
+        came.append(ways.argmin(axis=0))
+        best = ways.min(axis=0)
+        totals.append(best[-1])
+    kept = [cells]
+    for step in reversed(came[: int(np.argmin(totals)) + 1]):
+        kept.append(int(step[kept[-1]]))
+    return kept[::-1]
+
+
+def _places(cuts: Sequence[float], integer: bool) -> NDArray[np.float64]:
+    """Where each cut stands on a line on which flat means flat: of whole numbers, how many lie below it."""
+    at = np.asarray(cuts, dtype=np.float64)
+    return np.append(np.ceil(at[:-1]), math.floor(at[-1]) + 1.0) if integer else at
+
+
+def _unevenness(places: NDArray[np.float64], below: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """What a bin from cut i to cut j costs, in rows; infinite where j is not above i."""
+    cells = len(places) - 1
+    cost = np.full((cells + 1, cells + 1), np.inf)
+    for i in range(cells):
+        x, y = places[i:] - places[i], below[i:] - below[i]
+        away = np.abs(y - (y[1:] / x[1:])[:, None] * x)
+        inside = np.tril(np.ones(away.shape, dtype=np.bool_), k=1)
+        far = np.where(inside, away, 0.0).max(axis=1)
+        noise = BRIDGE * sigma * np.sqrt(np.arange(cells - i))
+        cost[i, i + 1 :] = np.maximum(far - noise, 0.0) + WORTH * sigma
+    return cost
+
+
+def _lumped(counts: NDArray[np.float64], below: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
+    """What a bin from cut i to cut j costs for the rows it lumps together; a single cell cannot be cut: nothing."""
+    rows = np.maximum(below[None, :] - below[:, None], 0.0)
+    rows[np.arange(len(counts)), np.arange(1, len(below))] = 0.0
+    spread = counts[counts <= max(below[-1], 0.0) / bins].sum()
+    return np.asarray(LUMPED * rows**2 / max(float(spread), 1.0))

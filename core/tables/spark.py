@@ -1,0 +1,52 @@
+"""Codes that Spark writes: Parquet in a private folder, gone as soon as they are read.
+
+Spark may work a cached result out a second time, so nothing is cached: one job reads the table and writes the codes,
+and all that is asked later is asked of what it wrote. It must run on this machine, since the folder is here.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from core.progress import interruptible
+from core.project.schema import Schema, smallest_unsigned
+from core.tables.lots import runs
+
+BATCH_ROWS = 1 << 18
+
+
+def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None]) -> Iterator[Any]:
+    """The codes that ``query`` (of :func:`core.tables.sql.packed`) answers with, as Arrow batches of single columns.
+
+    Raising from ``pulse`` stops Spark. Close it, and the folder is gone.
+    """
+    from pyarrow import parquet
+
+    with tempfile.TemporaryDirectory(prefix="espalier-") as folder:  # nobody else may look into it
+        codes = Path(folder) / "codes"
+        interruptible(
+            lambda: session.sql(query).write.parquet(codes.as_uri()), pulse, session.sparkContext.cancelAllJobs
+        )
+        for file in sorted(codes.glob("*.parquet")):
+            with parquet.ParquetFile(file) as part:
+                for batch in part.iter_batches(BATCH_ROWS):
+                    yield _unpacked(batch, schema)
+            file.unlink()
+
+
+def _unpacked(batch: Any, schema: Schema) -> Any:
+    import pyarrow as pa
+
+    radices = [column.size + 2 for column in schema.columns]
+    made = {name: batch.column(name) for name in batch.schema.names if name in ("person", "bucket")}
+    for i, run in enumerate(runs(radices)):
+        number = batch.column(f"n{i}").to_numpy()
+        for place in reversed(range(len(radices))[run]):
+            number, code = np.divmod(number, radices[place])
+            made[f"c{place}"] = pa.array(code.astype(smallest_unsigned(radices[place])))
+    return pa.record_batch(made)
