@@ -58,21 +58,21 @@ def _distances(facts: Facts, schema: Schema) -> None:
                 "column": c["name"],
                 "Wasserstein distance": c["wasserstein"],
                 "unit": "days" if schema[c["name"]].dates else f"that of {c['name']}",
-                "of the declared range (%)": 100 * c["relative"],
-                "standard deviation, synthetic / real": c["spread"],
+                "% of the range": 100 * c["relative"],
+                "spread": c["spread"],
             }
             for c in sorted(facts["columns"], key=lambda c: -c["relative"])
         ],
         hide_index=True,
         column_config={
             "Wasserstein distance": st.column_config.NumberColumn(format="%.4g"),
-            "of the declared range (%)": st.column_config.NumberColumn(format="%.2f"),
-            "standard deviation, synthetic / real": st.column_config.NumberColumn(format="%.2f"),
+            "% of the range": st.column_config.NumberColumn(format="%.2f"),
+            "spread": st.column_config.NumberColumn(format="%.2f"),
         },
     )
     st.caption(
         "The Wasserstein distance is how far values must be moved on average to turn the synthetic column into the "
-        "real one; 0 means equal."
+        "real one; 0 means equal. Spread is the synthetic standard deviation over the real one; 1 means alike."
     )
     if "largest_correlation_difference" in facts:
         one, other = facts["largest_correlation_pair"]
