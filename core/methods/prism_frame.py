@@ -11,6 +11,7 @@ from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdi
 from core.graph.separations import Clique, Separation
 from core.methods.base import largest_pair
 from core.methods.frame import Frame, Task
+from core.methods.select.constrained import linked_by
 from core.methods.workload import FEW, Workload
 from core.project.file import Project
 from core.project.options import option, read_options
@@ -88,12 +89,15 @@ def _options(project: Project) -> PrismOptions:
 
 
 def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
-    """The triangle of the star with the background's largest pair, where pairs are chosen one at a time."""
+    """What constraints link, with the targets; and the triangle of the star with the background's largest pair, where
+    pairs are chosen one at a time."""
     schema, weights = project.schema, project.plan.weights
+    joined = linked_by(schema.sizes, (schema.clique(c.columns) for c in project.constraints))
+    beside = tuple(schema.clique((*q, *weights)) for q in joined)
     if len(Workload(dict.fromkeys(weights, 0.0)).candidates(schema.sizes)) <= FEW:
-        return ()  # they are chosen together, under a cap of their own
+        return beside  # they are chosen together, under a cap of their own
     pair = largest_pair(project, frame, [n for n in schema.names if n not in weights])
-    return (schema.clique((*(pair[0] if pair else ()), *weights)),) if weights else pair
+    return (*beside, *((schema.clique((*(pair[0] if pair else ()), *weights)),) if weights else pair))
 
 
 def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:

@@ -21,7 +21,7 @@ from core.methods.frame import Frame
 from core.methods.marginals import Marginals, one_ways
 from core.methods.select.allocation import BudgetSplit, label
 from core.methods.select.cliques import rounds
-from core.methods.select.constrained import joined
+from core.methods.select.constrained import joined, trunk
 from core.methods.select.expected import by_model, independent, noisy_total
 from core.methods.select.fence_cost import refused_pairs, strongest_tree
 from core.methods.select.marginals import (
@@ -330,11 +330,13 @@ def _one_by_one(
         sigma = expected_noise(curator, budget, part / len(cliques)) / MEAN
         return _split(best, part, [Candidate(q, 0.0, wanted.weight(q), noisy_cells(alone(q), sigma)) for q in cliques])
 
+    begun = [pair for pair in trunk(curator) if set(pair) <= set(columns)]
     request.report(0.1, "Choosing a tree")
     score = EdgeScore(by_model(curator, [*ones, *known]) if known else alone)
     tree, unspent = choose_tree(
-        curator, budget, CHOICE * share, request.separations, score, columns, star, pool="pair choice"
+        curator, budget, CHOICE * share, request.separations, score, columns, star, begun, "pair choice"
     )
+    tree = [*begun, *tree]
     count = (1 - 2 * CHOICE) * share
     if not tree:
         return [], share

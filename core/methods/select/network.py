@@ -8,8 +8,12 @@ from collections.abc import Sequence
 
 from core.graph.separations import Clique
 from core.methods.select.allocation import BudgetSplit
+from core.methods.select.constrained import fits
 from core.privacy.curator import Curator
 from core.privacy.scores import FeatureScore
+
+DEGREE = 2
+"""Parents at most."""
 
 WIDE = 100
 """Beyond so many columns each gets one parent: candidates grow with the cube of their number, tables to count with
@@ -17,7 +21,7 @@ its square (measured: 100 columns of 50,000 rows, a few seconds)."""
 
 
 def choose_network(
-    curator: Curator, budget: BudgetSplit, share: float, first: str, useful: int, degree: int, pool: str = ""
+    curator: Curator, budget: BudgetSplit, share: float, first: str, useful: int, max_cells: int, pool: str = ""
 ) -> tuple[list[Clique], float]:
     """A clique {X} ∪ Pa(X) for every column X but ``first``, and the share of the budget left unspent.
 
@@ -26,11 +30,13 @@ def choose_network(
     paper only maximal parent sets are offered (R never falls when a parent joins): several parents where their
     table with X has at most ``useful`` cells, else one. Unlike there, Pa lies inside one clique chosen before. So
     the moral graph is chordal and the junction tree's cliques are those chosen: the model is never larger than its
-    largest table, where free parents could make one that no fit can hold after the budget is spent.
+    largest table, where free parents could make one that no fit can hold after the budget is spent. Constraints link
+    columns beside: what would bring the model above ``max_cells`` together with them is not offered, and a column for
+    which nothing is left is counted alone.
     """
     sizes, place = curator.sizes, {name: i for i, name in enumerate(curator.sizes)}
     left = [name for name in sizes if name != first]
-    degree = degree if len(sizes) <= WIDE else 1
+    degree = DEGREE if len(sizes) <= WIDE else 1
     child: dict[Clique, str] = {}  # of a candidate just one column is not placed; X stays that one until it is placed
     offered: dict[Clique, int] = {}
     score = FeatureScore(child)
@@ -52,7 +58,11 @@ def choose_network(
     paid, rounds = 0, len(left)
     offer((first,))
     while left:
+        offered = {q: held for q, held in offered.items() if fits(curator, [*chosen, q], max_cells)}
         candidates = sorted(offered, key=lambda q: -offered[q])  # largest first: a rehearsal takes the first
+        if not candidates:
+            chosen += [(name,) for name in left]
+            break
         found = candidates[0]
         if len(candidates) > 1:
             found = curator.choose(score, candidates, budget.choice(share / rounds), "column and its parents", pool)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from core.graph.separations import Clique, Separation, clique_edges
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.cliques import further_cliques
+from core.methods.select.constrained import trunk
 from core.methods.select.spanning import Growth
 from core.privacy.curator import Curator
 from core.privacy.scores import ConditionalScore, EdgeScore
@@ -76,6 +77,9 @@ def choose_triples(
     growth = Growth(tuple(order), separations, features, sizes)
     for pair in linked:
         growth.link(pair)
+    for pair in trunk(curator):  # what constraints link must not close a loop either
+        if target not in pair:
+            growth.add(pair)
     score = ConditionalScore(target)
     chosen: list[Clique] = []
     paid = 0
