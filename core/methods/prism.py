@@ -116,7 +116,8 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     last, left = list[Measurement](), background
     if background > BACKGROUND / 2:
         targets = dict.fromkeys(project.plan.weights, 0.0)
-        wanted = Workload(targets, max_cells=min(MAX_CELLS, project.plan.max_cells))
+        beside = math.prod(curator.sizes[name] for name in targets)  # a table of the background may meet every target
+        wanted = Workload(targets, max_cells=min(MAX_CELLS, max(1, project.plan.max_cells // beside)))
         last, left = measure_pairs(Request(curator, budget, frame.separations, wanted, report), left, ones, tables)
     last += curator.measure(budget.split(left, [m.clique for m in tables] or one_ways(curator)), "background")
     found = tuple(n for n in curator.sizes if any(n in s.features for s in stars))

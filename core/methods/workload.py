@@ -352,7 +352,7 @@ def _one_by_one(
         CHOICE * share,
         request.separations,
         score,
-        tree,
+        [*(q for q in joined(curator) if set(q) <= set(columns)), *tree],
         star,
         columns,
         most,

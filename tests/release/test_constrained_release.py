@@ -149,10 +149,9 @@ def test_constraints_make_no_model_too_large_once_the_counts_are_paid(method, mo
     same = rng.integers(0, 6, 3000)
     noisy = {c.name: np.where(rng.random(3000) < 0.7, same, rng.integers(0, 6, 3000)) for c in project.schema.columns}
     if method == "prism":  # the target may be linked with every column of the loop
-        with pytest.raises(SizeError, match="c8") as refused:
+        with pytest.raises(SizeError, match="c8"):
             preview(project, 3000)
-        assert refused.value.cells > 6**3
-        project = project.with_plan(max_cells=refused.value.cells)
+        project = project.with_plan(max_cells=6**5)
     preview(project, 3000)
     made = release(project, Table(project.schema, noisy, 3000))
     assert made.to_json()["constraints"]["violations"] == 0
