@@ -31,5 +31,5 @@ def fit_auc(
     names = names or [n for n in sizes if n != target]
     if len(np.unique(train[target])) < 2:
         return 0.5
-    model = LogisticRegression(max_iter=2000).fit(one_hot(train, sizes, names), train[target])
+    model = LogisticRegression(solver="newton-cholesky", max_iter=200).fit(one_hot(train, sizes, names), train[target])
     return auc(test[target], model.decision_function(one_hot(test, sizes, names)))

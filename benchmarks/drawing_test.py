@@ -1,4 +1,4 @@
-"""The private test of a drawing: `python -m benchmarks.drawing_test [--quick]`.
+"""The private test of a drawing: `python -m benchmarks.drawing_test [alarms] [power] [stated] [--quick]`.
 
 Three tables: type I over 36 settings and family error over five statements; power beside that of the prototype; how
 often the odds ratio that is stated as noticeable is noticed, and how often the strength's interval covers. ε = 1,
@@ -111,18 +111,25 @@ def stated(runs: int, rng: np.random.Generator) -> None:
         )
 
 
+PARTS = {
+    "alarms": ("type I at 5 %", 2, type_one),
+    "power": ("power at 5 %", 1, power),
+    "stated": ("odds ratio stated as noticeable (level 1 %, as for the first of five after Holm)", 1, stated),
+}
+"""What is shown, how many times the runs, and how."""
+
+
 def main() -> None:
     """Print the three tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART")
     parser.add_argument("--quick", action="store_true")
-    runs = 100 if parser.parse_args().quick else 400
-    rng = np.random.default_rng(19)
-    print("type I at 5 %")
-    type_one(2 * runs, rng)
-    print("power at 5 %")
-    power(runs, rng)
-    print("odds ratio stated as noticeable (level 1 %, as for the first of five after Holm)")
-    stated(runs, rng)
+    args = parser.parse_args()
+    runs, rng = 100 if args.quick else 400, np.random.default_rng(19)
+    for name in args.parts or PARTS:
+        head, of, part = PARTS[name]
+        print(head, flush=True)
+        part(of * runs, rng)
     one = judged([draw(null_of((2, 2, 4), 5000, scale(5000), False).expected, 5000, scale(5000), rng)], rng)
     print(one[0].sentence("a", "b", ["z"]))
 

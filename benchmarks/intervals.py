@@ -1,28 +1,34 @@
 """How often intervals cover the population: `python -m benchmarks.intervals [SETTING …] [--releases 30] [--quick]`.
 
 Each release is made from rows drawn with replacement from a population that is known in full. Figures of four kinds are
-asked of it: proportions, risk differences, odds ratios, coefficients of a logistic regression on the chosen features.
+asked of it: proportions, risk differences, odds ratios, coefficients of a logistic regression on up to four features.
 Shown for each kind and badge: coverage of the naive interval (one synthetic table taken for real), of the copies' with
 evenly drawn rows (rule B) and with rows drawn one by one (T ≥ ū), and the width against that of the real table. Then
 what part of the figures inside a clique, whose true cells are at least 5 σ, is promised, and CPU seconds of 20 copies.
+
+``--keep FOLDER`` writes each release's numbers there as it goes, and takes up where an earlier run was ended.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks import adult
+from benchmarks.tables import drawn
 from core.analysis.combine import combine
-from core.analysis.copies import Recipe, copies, warm_refit
 from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
 from core.analysis.tally import Tally
 from core.graph.dag import Dag
@@ -34,6 +40,22 @@ from core.release.study import Study
 from core.tables.table import Table
 
 Rows = Mapping[str, NDArray[np.integer]]
+Record = dict[str, Any]
+
+
+@dataclass
+class Tallies:
+    """A table of codes, each combination of columns tallied once."""
+
+    rows: Rows
+    sizes: Mapping[str, int]
+    _made: dict[tuple[str, ...], Tally] = field(default_factory=dict)
+
+    def of(self, columns: tuple[str, ...]) -> Tally:
+        """The patterns of ``columns``."""
+        if columns not in self._made:
+            self._made[columns] = Tally.of_rows(self.rows, self.sizes, columns)
+        return self._made[columns]
 
 
 @dataclass(frozen=True)
@@ -112,6 +134,12 @@ def diabetes_population(epsilon: float) -> Population:
     return Population(Project("diabetes", _schema(sizes), Plan("prism", epsilon, target="readmitted")), out)
 
 
+def asia_population(epsilon: float) -> Population:
+    """400,000 rows of the network asia: tuberculosis 1 %, a cause that is an "or" of two."""
+    rows = drawn("asia", 400_000, 190)
+    return Population(Project("asia", rows.schema, Plan("prism", epsilon, target="dysp")), rows.codes)
+
+
 SETTINGS: dict[str, tuple[Callable[[], Population], int]] = {
     "adult prism 1": (lambda: adult_population("prism", 1.0), 8000),
     "adult prism 0.5": (lambda: adult_population("prism", 0.5), 8000),
@@ -120,6 +148,7 @@ SETTINGS: dict[str, tuple[Callable[[], Population], int]] = {
     "network 0.5": (lambda: _generated(False, 0.5), 5000),
     "network 1": (lambda: _generated(False, 1.0), 5000),
     "network 3": (lambda: _generated(False, 3.0), 5000),
+    "asia 1": (lambda: asia_population(1.0), 5000),
     "dependent 1": (lambda: _generated(True, 1.0), 5000),
     "diabetes 1": (lambda: diabetes_population(1.0), 8000),
 }
@@ -135,68 +164,85 @@ def figures_of(population: Population, made: Release, rng: np.random.Generator) 
     chosen = [pairs[int(i)] for i in rng.integers(0, len(pairs), 25)] + [
         every[int(i)] for i in rng.integers(0, len(every), 15)
     ]
+    seen = set()
     for a, b in chosen:
         one, other = (Level(a, int(i)) for i in rng.choice(sizes[a], 2, replace=False))
         event, instead = (Level(b, int(i)) for i in rng.choice(sizes[b], 2, replace=False))
+        if (cells := frozenset({one, other, event, instead})) in seen:
+            continue  # of two columns with two values each there is one odds ratio
+        seen.add(cells)
         out.append(("odds ratio", OddsRatio(event, instead, one, other)))
         out.append(("difference", Difference(event, one, other)))
-    if target and (features := tuple(n for n in made.fitted.features if n != target)):
-        out.append(("logistic", Regression(target, features, sizes, event=1)))
-    elif target:
-        out.append(("logistic", Regression(target, tuple(n for n in names if n != target)[:3], sizes, event=1)))
+    if target:
+        features = [n for n in made.fitted.features or names if n != target]
+        some = tuple(features[int(i)] for i in rng.permutation(len(features))[:4])
+        out.append(("logistic", Regression(target, some, sizes, event=1)))
     return out
 
 
-def run(name: str, releases: int, m: int) -> tuple[list[dict[str, float | str]], float]:
-    """One record per number asked of a release of this setting, and CPU seconds of a release's copies."""
+def examine(population: Population, n: int, m: int, rng: np.random.Generator) -> Record:
+    """One release: a record per number asked of it, and CPU seconds of its copies."""
+    sizes, everybody = population.project.schema.sizes, Tallies(population.rows, population.project.schema.sizes)
+    real = population.sample(n, rng)
+    made = release(population.project, real)
+    start = time.process_time()
+    study = Study.of(made)
+    found = list(study.drawn(m, rng))
+    seconds = time.process_time() - start
+    tables = partial(Tallies, sizes=sizes)
+    once, sampled = tables(made.codes), tables(real.codes)
+    even, single = [tables(rows) for _, rows in found], [tables(copied.sample(n, rng)) for copied, _ in found]
+    records: list[Record] = []
+    for kind, figure in figures_of(population, made, rng):
+        names = figure.columns
+        whole = everybody.of(names)
+        right, _ = figure.estimate(whole)
+        naive, within = figure.estimate(once.of(names))
+        _, real_variance = figure.estimate(sampled.of(names))
+        evenly = np.array([figure.estimate(t.of(names))[0] for t in even])
+        loosely = [figure.estimate(t.of(names)) for t in single]
+        for i, part in enumerate(figure.parts()):
+            badge, values = study.gate.judge(part.needs), np.array([v[i] for v, _ in loosely])
+            spread = np.array([v[i] for _, v in loosely])
+            if not np.isfinite([right[i], naive[i], *evenly[:, i], *values, *spread]).all() or not real_variance[i] > 0:
+                continue  # the real table itself has no interval
+            b, t = combine(evenly[:, i].tolist()), combine(values.tolist(), spread.tolist())
+            thick = min(
+                _rows(whole, cell) * n / whole.total / study.gate.sigma([c for c, _ in cell])
+                for cell in part.needs.cells
+            )
+            records.append(
+                {
+                    "kind": kind,
+                    "badge": badge.kind,
+                    "naive": bool(abs(naive[i] - right[i]) <= 1.96 * math.sqrt(within[i])),
+                    "B": bool(b.low <= right[i] <= b.high),
+                    "T": bool(t.low <= right[i] <= t.high),
+                    "width": (b.high - b.low) / (3.92 * math.sqrt(real_variance[i])),
+                    "off": (b.estimate - right[i]) / math.sqrt(b.variance) if b.variance else 0.0,
+                    "thick": min(thick, 1e9),
+                    "thinnest": min(badge.thinnest, 1e9),
+                    "inside": study.gate.counted(part.needs.columns),
+                    "columns": names,
+                }
+            )
+    return {"copies": m, "seconds": seconds, "numbers": records}
+
+
+def run(name: str, releases: int, m: int, keep: Path | None = None) -> list[Record]:
+    """The releases of this setting; those that ``keep`` holds are not made again."""
     make, n = SETTINGS[name]
-    population, rng = make(), np.random.default_rng(7)
-    sizes = population.project.schema.sizes
-    records: list[dict[str, float | str]] = []
-    spent = 0.0
-    for _ in range(releases):
-        real = population.sample(n, rng)
-        made = release(population.project, real)
-        start = time.process_time()
-        study = Study.of(made)
-        counts, model, merged = study.counted.measurements, study.model, study.counted.merged
-        refit = warm_refit(model, model.total, merged)
-        found = list(copies(counts, model, refit, Recipe(m, n, merged=merged), rng))
-        spent += time.process_time() - start
-        single = [copied.sample(n, rng) for copied, _ in found]
-        gate = study.gate
-        for kind, figure in figures_of(population, made, rng):
-            whole = Tally.of_rows(population.rows, sizes, figure.columns)
-            right, _ = figure.estimate(whole)
-            naive, within = figure.estimate(Tally.of_rows(made.codes, sizes, figure.columns))
-            _, real_variance = figure.estimate(Tally.of_rows(real.codes, sizes, figure.columns))
-            even = np.array([figure.estimate(Tally.of_rows(rows, sizes, figure.columns))[0] for _, rows in found])
-            loose = [figure.estimate(Tally.of_rows(rows, sizes, figure.columns)) for rows in single]
-            for i, part in enumerate(figure.parts()):
-                badge, values = gate.judge(part.needs), np.array([v[i] for v, _ in loose])
-                spread = np.array([v[i] for _, v in loose])
-                if (
-                    not np.isfinite([right[i], naive[i], *even[:, i], *values, *spread]).all()
-                    or not real_variance[i] > 0
-                ):
-                    continue  # the real table itself has no interval
-                b, t = combine(even[:, i].tolist()), combine(values.tolist(), spread.tolist())
-                thick = min(
-                    _rows(whole, cell) * n / whole.total / gate.sigma([c for c, _ in cell]) for cell in part.needs.cells
-                )
-                records.append(
-                    {
-                        "kind": kind,
-                        "badge": badge.kind,
-                        "naive": abs(naive[i] - right[i]) <= 1.96 * math.sqrt(within[i]),
-                        "B": b.low <= right[i] <= b.high,
-                        "T": t.low <= right[i] <= t.high,
-                        "width": (b.high - b.low) / (3.92 * math.sqrt(real_variance[i])),
-                        "thick": thick,
-                        "inside": gate.counted(part.needs.columns),
-                    }
-                )
-    return records, spent / releases
+    file = None if keep is None else keep / f"{name}.jsonl"
+    out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []
+    out = [one for one in out if one["copies"] == m][:releases]
+    population = make() if len(out) < releases else None
+    while population is not None and len(out) < releases:
+        out.append(examine(population, n, m, np.random.default_rng([7, len(out)])))
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(out[-1]) + "\n")
+    return out
 
 
 def _rows(tally: Tally, cell: tuple[tuple[str, int], ...]) -> float:
@@ -206,17 +252,20 @@ def _rows(tally: Tally, cell: tuple[tuple[str, int], ...]) -> float:
     return float(tally.weights[keep].sum())
 
 
-def show(name: str, releases: int, m: int) -> None:
+def show(name: str, made: list[Record]) -> None:
     """Print one setting."""
-    records, seconds = run(name, releases, m)
-    print(f"{name}: {releases} releases, {m} copies, {seconds:.1f} CPU s for the copies of one")
-    groups: dict[tuple[str, str], list[dict[str, float | str]]] = defaultdict(list)
+    seconds = float(np.mean([one["seconds"] for one in made]))
+    print(f"{name}: {len(made)} releases, {made[0]['copies']} copies, {seconds:.1f} CPU s for the copies of one")
+    groups: dict[tuple[str, str], list[Record]] = defaultdict(list)
+    records = [r for one in made for r in one["numbers"]]
     for r in records:
         groups[str(r["badge"]), str(r["kind"])].append(r)
+        if r["badge"] == "counted":
+            groups["promised", "all"].append(r)
     for (badge, kind), some in sorted(groups.items()):
         mean = {key: 100 * float(np.mean([r[key] for r in some])) for key in ("naive", "B", "T")}
         print(
-            f"  {badge:22} {kind:11} {len(some):5}  naive {mean['naive']:3.0f}  B {mean['B']:3.0f}  T {mean['T']:3.0f}"
+            f"  {badge:22} {kind:11} {len(some):5}  naive {mean['naive']:3.0f}  B {mean['B']:5.1f}  T {mean['T']:5.1f}"
             f"  width × {np.median([r['width'] for r in some]):.1f}"
         )
     inside = [r["badge"] == "counted" for r in records if r["inside"] and float(r["thick"]) >= 5]
@@ -231,9 +280,10 @@ def main() -> None:
     parser.add_argument("--releases", type=int, default=30)
     parser.add_argument("--copies", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="four releases each")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write numbers there, and go on from them")
     args = parser.parse_args()
     for name in args.settings:
-        show(name, 4 if args.quick else args.releases, args.copies)
+        show(name, run(name, 4 if args.quick else args.releases, args.copies, args.keep))
 
 
 if __name__ == "__main__":

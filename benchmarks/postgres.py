@@ -37,6 +37,12 @@ class Server:
         """Stop at once, as a power cut would."""
         self._run("pg_ctl", "-w", "-m", "immediate", "stop")
 
+    @property
+    def process(self) -> int:
+        """The number of its first process."""
+        with open(f"{self._folder}/data/postmaster.pid") as file:
+            return int(file.readline())
+
     def _run(self, tool: str, *args: str) -> None:
         command = [f"{self._tools}/{tool}", "-D", f"{self._folder}/data", *args]
         subprocess.run(command, check=True, capture_output=True, cwd=self._folder, **self._as)

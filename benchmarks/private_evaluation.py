@@ -84,7 +84,7 @@ def main() -> int:
         print(f"\r{run} of {opt.runs}", end="", file=sys.stderr, flush=True)
         made = release(project, everybody.take(rng.choice(POPULATION, opt.rows, replace=False)))
         assert made.private_evaluation is not None
-        true = truths(project, everybody, dependence, Table(project.schema, made.codes, made.rows))
+        true = truths(project, everybody, dependence, made.synthetic)
         for figure in made.private_evaluation.figures:
             if figure.low is not None and figure.high is not None and "strata" not in figure.method:
                 holds = figure.low <= true[figure.name] <= figure.high

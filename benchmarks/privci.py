@@ -93,8 +93,7 @@ def one_run(project: Project, train: Table, test: Table) -> Row:
     start = time.perf_counter()
     made = release(project, train)
     seconds = time.perf_counter() - start
-    synthetic = Table(project.schema, made.codes, made.rows)
-    found = evaluate(project, train, synthetic, model=made.model, holdout=test)
+    found = evaluate(project, train, made.synthetic, model=made.model, holdout=test)
     fair = found.fairness
     assert fair is not None
     value = {

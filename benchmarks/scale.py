@@ -6,16 +6,19 @@
     python -m benchmarks.scale people           at most 3 rows a person, one of whom has a tenth of all rows
     python -m benchmarks.scale output           rows drawn evenly, in batches, to Parquet
     python -m benchmarks.scale release          a whole prism release, from Parquet to Parquet, as the app makes it
+    python -m benchmarks.scale postgres         78 counts inside PostgreSQL beside its encode scan, a tenth of the rows
+    python -m benchmarks.scale spark            78 counts beside Spark's encode scan (needs requirements-spark.txt)
     python -m benchmarks.scale counts --rows 100000000
 
-The table is Adult's rows drawn again and again. CPU seconds are of all threads; each part runs in a process of its own,
-so that its memory is its own.
+The table is Adult's rows drawn again and again. CPU seconds are of all threads, those of a server or of Spark with
+them; each part runs in a process of its own, so that its memory is its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import resource
 import subprocess
 import sys
@@ -32,7 +35,7 @@ from core.tables.counting import Counting
 from core.tables.reading import read_table
 from core.tables.table import Table
 
-PARTS = ("counts", "wide", "people", "output", "release")
+PARTS = ("counts", "wide", "people", "output", "release", "postgres", "spark")
 STEP = 1_000_000
 
 
@@ -202,6 +205,97 @@ def release(folder: Path, rows: int) -> None:
     line("release", spent, scan)
     line("release and writing its files", spent + written, scan)
     print(f"peak {peak()} MB")
+
+
+def postgres(folder: Path, rows: int) -> None:
+    """Must show 3, first half."""
+    import psycopg
+    from pyarrow import parquet
+
+    from benchmarks.postgres import server
+    from core.tables.relation import open_relation
+
+    path, rows, schema = folder / "adult.parquet", rows // 10, adult_project("mst").schema
+    generate_apart(path, rows)
+    with server() as running:
+        columns = ", ".join(
+            f'"{c.name}" {"bigint" if c.kind == "numeric" else "text"}' for c in map(schema.__getitem__, ORDER)
+        )
+        with psycopg.connect(running.url, autocommit=True) as con:
+            con.execute(f"CREATE TABLE adult ({columns})")
+            with con.cursor().copy("COPY adult FROM STDIN") as copy:
+                for batch in parquet.ParquetFile(path).iter_batches(100_000):
+                    for row in zip(*(c.to_pylist() for c in batch.columns), strict=True):
+                        copy.write_row(row)
+            con.execute("VACUUM ANALYZE adult")
+        relation = open_relation(running.url, "adult")
+        codes = ", ".join(f"max(c{i})" for i in range(len(ORDER)))
+        scanned = f"SELECT {codes} FROM ({relation.query(schema)}) AS scan"
+
+        def cpu() -> float:
+            return tree_seconds(running.process)
+
+        _, scan = elsewhere(cpu, lambda: relation.backend.con.execute(scanned).fetchall())
+        snapshot, first = elsewhere(cpu, lambda: relation.snapshot(schema))
+        _, again = elsewhere(cpu, lambda: snapshot.count_many(cliques()))
+        snapshot.close()
+        relation.close()
+        line(f"PostgreSQL's own encode scan, {rows:,} rows", scan)
+        line("snapshot of codes", first, scan)
+        line(f"snapshot and all {len(cliques())} counts", first + again, scan)
+
+
+def spark(folder: Path, rows: int) -> None:
+    """Must show 3, second half."""
+    from core.tables import sql
+    from core.tables.relation import open_relation
+
+    path, schema = folder / "adult.parquet", adult_project("mst").schema
+    generate_apart(path, rows)
+    url = "pyspark://?spark.master=local[2]&spark.driver.memory=2g&spark.ui.showConsoleProgress=false"
+    session = sql._spark(url)._session
+    session.read.parquet(str(path)).createOrReplaceTempView("adult")
+    session.sql("SELECT count(*) FROM adult").collect()  # it has started
+    process = int(session._jvm.java.lang.ProcessHandle.current().pid())
+    relation = open_relation(url, "adult")
+    codes = ", ".join(f"max(c{i})" for i in range(len(ORDER)))
+    scanned = f"SELECT {codes} FROM ({relation.query(schema)}) AS scan"
+
+    def cpu() -> float:
+        return tree_seconds(process)
+
+    _, scan = elsewhere(cpu, lambda: session.sql(scanned).collect())
+    snapshot, first = elsewhere(cpu, lambda: relation.snapshot(schema))
+    got, again = elsewhere(cpu, lambda: snapshot.count_many(cliques()))
+    _, warm = elsewhere(cpu, lambda: session.sql(scanned).collect())
+    line(f"Spark's own encode scan, {rows:,} rows", scan)
+    line("the same once more, at the end", warm, scan)
+    line("snapshot of codes", first, scan)
+    line(f"snapshot and all {len(cliques())} counts", first + again, scan)
+    with_duckdb = open_relation(path).snapshot(schema).count_many(cliques())
+    same = all(np.array_equal(a, b) for a, b in zip(got, with_duckdb, strict=True))
+    print("as DuckDB counts" if same else "NOT AS DUCKDB COUNTS", f"· peak {peak()} MB beside Spark's own")
+
+
+def elsewhere(cpu: Callable[[], float], work: Callable[[], Any]) -> tuple[Any, float]:
+    """(what it returned, CPU seconds of this process and of the one that ``cpu`` watches)."""
+    start = cpu()
+    out, here = clock(work)
+    return out, here + cpu() - start
+
+
+def tree_seconds(process: int) -> float:
+    """CPU seconds of a process, of those it started, and of those of them that have ended (Linux)."""
+    ticks, known = 0, {process}
+    for path in sorted(Path("/proc").glob("[0-9]*/stat"), key=lambda p: int(p.parent.name)):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        if int(path.parent.name) == process or int(fields[1]) in known:
+            known.add(int(path.parent.name))
+            ticks += sum(map(int, fields[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def generate_apart(path: Path, rows: int, *, people: bool = False) -> None:

@@ -15,7 +15,7 @@ import time
 
 import numpy as np
 
-from core.methods.select.allocation import BudgetSplit
+from core.methods.select.allocation import BudgetSplit, Choices
 from core.methods.select.expected import independent
 from core.methods.select.spanning import choose_tree
 from core.privacy.accounting import Budget
@@ -43,7 +43,7 @@ def run(columns: int, rows: int, categories: int) -> str:
     budget = BudgetSplit.of(plan, budget, schema.sizes)
     ones = curator.measure(budget.split(1 / 3, [(n,) for n in names]))
     wall, cpu = time.perf_counter(), time.process_time()
-    edges, _ = choose_tree(curator, budget, 1 / 3, [], EdgeScore(independent(ones, float(rows))))
+    edges, _ = choose_tree(Choices(curator, budget, 1 / 3), [], EdgeScore(independent(ones, float(rows))))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     right = sum(abs(int(a[1:]) - int(b[1:])) == 1 for a, b in edges)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

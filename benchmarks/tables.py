@@ -211,6 +211,12 @@ def drawn(network: str, rows: int, seed: int) -> Table:
     return by_codes({name: codes[name] for name in values}, {name: len(states) for name, states in values.items()})
 
 
+def network_arrows(network: str) -> list[tuple[str, str]]:
+    """(cause, effect) for every arrow of the network in ``network``.bif."""
+    text = (FOLDER / f"{network}.bif").read_text("utf-8")
+    return [(p.strip(), name) for name, above, _ in _TABLE.findall(text) for p in above.split(",") if p.strip()]
+
+
 def _network(network: str, target: str, rows: int, seed: int) -> Case:
     return Case(f"{network} {rows // 1000}k, {target}", target, lambda: drawn(network, rows, seed))
 

@@ -1,7 +1,8 @@
 """Numbers as numbers: the two-stage method, which is not private, and its private counterpart.
 
     python -m benchmarks.two_stage insurance    the paper's insurance table with linkage and membership rows
-    python -m benchmarks.two_stage bound        LID measured against equation (10), d = 1, 3, 8
+    python -m benchmarks.two_stage lookalikes   the same on look-alikes of Tarragona, Census and EIA
+    python -m benchmarks.two_stage bound        LID measured against equation (10), d = 1, 3, 8, and the LID asked
     python -m benchmarks.two_stage private      R² of a forest trained on private rows: nonlinear 3-d and insurance
     python -m benchmarks.two_stage marginal     the same two tables by prism and by mst of width 2, 16 bins
     python -m benchmarks.two_stage speed        10 columns × 100,000 rows
@@ -26,11 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestRegressor
 
+from benchmarks.lookalikes import KINDS, lookalike
+from core.errors import ProjectError
 from core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
 from core.evaluation.numeric_fidelity import train_and_test
 from core.models.two_stage import kernel
-from core.models.two_stage.inputs import bound, disclosed, hypercube, matched, nearness, thresholds
-from core.models.two_stage.rows import Numbers, Options, synthesize
+from core.models.two_stage.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
+from core.models.two_stage.rows import Made, Numbers, Options, synthesize
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
@@ -38,6 +41,9 @@ from core.release.spend import release
 from core.tables.table import Table
 
 Array = NDArray[np.float64]
+
+ETA = 0.001
+"""How near counts as disclosed, as a fraction of the declared range."""
 
 
 @dataclass(frozen=True)
@@ -173,58 +179,91 @@ def binned(schema: Schema) -> Schema:
     )
 
 
-def paper_table(case: Case, runs: int) -> None:
-    """The paper's split: 1,000 rows of the provider, 200 of the public, the rest for the test."""
+@dataclass(frozen=True)
+class Shared:
+    """A case as a provider and a public share it; ``moved`` columns are anonymized, ``public`` rows the public's."""
+
+    case: Case
+    moved: tuple[str, ...]
+    public: int
+
+    @property
+    def kept(self) -> list[Column]:
+        """The inputs that stay as they are: numbers, then categories."""
+        inputs = [c for c in self.case.schema.columns if c.name not in (*self.moved, self.case.target)]
+        return sorted(inputs, key=lambda c: c.kind != "numeric")
+
+    def numbers(self, rows: Rows) -> Numbers:
+        """Rows as the method takes them."""
+        columns = [self.case.schema[n] for n in self.moved]
+        target = self.case.schema[self.case.target]
+        parts = [
+            (rows.held[c.name] / c.edges[-1])[:, None] if c.kind == "numeric" else np.eye(c.size)[rows.codes[c.name]]
+            for c in self.kept
+        ]
+        return Numbers(
+            np.column_stack([rows.held[n] for n in self.moved]),
+            np.array([[c.edges[0], c.edges[-1]] for c in columns]),
+            np.zeros(len(columns)),
+            np.hstack(parts) if parts else np.zeros((len(rows.held[target.name]), 0)),
+            rows.held[target.name],
+            (target.edges[0], target.edges[-1]),
+        )
+
+    def rows(self, made: Made) -> Rows:
+        """Rows made, as a table again."""
+        held = {n: made.anonymized[:, i] for i, n in enumerate(self.moved)} | {self.case.target: made.outcome}
+        codes, at = {}, 0
+        for c in self.kept:
+            part = made.untouched[:, at : at + (1 if c.kind == "numeric" else c.size)]
+            at += part.shape[1]
+            if c.kind == "numeric":
+                held[c.name] = part[:, 0] * c.edges[-1]
+            else:
+                codes[c.name] = part.argmax(axis=1)
+        return Rows(held, codes)
+
+
+def alike(name: str) -> Shared:
+    """A look-alike; its bounds are 0 and the next power of two above the largest value, declared once and for all."""
+    kind = KINDS[name]
+    held = lookalike(kind)
+    columns = [Column(n, "numeric", edges=(0.0, 2.0 ** np.ceil(np.log2(v.max())))) for n, v in held.items()]
+    case = Case(f"{name}-like", Schema(tuple(columns)), kind.target, Rows(held, {}), kind.provider, 1e-6)
+    return Shared(case, kind.inputs, kind.public)
+
+
+def paper_table(shared: Shared, runs: int) -> None:
+    """The paper's split into provider, public and test: what the rows add, and what they give away."""
+    case = shared.case
     for alpha in (0.2, 0.5, 0.8):
         told = []
         for seed in range(runs):
             own, rest = case.split(seed)
-            public, test = rest.take(np.arange(200)), rest.take(np.arange(200, len(rest.held["age"])))
-            inputs = np.hstack([np.eye(s)[own.codes[n]] for n, s in (("sex", 2), ("smoker", 2), ("region", 4))])
-            real = Numbers(
-                np.column_stack([own.held["age"], own.held["bmi"]]),
-                np.array([[18, 65], [15, 55.0]]),
-                np.array([0.0, 0.0]),
-                np.column_stack([inputs, own.held["children"] / 5]),
-                own.held["charges"],
-                (1000.0, 64000.0),
-            )
-            rng = np.random.default_rng(seed)
+            left = len(rest.held[case.target])
+            public, test = rest.take(np.arange(shared.public)), rest.take(np.arange(shared.public, left))
+            real, rng = shared.numbers(own), np.random.default_rng(seed)
             made = synthesize(real, Options(alpha=alpha), rng)
-            gains = [_gain(model, case, public, test, made, rng) for model in ("krr", "forest")]
+            gains = [_gain(model, case, (public, test), shared.rows(made), rng) for model in ("krr", "forest")]
             d = made.disclosure
-            told.append(
-                (
-                    *gains,
-                    d.lid_inputs,
-                    d.lid_outcome,
-                    d.linked,
-                    d.linked_anonymized,
-                    d.membership,
-                    made.outcome.std() / real.outcome.std(),
-                )
-            )
+            shares = (d.lid_inputs, d.lid_outcome, d.linked, d.linked_anonymized, d.membership)
+            told.append((*gains, *shares, made.outcome.std() / real.outcome.std()))
         krr, forest, lid, lid_y, linked, linked_two, member, spread = np.mean(told, axis=0)
         print(
-            f"insurance α = {alpha:g}: ΔMSE krr {krr:.0%} forest {forest:.0%}, LID {lid:.1%} of y {lid_y:.1%}, "
-            f"linked {linked:.0%} (by age and bmi {linked_two:.0%}), member AUC {member:.2f}, "
-            f"sd(y*)/sd(y) {spread:.2f}",
+            f"{case.name} α = {alpha:g}: ΔMSE krr {krr:.0%} forest {forest:.0%}, LID {lid:.1%} of y {lid_y:.1%}, "
+            f"linked {linked:.0%} (by {', '.join(shared.moved[:3])}{' …' * (len(shared.moved) > 3)} {linked_two:.0%}), "
+            f"member AUC {member:.2f}, sd(y*)/sd(y) {spread:.2f}",
             flush=True,
         )
 
 
-def _gain(model: str, case: Case, public: Rows, test: Rows, made: object, rng: np.random.Generator) -> float:
-    """ΔMSE of a public model by the rows made."""
-    from core.models.two_stage.rows import Made
-
-    assert isinstance(made, Made)
-    scale = np.array([65, 55, 5, *[1] * 8])
-    x, y = case.design(public.held, public.codes)
-    z, truth = case.design(test.held, test.codes)
-    marks = made.untouched[:, :8]
-    more = np.column_stack([made.anonymized, made.untouched[:, 8] * 5, marks])
+def _gain(model: str, case: Case, beside: tuple[Rows, Rows], made: Rows, rng: np.random.Generator) -> float:
+    """ΔMSE of a public model by the rows made; ``beside`` are the public's rows and the test's."""
+    scale = np.array([c.edges[-1] for c in case.schema.columns if c.kind == "numeric" and c.name != case.target])
+    (x, y), (z, truth), (more, drawn) = (case.design(rows.held, rows.codes) for rows in (*beside, made))
+    scale = np.append(scale, np.ones(x.shape[1] - len(scale)))
     errors = []
-    for rows, outcome in ((x, y), (np.vstack([x, more]), np.concatenate([y, made.outcome]))):
+    for rows, outcome in ((x, y), (np.vstack([x, more]), np.concatenate([y, drawn]))):
         if model == "krr":
             told = kernel.fit(rows / scale, outcome, rng).at(z / scale)
         else:
@@ -233,17 +272,44 @@ def _gain(model: str, case: Case, public: Rows, test: Rows, made: object, rng: n
     return delta_mse(*errors)
 
 
+def asked(shared: Shared, runs: int) -> None:
+    """LID of stage one on the provider's rows: against equation (10) over d, and where α is to reproduce it."""
+    case = shared.case
+    for d in (1, 3, 8):
+        if d > len(shared.moved):
+            continue
+        told: dict[float, list[float]] = {0.2: [], 0.5: [], 0.8: []}
+        kept, refused = [], []
+        for seed in range(runs):
+            rng, real = np.random.default_rng(seed), shared.numbers(case.split(seed)[0]).scaled[:, :d]
+            near = nearness(real, matched(real, np.clip(hypercube(real, rng), 0, 1), rng), thresholds(ETA, np.zeros(d)))
+            for alpha, found in told.items():
+                found.append(disclosed(near, alpha))
+            for lid in (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 0.9):
+                try:
+                    kept.append(abs(disclosed(near, alpha_for(near, lid)) - lid) * len(near))
+                except ProjectError as error:
+                    refused.append((lid, error.data["best"]))
+        shown = "; ".join(f"α = {a:g}: {np.mean(f):.1%} (bound {bound(ETA, a, d):.2%})" for a, f in told.items())
+        best = f", refused {len(refused)} (best {np.mean([b for _, b in refused]):.1%})" if refused else ""
+        print(
+            f"{case.name} d = {d}: {shown}; α reproduces {len(kept)} thresholds, at most {max(kept, default=0):.1f} "
+            f"rows off{best}",
+            flush=True,
+        )
+
+
 def against_bound(runs: int) -> None:
-    """LID measured against equation (10): 1,000 uniform rows, η = 0.001."""
+    """LID measured against equation (10): 1,000 uniform rows."""
     for d in (1, 3, 8):
         told: dict[float, list[float]] = {0.2: [], 0.5: [], 0.8: []}
         for seed in range(runs):
             rng = np.random.default_rng(seed)
             real = rng.random((1_000, d))
-            near = nearness(real, matched(real, hypercube(real, rng), rng), thresholds(0.001, np.zeros(d)))
+            near = nearness(real, matched(real, hypercube(real, rng), rng), thresholds(ETA, np.zeros(d)))
             for alpha, found in told.items():
                 found.append(disclosed(near, alpha))
-        shown = "; ".join(f"α = {a:g}: {np.mean(f):.1%} (bound {bound(0.001, a, d):.2%})" for a, f in told.items())
+        shown = "; ".join(f"α = {a:g}: {np.mean(f):.1%} (bound {bound(ETA, a, d):.2%})" for a, f in told.items())
         print(f"d = {d}: {shown}", flush=True)
 
 
@@ -294,7 +360,7 @@ def price(runs: int) -> None:
 def main() -> None:
     """Run what is named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("insurance", "bound", "private", "marginal", "speed", "price"))
+    parser.add_argument("part", choices=("insurance", "lookalikes", "bound", "private", "marginal", "speed", "price"))
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
@@ -304,9 +370,14 @@ def main() -> None:
     elif given.part == "marginal":
         compared(tables(), [{"method": "prism"}, {"method": "mst", "width": 2}], (1.0, 3.0), given.runs)
     elif given.part == "insurance":
-        paper_table(insurance(given.data), given.runs)
+        paper_table(Shared(insurance(given.data), ("age", "bmi"), 200), given.runs)
+    elif given.part == "lookalikes":
+        for name in KINDS:
+            paper_table(alike(name), given.runs)
     elif given.part == "bound":
         against_bound(given.runs)
+        for name in KINDS:
+            asked(alike(name), given.runs)
     elif given.part == "price":
         price(given.runs)
     else:

@@ -9,7 +9,6 @@ from core.evaluation import evaluate as evaluate_tables
 from core.progress import Report, silent
 from core.release.artefact import Release, Released
 from core.tables.frames import as_table
-from core.tables.table import Table
 
 
 def evaluate(result: Release | Released, data: Any, *, holdout: Any = None, report: Report = silent) -> Evaluation:
@@ -19,7 +18,7 @@ def evaluate(result: Release | Released, data: Any, *, holdout: Any = None, repo
     :func:`core.tables.frames.as_table`. Raises :class:`core.errors.TableError` where they do not fit the project.
     """
     schema = result.project.schema
-    synthetic = result.table if isinstance(result, Released) else Table(schema, result.codes, result.shown)
+    synthetic = result.table if isinstance(result, Released) else result.synthetic
     real = as_table(data, schema, result.project.plan.person)
     kept_back = None if holdout is None else as_table(holdout, schema)
     return evaluate_tables(result.project, real, synthetic, model=result.model, holdout=kept_back, report=report)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from core.errors import EspalierError
 from core.project.plan import Plan
 from pages.parts import doors, shell
-from pages.parts.data import constraint_editor, far, hierarchy_editor, opening, schema_editor
+from pages.parts.data import constraint_editor, far, hierarchy_editor, opening, schema_editor, schema_review
 from pages.parts.session.session import Session
 from pages.parts.text import CONFIDENTIAL, name, plain
 
@@ -24,7 +24,6 @@ def rows_for_the_curator(state: Session) -> None:
     """A few rows and one-way counts, only when asked for."""
     assert state.text is not None
     if not st.toggle("Show me the rows (confidential)", key=f"rows-{state.opened}"):
-        st.caption("What you would see here is confidential.")
         return
     st.markdown(f"{CONFIDENTIAL} These are real rows.")
     st.dataframe(
@@ -111,10 +110,10 @@ else:
         ["Declared columns", "Coarsen", "Constraints", "The rows", "Open something else"], key=f"tabs-{state.opened}"
     )
     with columns:
-        notice = st.container()
+        review = st.container()
         schema_editor.show(state)
-        with notice:
-            schema_editor.confirm(state)
+        with review:
+            schema_review.show(state)
     with head:
         opened(state)
     with coarse:
@@ -137,6 +136,5 @@ else:
         opening.samples(state)
         opening.upload(state)
         far.show(state)
-        st.caption("Opening something else keeps what is open now: one click brings it back.")
 
 shell.sidebar(state)

@@ -5,7 +5,7 @@ import json
 import streamlit as st
 
 from pages.parts import doors, shell, text
-from pages.parts.diagnostics import distributions, fairness, further, judgement, questions, summary
+from pages.parts.diagnostics import distributions, fairness, further, judgement, numbers, questions, summary
 from pages.parts.plan import private_evaluation
 from pages.parts.text import name, plain
 
@@ -65,8 +65,16 @@ if state.findings:
             or shown[0]
         )
     facts = state.findings[which]
-    tabs = ["Task", "Fairness", "What the fence cost", "Columns", "Pairs", *["Questions"] * ("asked" in facts)]
-    task, fair, cost, one, two, *asked = st.tabs(tabs)
+    tabs = [
+        "Task",
+        "Fairness",
+        "What the fence cost",
+        "Columns",
+        "Pairs",
+        "Numbers",
+        *["Questions"] * ("asked" in facts),
+    ]
+    task, fair, cost, one, two, figures, *asked = st.tabs(tabs)
     with task:
         for learned in (facts["tstr"], *facts.get("tstr_further", [])):
             judgement.task(learned, which)
@@ -78,9 +86,11 @@ if state.findings:
         distributions.columns(facts["fidelity"], released)
     with two:
         distributions.pairs(facts["fidelity"], released)
+    with figures:
+        numbers.show(facts, released.release.project.schema)
     for place in asked:
         with place:
-            questions.show(facts["asked"])
+            questions.show(facts["asked"], released.release.model)
     st.download_button(
         "Download confidential figures",
         json.dumps(state.findings, indent=1, ensure_ascii=False, allow_nan=False),

@@ -3,12 +3,14 @@
 import streamlit as st
 
 from pages.parts import doors, home, shell
+from pages.parts.glossary import term
 
 doors.enter("steward")
 state = shell.start(
     "Espalier",
-    "Share a useful table about people without sharing the people: invented rows, a proven limit on what they give "
-    "away, and only the links that your experts stand behind.",
+    f"Share a useful table about people without sharing the people: invented rows, "
+    f"{term('a proven limit', 'differential privacy')} on what they give away, and only the links that your experts "
+    "stand behind.",
 )
 home.steps()
 st.subheader("Begin with an example", anchor=False)

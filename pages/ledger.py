@@ -16,6 +16,7 @@ from core.privacy.accounting import rho_of, round_up
 from core.project.file import Project
 from core.project.plan import Plan
 from pages.parts import charts, doors, shell, text
+from pages.parts.glossary import term
 from pages.parts.release import bundle, payment
 from pages.parts.session.session import Session
 from pages.parts.text import name, plain
@@ -23,8 +24,8 @@ from pages.parts.text import name, plain
 doors.enter("steward")
 state = shell.start(
     "Ledger",
-    "One budget for all that is ever released about the same people. It cannot be overspent. Apart from the releases "
-    "themselves, nothing here comes from real rows.",
+    f"One {term('budget')} for all that is ever released about the same people. It cannot be overspent. Apart from "
+    "the releases themselves, nothing here comes from real rows.",
 )
 
 
@@ -36,11 +37,13 @@ def total(state: Session, p: Population) -> None:
         st.metric("Spent ρ", round_up(p.spent), width="content", help="ρ adds up; ε does not.")
         st.metric("Left ρ", f"{p.left:.4g}", width="content")
         largest = f"{p.largest():g}" if p.largest() else "none"
-        st.metric("Largest next ε", largest, width="content", help="One more plan of this ε would use up what is left.")
-    st.caption(
-        "The largest next ε can be more than total minus spent, and yet the total holds: ρ adds up, and the ε of all "
-        "releases together grows slower than the sum of their ε."
-    )
+        st.metric(
+            "Largest next ε",
+            largest,
+            width="content",
+            help="One more plan of this ε would use up what is left. "
+            "It can be more than total minus spent: ρ adds up, ε does not.",
+        )
     following, called = next_plan(state, p)
     charts.show(
         charts.ledger(p, following, called), f"ledger-{p.name}", "What is spent, and what the next plan would take"
@@ -111,12 +114,6 @@ def entries(p: Population) -> None:
             "hash": st.column_config.TextColumn("hash of the release"),
         },
     )
-    st.caption(
-        "*reserved*: under way, or it never came to an end; it counts in full. *spent*: drawn. *returned*: it ended "
-        "before anything was drawn, and counts nothing. Checks used separate, held-out people, so they add no privacy "
-        "cost. "
-        f"δ = {p.delta:g} throughout."
-    )
 
 
 def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
@@ -180,7 +177,6 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     )
     rows = list(itertools.islice(csv.DictReader(io.StringIO(files["synthetic.csv"].decode())), 10))
     st.dataframe(rows, hide_index=True, placeholder="")
-    st.caption("The first of its rows: invented, drawn from the released model.")
     stem = shell.filename(project.name)
     with st.container(horizontal=True):
         st.download_button(
@@ -261,7 +257,7 @@ else:
     if len(people) > 1:
         picked = st.selectbox("Budget of", people, index=people.index(mine), key=f"budget-{len(people)}-{mine}")
     population = populations[picked]
-    st.subheader(f"The budget of {name(picked)}", anchor=False)
+    st.subheader(f"The budget of {plain(picked)}", anchor=False)
     total(state, population)
     st.subheader("Entries", anchor=False)
     entries(population)

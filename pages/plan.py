@@ -6,6 +6,7 @@ from core.errors import EspalierError
 from core.methods import frame_of, method_of
 from core.privacy.accounting import guess_right, round_up
 from pages.parts import charts, doors, shell, text
+from pages.parts.glossary import TERMS, term
 from pages.parts.plan import (
     allocation_editor,
     drawing_test,
@@ -20,7 +21,7 @@ from pages.parts.text import names, plain
 
 doors.enter("steward")
 state = shell.start(
-    "Plan", "Choose the method, the frame and the budget. Everything here is worked out without reading the table."
+    "Plan", f"Choose the method, the {term('frame')} and the {term('budget')}. Nothing here reads the table."
 )
 project = shell.need_project(state)
 
@@ -72,13 +73,20 @@ with st.container(horizontal=True, gap="large"):
         "differential privacy: the "
         "currency that adds up. It is the largest ρ that the tight conversion allows for this ε and δ.",
     )
-    st.metric("Memory", text.size(seen.size.bytes), width="content", help=f"The model has {seen.size.cells:,} cells.")
-    st.metric("Time to fit", f"{max(seen.size.seconds, 0.1):.1f} s", width="content")
-st.caption(f"Unit of privacy: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
+    st.metric(
+        "Memory", text.size(seen.size.bytes), width="content", help=f"The model has at most {seen.size.cells:,} cells."
+    )
+    st.metric(
+        "Time to fit",
+        f"{max(seen.size.seconds, 0.1):.1f} s",
+        width="content",
+        help="About so long if the model is as large as this plan allows.",
+    )
+st.markdown(f"{term('Unit of privacy')}: {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}.")
 for warning in seen.warnings:
     st.warning(plain(warning))
 
-st.subheader("What it would leave in the ledger", anchor=False)
+st.subheader("What it would leave in the ledger", anchor=False, help=term("Ledger"))
 if population is not None:
     if payment.fits(state, population):
         payment.outlook(population, seen)
@@ -87,11 +95,11 @@ if population is not None:
 elif trouble:
     st.error(f"{plain(trouble)}.")
 elif state.paid_from is None and not state.sample:
-    st.caption("Which budget of the ledger it is paid from is chosen on the Release page.")
+    st.markdown("You choose the budget on the Release page.")
 else:
-    st.caption("This plan is not paid from a budget of the ledger: nothing keeps count of it together with others.")
+    st.markdown("It is not recorded in a ledger: nothing adds it up with other releases.")
 
-st.subheader("The frame", anchor=False)
+st.subheader("The frame", anchor=False, help=TERMS["Frame"])
 if seen.frame.tasks:
     for task in seen.frame.tasks:
         best = min(seen.features, len(task.candidates))
@@ -121,19 +129,17 @@ if seen.apart:
     for apart in seen.apart:
         st.markdown(plain(str(apart)))
 
-st.subheader("The budget", anchor=False)
-charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of the budget by pool")
 alone = ", ".join(f"{plain(pool)} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
-st.caption(
-    f"Point at a segment to see what it pays for. Each pool by itself would cost, in ε: {alone}. ρ adds up, ε does not."
+shares = (
+    f"Point at a segment to see what it pays for. Each part by itself would cost, in ε: {alone}. ρ adds up, ε does not."
 )
+st.subheader("The budget", anchor=False, help=shares)
+charts.show(charts.budget(seen.lines, seen.budget.rho), "plan-budget", "Share of the budget by pool")
 with st.expander(f"All {len(seen.lines)} measurements and choices", expanded=True):
     measured.table(seen.lines)
-    st.caption(
-        "A **clique** is a set of columns that are counted together; its counts are a **marginal**, one cell "
-        "per combination of "
-        "values. σ is the standard deviation of the noise in each cell, in rows. Use the expected error: how far a "
-        "cell is off on average, as a share of all rows. The bound is a worst case."
+    st.markdown(
+        f"Columns on one line are counted together: one {term('marginal')}. σ is the usual size of the "
+        f"{term('noise')} in each cell, in rows. Use the expected error; the bound is a worst case."
     )
 questions.planned(seen)
 allocation_editor.show(state, seen)

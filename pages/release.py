@@ -10,6 +10,7 @@ from core.release.planning import Preview
 from core.tables.table import Table
 from pages.parts import doors, shell, text
 from pages.parts.data import far
+from pages.parts.glossary import term
 from pages.parts.plan import plan_fields
 from pages.parts.release import bundle, not_private, payment, signoff, spending
 from pages.parts.session.session import Session, here
@@ -20,7 +21,7 @@ opened = here().project
 promised = opened is None or method_of(opened.plan).private
 state = shell.start(
     "Release",
-    "Spend the budget on the table, once. The files on this page are safe to share; the table is not."
+    f"Spend the {term('budget')} on the table, once. The files on this page are safe to share; the table is not."
     if promised
     else "These files are as confidential as the table itself.",
 )
@@ -139,9 +140,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
             on_click=start,
             key=f"release-{state.releases}-{len(state.spent)}",
         )
-        st.caption(
-            "This cannot be undone: noise is drawn once. Nothing else on these pages ever spends or draws again."
-        )
+        st.caption(f"This cannot be undone: {term('noise')} is drawn once.")
 
 
 if state.job is not None and state.job.kind == "release":

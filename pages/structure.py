@@ -6,6 +6,7 @@ from core.errors import EspalierError
 from core.methods import frame_of, method_of
 from pages.parts import doors, shell, text
 from pages.parts.board import board
+from pages.parts.glossary import term
 from pages.parts.plan import drawing_test
 from pages.parts.structure import arrow_fields, arrow_table, effects, graph_files, implications, merging, separations
 from pages.parts.text import name, names, plain
@@ -47,7 +48,7 @@ with st.expander(f"All arrows as text ({many})"):
     lines += [f"{name(key)}: {plain(note)}" for key, note in project.dag.notes.items() if isinstance(note, str)]
     st.markdown("\n".join(f"- {line}" for line in lines))
     if not project.dag.edges:
-        st.caption("None yet. Drag from a cause to its effect on the drawing, or choose an effect under Causes.")
+        st.markdown("None yet.")
 with st.expander("Compare with another person's drawing, and merge"):
     merging.show(state)
 graph_files.show(state)
@@ -62,7 +63,10 @@ try:
     frame = frame_of(state.project or project)
     chosen = text.method(project.plan.method)
     if frame.separations:
-        st.markdown(f"With the plan as it stands ({chosen}), the released table will keep these **separations**:")
+        st.markdown(
+            f"With the plan as it stands ({chosen}), the released table will keep these "
+            f"{term('separations', 'separation')}:"
+        )
         for s in frame.separations:
             st.markdown(f"- {text.separation(s)}")
     else:

@@ -32,7 +32,15 @@ LAYERS = (
 )
 """The rooms of `core`, lowest first, as the README lists them: a room imports only rooms before it."""
 TOP = {"app.py", "pages", "core", "tests", "sample_data", "benchmarks", "requirements.txt", "README.md"}
-TOOLING = {"CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "requirements-dev.txt", "LICENSE", "SECURITY.md"}
+TOOLING = {
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "pyproject.toml",
+    "requirements-dev.txt",
+    "requirements-spark.txt",
+    "LICENSE",
+    "SECURITY.md",
+}
 
 
 def imports(path: Path) -> set[str]:

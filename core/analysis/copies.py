@@ -19,8 +19,17 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical import GraphicalModel, Zeros, estimate, refine, smoothing_for
+from core.models.graphical import GraphicalModel, Zeros, estimate, refine
 from core.privacy.draws import Measurement, Merged, fold
+
+SMOOTHING = 0.3
+"""How much the fit of a copy prefers independent columns.
+
+A release smooths by 1 to 3, which brings its table nearer to the truth over all cells, but pulls each count towards
+independence, by smoothing · σ · log(p / q) with q the share of independent columns: up to several σ, always in the same
+direction, and no interval knows of it. On Adult at ε = 1, odds ratios that were counted cover 71 % if copies smooth by
+3, and 93 % with 0.3. Without any smoothing a fit takes ten times as long.
+"""
 
 Rows = Mapping[str, NDArray[Any]]
 """Rows as codes, one array per column."""
@@ -75,8 +84,14 @@ def perturbed(
 
     The n rows are the same for all cliques, and n is the model's total: public, or from noisy answers alone.
     """
-    n = max(round(model.total), 1)
-    drawn = model.sample(n, rng)
+    return disturbed(measurements, model, model.sample(max(round(model.total), 1), rng), recipe, rng)
+
+
+def disturbed(
+    measurements: Sequence[Measurement], model: Model, drawn: Rows, recipe: Recipe, rng: np.random.Generator
+) -> tuple[Measurement, ...]:
+    """`perturbed` by these ``drawn`` rows."""
+    n = len(next(iter(drawn.values())))
     codes = {name: recipe.merged[name][drawn[name]] if name in recipe.merged else drawn[name] for name in drawn}
     out: list[Measurement] = []
     known: dict[tuple[str, ...], NDArray[np.float64]] = {}
@@ -94,7 +109,8 @@ def copies(
 ) -> Iterator[tuple[M, Rows]]:
     """Copy by copy, its model and its rows.
 
-    The ``measurements`` are those that ``model`` was fitted to, its noisy counts as released.
+    The ``measurements`` are those that ``model`` was fitted to, its noisy counts as released; it should be one of
+    ``refit``, so that what was drawn from it leans no further towards independence than the copies do.
     """
     for _ in range(recipe.copies):
         made = refit(perturbed(measurements, model, recipe, rng))
@@ -104,7 +120,9 @@ def copies(
 def warm_refit(
     model: GraphicalModel, total: float | None, merged: Merged | None = None, zeros: Sequence[Zeros] = ()
 ) -> Refit[GraphicalModel]:
-    """A refit that starts where the released ``model`` is; ``total`` None (add-remove) takes it from a copy's counts.
+    """A refit that starts where ``model`` is, and smooths by `SMOOTHING`.
+
+    ``total`` None (add-remove) takes the number of rows from a copy's counts.
 
     Where categories are merged it fits over the groups and spreads them evenly again, as the release did. ``zeros`` are
     the cells that no row may have.
@@ -113,8 +131,7 @@ def warm_refit(
     start = _over_groups(model, groups)
 
     def refit(measurements: Sequence[Measurement]) -> GraphicalModel:
-        smoothing = smoothing_for(measurements, total)
-        made = estimate(start.sizes, measurements, total, zeros=zeros, start=start, smoothing=smoothing)
+        made = estimate(start.sizes, measurements, total, zeros=zeros, start=start, smoothing=SMOOTHING)
         return refine(made, model.sizes, groups) if groups else made
 
     return refit

@@ -25,7 +25,7 @@ Kind = Literal["counted", "outcome pairs counted", "thin", "assumed"]
 Cell = tuple[tuple[str, int], ...]
 """Columns and a code of each: the rows that have all of them."""
 
-ENOUGH = 3.0
+ENOUGH = 4.0
 """A figure is thin where a cell that it needs holds fewer rows than this many σ. Odds ratios on Adult at ε = 1 cover
 21 % where the smallest cell is below 1 σ, 55 % at 1–2 σ, 87 % at 2–3 σ, 91 % at 3–5 σ and 95 % above."""
 

@@ -19,6 +19,9 @@ def add(commands: Any) -> None:
     attack.add_argument("--data", type=Path, required=True)
     attack.add_argument("--models", type=int, default=96, help="shadow releases (default 96)")
     attack.add_argument("--targets", type=int, default=20, help="rows that are attacked, half of them outliers")
+    attack.add_argument(
+        "--rows", type=int, nargs="+", metavar="N", help="attack these rows of the table instead, the first being 1"
+    )
     attack.add_argument("--json", action="store_true", help="all figures as JSON, also on a terminal")
     ledger.add_options(attack)
     attack.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
@@ -36,7 +39,8 @@ def run(opt: argparse.Namespace) -> None:
     table = Table.encode(read_table(opt.data), project.schema, project.plan.person)
     ledger.record_diagnostics(opt, {}, [table.digest])
     with bar(opt.json) as progress:
-        played = play(project, table, np.random.default_rng(), models=opt.models, targets=opt.targets, report=progress)
+        targets = [row - 1 for row in opt.rows] if opt.rows else opt.targets
+        played = play(project, table, np.random.default_rng(), models=opt.models, targets=targets, report=progress)
     if opt.json or not sys.stdout.isatty():
         print(json.dumps(played.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
     else:
@@ -49,5 +53,6 @@ def summary(played: Any) -> list[str]:
     lines.append(f"{'attack':<14} {'AUC (95 %)':<24} {'outliers':>8}  published rows")
     for found, control in zip(played.verdicts, played.control, strict=True):
         auc = f"{found.auc.value:.3f} ({found.auc.low:.3f} … {found.auc.high:.3f})"
-        lines.append(f"{found.attack:<14} {auc:<24} {found.outlying:>8.3f}  {control.auc.value:.3f}")
+        outlying = "none" if found.outlying is None else f"{found.outlying:.3f}"
+        lines.append(f"{found.attack:<14} {auc:<24} {outlying:>8}  {control.auc.value:.3f}")
     return [*lines, "", "All figures: add --json"]

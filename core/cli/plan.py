@@ -42,8 +42,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
     if data is None:
         raise ProjectError("--explain-sql needs --data TABLE, whose catalogue says which types the columns have")
-    plan = project.plan
-    print(";\n".join(located(data, relation).statements(project.schema, plan.person, plan.rows_per_person)) + ";")
+    print(";\n".join(located(data, relation).statements(project.schema, project.plan)) + ";")
 
 
 def _rows(text: str) -> int:
@@ -101,7 +100,7 @@ def run(opt: argparse.Namespace) -> None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
-        print("\nprivate figures, on people (rows) held out by lot: the same ρ over again, which adds nothing")
+        print("\nprivate figures, on people (rows) held out at random: the same ρ over again, which adds nothing")
         _print_lines(grouped(shown.private_evaluation))
         for figure in shown.expected:
             if figure.value is None:
@@ -117,7 +116,10 @@ def run(opt: argparse.Namespace) -> None:
             print(f"{numbers}  {one.name} ({one.how})")
         if len(shown.asked) > MOST_SHOWN:
             print(f"{'':>23}  … {len(shown.asked) - MOST_SHOWN:,} more, all in --json")
-    print(f"model: {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about {shown.size.seconds:.1f} s")
+    print(
+        f"model: at most {shown.size.cells:,} cells, {shown.size.bytes / 2**20:.1f} MiB, about "
+        f"{shown.size.seconds:.1f} s to fit"
+    )
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")
     for warning in shown.warnings:

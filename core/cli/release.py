@@ -37,6 +37,9 @@ def add(commands: Any) -> None:
         default="csv",
         help="parquet: all rows in a Parquet file too",
     )
+    release.add_argument(
+        "--into", metavar="NAME", help="write the synthetic rows into this new table of the same database too"
+    )
     release.add_argument("--quiet", action="store_true", help="no progress on stderr")
     questions.add_option(release)
     ledger.add_options(release)
@@ -66,7 +69,7 @@ def run(opt: argparse.Namespace) -> None:
     if opt.public:
         raise ProjectError("--public belongs to methods that are not private", key="public")
     account = ledger.account(opt, opt.by, opt.note)
-    output = Output(opt.out, opt.quiet, opt.kind)
+    output = Output(opt.out, opt.quiet, opt.kind, opt.into)
     release_to(project, opt.data, output, opt.relation, account)
 
 
@@ -96,22 +99,23 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
 
 
 class Output(NamedTuple):
-    """Where a release goes, in what form, and whether anything is said meanwhile."""
+    """Where a release goes, in what form, whether anything is said meanwhile, and the table that it goes into too."""
 
     folder: Path
     quiet: bool = False
     kind: Literal["csv", "parquet"] = "csv"
+    into: str | None = None
 
 
 def release_to(
     project: Project, data: str, output: Output, relation: str | None = None, account: Account | None = None
 ) -> None:
     """Read the table, spend and write."""
-    from core.privacy.contribution import check_engine
     from core.progress import part
     from core.release.files import check_folder
+    from core.release.output import arrow_columns
     from core.release.spend import refuse_guessed, release
-    from core.tables.frames import opened, read_data
+    from core.tables.frames import destination, opened, read_data
     from core.tables.relation import Relation
 
     out, quiet, plan = output.folder, output.quiet, project.plan
@@ -121,9 +125,10 @@ def release_to(
     refuse_guessed(project)
     if account is not None:
         account.check(project)  # what the ledger will refuse is refused before the table is read
+    place = None if output.into is None else destination(data, output.into)
+    if place is not None:
+        place.check(arrow_columns(project.schema))
     read = read_data(data, relation)
-    if isinstance(read, Relation):
-        check_engine(plan, read)
     left_out = [name for name in read.columns if name not in project.schema and name != plan.person]
     if left_out and not quiet:
         print(f"left out (not in the schema): {', '.join(left_out)}", file=sys.stderr)
@@ -149,6 +154,14 @@ def release_to(
         raise type(error)(
             f"{error}. The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
         ) from None
+    if place is not None:
+        if isinstance(read, Relation):
+            read.close()  # DuckDB lets nobody write while it is open
+        try:
+            with bar(quiet) as progress:
+                made.write_into(place, progress)
+        except EspalierError as error:
+            raise type(error)(f"{error}. The release is made and written to {out}") from None
     if not quiet:
         from core.privacy.accounting import round_up
 

@@ -108,7 +108,7 @@ def fence_cost(
     for i in range(REPEATS):
         report((1 + i) / (1 + REPEATS), f"Releasing without the fence, for comparison ({i + 1} of {REPEATS})")
         made = release(free, real)
-        theirs.append(figures(Table(project.schema, made.codes, made.shown), made.edges))
+        theirs.append(figures(made.synthetic, made.edges))
     report(1.0, "Compared")
     return FenceCost(free.plan.method, free.plan.options.get("width", 1), ours, tuple(theirs), best_tree_quality(real))
 

@@ -14,7 +14,15 @@ import numpy as np
 
 from core.errors import EspalierError, TableError
 from core.evaluation.membership.attack import BLIND_BELOW, Attack, Interval, Verdict, ceiling, run
-from core.evaluation.membership.game import TARGETS, Codes, Game, Shadows, choose_targets, shadow_releases
+from core.evaluation.membership.game import (
+    TARGETS,
+    Codes,
+    Game,
+    Shadows,
+    choose_targets,
+    named_targets,
+    shadow_releases,
+)
 from core.methods import method_of
 from core.privacy.accounting import Budget
 from core.privacy.contribution import check_fits, public_rows
@@ -71,7 +79,7 @@ class Played:
         """The game in words."""
         return (
             f"The attacker holds {2 * self.rows:,} rows of the table and knows method and schema. Each release is made "
-            f"from {self.rows:,} of these rows, drawn by lot. The question is whether one given row was in it, or "
+            f"from {self.rows:,} of these rows, drawn at random. The question is whether one given row was in it, or "
             "another one in its place."
         )
 
@@ -110,11 +118,13 @@ def play(
     rng: np.random.Generator,
     *,
     models: int = MODELS,
-    targets: int = TARGETS,
+    targets: int | Sequence[int] = TARGETS,
     attacks: Sequence[Attack] = ATTACKS,
     report: Report = silent,
 ) -> Played:
-    """Release ``models`` small tables under the plan of ``project`` and attack ``targets`` rows, half of them outliers.
+    """Release ``models`` small tables under the plan of ``project`` and attack ``targets`` rows.
+
+    ``targets`` is how many, half of them outliers, or which rows of ``table``, counted from 0.
 
     Each release spends the ρ that the plan would spend on ``table``. Rows are attacked one by one: the person column
     is left out, and so are rows held out for private figures. The first of ``attacks`` is the main one. ``rng`` deals
@@ -126,15 +136,21 @@ def play(
         raise TableError(f"the game needs a table of at least {FEWEST} rows, and this one has {table.rows}")
     if models < 20:
         raise EspalierError(f"{models} models judge nothing; take 20 at least, and 96 for an AUC to within 0.06")
-    pool = rng.choice(table.rows, min(POOL, table.rows) // 2 * 2, replace=False)
-    if not 2 <= targets <= len(pool):
-        raise EspalierError(f"{targets} targets cannot be taken from a pool of {len(pool)} rows; take 2 at least")
+    size = min(POOL, table.rows) // 2 * 2
+    named = () if isinstance(targets, int) else tuple(dict.fromkeys(targets))
+    count = targets if isinstance(targets, int) else len(named)
+    if not 2 <= count <= size:
+        raise EspalierError(f"{count} targets cannot be taken from a pool of {size:,} rows; take 2 at least")
+    if not all(0 <= row < table.rows for row in named):
+        raise EspalierError(f"the rows to attack are counted from 1 to {table.rows:,}, the rows of the table")
+    others = np.setdiff1d(np.arange(table.rows), named)
+    pool = np.concatenate([np.array(named, dtype=np.intp), rng.choice(others, size - len(named), replace=False)])
     plan = project.plan
     delta = Budget.of(plan, public_rows(plan, table.rows)).delta
     small = project.with_plan(person=None, rows=None, private_evaluation=0.0, delta=delta)
     codes = {name: values[pool] for name, values in table.codes.items()}
     game = Game(codes, project.schema.sizes, len(pool) // 2, models)
-    chosen = choose_targets(game, targets, rng)
+    chosen = named_targets(game, range(len(named))) if named else choose_targets(game, count, rng)
     spent: list[float] = []
 
     def synthesise(rows: Codes, rng: np.random.Generator) -> Codes:  # noqa: ARG001
@@ -157,7 +173,7 @@ def play(
         mine = part(report, 0.6 + 0.4 * i / len(steps), 0.6 + 0.4 * (i + 1) / len(steps))
         found.append(run(attack, game, releases, chosen, rng, mine))
     report(1.0, "Attacked")
-    count = len(attacks)
+    half = len(attacks)
     return Played(
         method_of(plan).title,
         plan.epsilon,
@@ -165,8 +181,8 @@ def play(
         Unit(plan.neighbors, plan.rows_per_person),
         game.rows,
         models,
-        tuple(found[:count]),
-        tuple(found[count:]),
+        tuple(found[:half]),
+        tuple(found[half:]),
     )
 
 

@@ -6,8 +6,9 @@ plan is really carried out. Whoever runs it on a private table spends every plan
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from core.evaluation import evaluate
@@ -17,9 +18,12 @@ from core.project.file import Project
 from core.release.spend import release
 from core.tables.table import Table
 
+Z = 1.959963984540054
+"""A normal variable is within so many standard deviations in 95 of 100 cases."""
 FIGURES = {
     "auc": "AUC on real rows",
     "accuracy": "accuracy on real rows",
+    "r2": "R² of a regression on real rows",
     "gap": "demographic parity difference",
     "one_way_tv": "error of single columns (total variation)",
     "two_way_tv": "error of pairs (total variation)",
@@ -31,7 +35,8 @@ FIGURES = {
 class Outcome:
     """One plan's release in figures; ``facts`` are all that :func:`core.evaluation.evaluate` found.
 
-    A figure that cannot be had is None.
+    A figure that cannot be had is None. ``intervals`` (95 %) tell how far the tested rows alone settle a figure; they
+    say nothing of what another draw of the noise would give.
     """
 
     name: str
@@ -40,6 +45,7 @@ class Outcome:
     rho: float
     figures: Mapping[str, float | None]
     facts: Mapping[str, Any]
+    intervals: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
         """As one row of a table."""
@@ -60,11 +66,8 @@ def compare(
         mine(0.0, f"Releasing {name}")
         made = release(project, table, part(mine, 0.0, 0.5))
         mine(0.5, f"Judging {name}")
-        synthetic = Table(project.schema, made.codes, made.shown)
-        found = evaluate(
-            project, table, synthetic, model=made.model, holdout=holdout, report=part(mine, 0.5, 1.0)
-        ).to_json()
-        out.append(outcome(name, project, made.spending.rho, found))
+        found = evaluate(project, table, made.synthetic, model=made.model, holdout=holdout, report=part(mine, 0.5, 1.0))
+        out.append(outcome(name, project, made.spending.rho, found.to_json()))
     report(1.0, "Compared")
     return out
 
@@ -75,12 +78,35 @@ def outcome(name: str, project: Project, rho: float, facts: Mapping[str, Any]) -
     figures = {
         "auc": facts["tstr"]["auc_synthetic"],
         "accuracy": facts["tstr"]["accuracy_synthetic"],
+        "r2": (facts["numbers"] or {}).get("r2_synthetic"),
         "gap": fair.get("demographic_parity_difference"),
         "one_way_tv": facts["fidelity"]["one_way_tv"],
         "two_way_tv": facts["fidelity"]["two_way_tv"],
     }
     plan = project.plan
-    return Outcome(name, method_of(plan).title, plan.epsilon, rho, figures, facts)
+    tested = (
+        {**facts["tstr"], "classes": project.schema[facts["tstr"]["target"]].size} if facts["tstr"]["target"] else {}
+    )
+    return Outcome(name, method_of(plan).title, plan.epsilon, rho, figures, facts, _intervals(tested))
+
+
+def _intervals(tested: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
+    """Wilson's interval of the accuracy; of the AUC of a target with two values Hanley and McNeil's (1982)."""
+    rows, right, area, most = (
+        tested.get(key) for key in ("tested_rows", "accuracy_synthetic", "auc_synthetic", "accuracy_baseline")
+    )
+    out = {}
+    if rows and right is not None:
+        middle, share = right + Z**2 / (2 * rows), 1 + Z**2 / rows
+        half = Z * math.sqrt(right * (1 - right) / rows + Z**2 / (4 * rows**2))
+        out["accuracy"] = ((middle - half) / share, (middle + half) / share)
+    if rows and area is not None and most is not None and tested.get("classes") == 2:
+        one, other = max(1.0, most * rows), max(1.0, (1 - most) * rows)
+        twice, square = area / (2 - area), 2 * area**2 / (1 + area)
+        spread = area * (1 - area) + (one - 1) * (twice - area**2) + (other - 1) * (square - area**2)
+        half = Z * math.sqrt(max(0.0, spread) / (one * other))
+        out["auc"] = (max(0.0, area - half), min(1.0, area + half))
+    return out
 
 
 def best(outcomes: list[Outcome], cost: str) -> set[str]:

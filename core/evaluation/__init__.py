@@ -18,7 +18,7 @@ from core.display import card
 from core.errors import TableError
 from core.evaluation.fairness import Fairness, Group, fairness_of
 from core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
-from core.evaluation.numeric_fidelity import numbers_of
+from core.evaluation.numeric_fidelity import numbers_of, why_no_numbers
 from core.evaluation.questions import Asked, asked_of
 from core.evaluation.utility import Utility, predict, target_of, utility_of
 from core.models.base import Model
@@ -51,7 +51,8 @@ class Evaluation:
     ``tested_on`` says which rows the classifiers were tested on: "holdout" or "the table itself". ``utility`` and
     ``fairness`` are about the first target, ``further`` about the plan's further ones.
     ``fairness`` is None where roles are missing; ``reasons`` then says so. ``asked`` compares the answers to the
-    project's questions, None where it has none.
+    project's questions, None where it has none; ``numbers`` compares numeric columns as numbers
+    (`core.evaluation.numeric_fidelity`), None where ``reasons`` says why.
     """
 
     tested_on: str
@@ -68,7 +69,7 @@ class Evaluation:
         facts = self.to_json()
         rows = [
             (part, name, f"{value:.4g}")
-            for part in ("tstr", "fidelity", "fairness")
+            for part in ("tstr", "fidelity", "numbers", "fairness")
             for name, value in (facts[part] or {}).items()
             if isinstance(value, float)
         ]
@@ -85,7 +86,7 @@ class Evaluation:
             "fidelity": self.fidelity.to_json(),
             "fairness": None if self.fairness is None else self.fairness.to_json(),
             **({"asked": self.asked.to_json()} if self.asked else {}),
-            **({"numbers": self.numbers} if self.numbers else {}),
+            "numbers": self.numbers,
             **{f"{name}_reason": why for name, why in self.reasons.items()},
             "looked_at_real_data": self.looked_at_real_data,
         }
@@ -126,6 +127,8 @@ def evaluate(
     looks = fidelity_of(real, synthetic, _part(report, 0.75, 1.0))
     report(1.0, "Done")
     reasons = {} if fair else {"fairness": _missing_roles(project)}
+    if why := why_no_numbers(project, real, synthetic, holdout):
+        reasons["numbers"] = why
     return Evaluation(
         predictions.tested_on,
         used,

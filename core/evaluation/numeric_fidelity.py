@@ -19,6 +19,9 @@ from core.tables.table import Table
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles compared."""
 
+MOST_ROWS = 20_000
+"""Rows that a forest trains or is tested on at most; of longer tables a random part."""
+
 
 @dataclass(frozen=True)
 class ColumnFidelity:
@@ -48,6 +51,13 @@ class Correlations:
     def largest_difference(self) -> float:
         """The largest over all pairs; 0 for a single column."""
         return float(np.abs(self.real - self.synthetic).max(initial=0.0))
+
+    @property
+    def furthest(self) -> tuple[str, str]:
+        """The pair that differs most."""
+        apart = np.abs(self.real - self.synthetic)
+        i, j = np.unravel_index(int(apart.argmax()), apart.shape)
+        return self.names[i], self.names[j]
 
 
 @dataclass(frozen=True)
@@ -102,10 +112,19 @@ def train_and_test(
 
     Inputs are numbers, categories one-hot. ``seed`` fixes the forest.
     """
+    return _judged(test[1], forest(seed).fit(*train).predict(test[0]))
+
+
+def _out_of_bag(rows: tuple[NDArray[np.float64], NDArray[np.float64]]) -> Prediction:
+    """The same forest on rows that it trained on, each predicted by those trees alone that did not see it."""
+    told = forest(0).set_params(oob_score=True).fit(*rows).oob_prediction_
+    return _judged(rows[1], told)
+
+
+def _judged(truth: NDArray[np.float64], told: NDArray[np.float64]) -> Prediction:
     from sklearn.metrics import mean_absolute_error, r2_score
 
-    told = forest(seed).fit(*train).predict(test[0])
-    return Prediction(float(r2_score(test[1], told)), float(mean_absolute_error(test[1], told)))
+    return Prediction(float(r2_score(truth, told)), float(mean_absolute_error(truth, told)))
 
 
 def forest(seed: int) -> Any:
@@ -136,16 +155,28 @@ def design(
     return x[~np.isnan(y)], y[~np.isnan(y)]
 
 
+def why_no_numbers(project: Project, real: Table, synthetic: Table, holdout: Table | None) -> str:
+    """Why numbers cannot be compared, "" where they can."""
+    names = _numeric(project)
+    if not names:
+        return "no column of the schema is numeric"
+    tables = [real, synthetic, *([holdout] if holdout else [])]
+    return "a table holds bins only, no numbers" if any(n not in t.values for t in tables for n in names) else ""
+
+
+def _numeric(project: Project) -> list[str]:
+    return [c.name for c in project.schema.columns if c.kind == "numeric"]
+
+
 def numbers_of(project: Project, real: Table, synthetic: Table, holdout: Table | None) -> dict[str, Any] | None:
     """The numeric columns of both tables as numbers, and where the target is one, a regression; for the curator's eyes.
 
-    None where there is no numeric column, or a table holds its codes only.
+    A date is its day. The forest trained on ``real`` is tested on ``holdout``, else on rows that the tree at hand did
+    not see. None where `why_no_numbers` says why.
     """
-    names = [c.name for c in project.schema.columns if c.kind == "numeric"]
-    tables = [real, synthetic, *([holdout] if holdout else [])]
-    if not names or any(name not in t.values for t in tables for name in names):
+    if why_no_numbers(project, real, synthetic, holdout):
         return None
-    columns = []
+    names, columns = _numeric(project), []
     for name in names:
         edges = project.schema[name].edges
         try:
@@ -156,18 +187,34 @@ def numbers_of(project: Project, real: Table, synthetic: Table, holdout: Table |
             continue  # nothing but empty cells
     found: dict[str, Any] = {"quantiles": list(SHARES), "columns": [_finite(c) for c in columns]}
     if len(names) > 1:
-        found["largest_correlation_difference"] = correlations(real.values, synthetic.values, names).largest_difference
+        linked = correlations(real.values, synthetic.values, names)
+        found["largest_correlation_difference"] = linked.largest_difference
+        found["largest_correlation_pair"] = list(linked.furthest)
     target = project.plan.target
     if target in names:
-        tested = holdout or real
-        against = design(project.schema, tested.codes, tested.values, target)
-        for which, table in (("synthetic", synthetic), ("real", real)):
-            if which == "real" and holdout is None:
-                continue  # a forest tested on the rows that it was trained on says nothing
-            told = train_and_test(design(project.schema, table.codes, table.values, target), against)
-            found[f"r2_{which}"], found[f"mae_{which}"] = told.r2, told.mae
-        found["target"] = target
+        found |= {"target": target} | _regressed(project.schema, (real, synthetic, holdout), target)
     return found
+
+
+def _regressed(schema: Schema, tables: tuple[Table, Table, Table | None], target: str) -> dict[str, Any]:
+    """R² and MAE of the same forest trained on synthetic and on real rows."""
+    real, synthetic, held = ((None if t is None else _thinned(schema, t, target)) for t in tables)
+    assert real is not None
+    assert synthetic is not None
+    if min(len(rows[1]) for rows in (real, synthetic, held or real)) < 2:
+        return {"r2_reason": f"there are too few rows with a value of {target}"}
+    told = {
+        "synthetic": train_and_test(synthetic, held or real),
+        "real": _out_of_bag(real) if held is None else train_and_test(real, held),
+    }
+    return {f"{figure}_{which}": value for which, one in told.items() for figure, value in vars(one).items()}
+
+
+def _thinned(schema: Schema, table: Table, target: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """`design` of a table, or of so many of its rows, drawn with a fixed seed."""
+    if table.rows > MOST_ROWS:
+        table = table.take(np.random.default_rng(0).choice(table.rows, MOST_ROWS, replace=False))
+    return design(schema, table.codes, table.values, target)
 
 
 def _finite(column: dict[str, Any]) -> dict[str, Any]:

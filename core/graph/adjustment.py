@@ -13,7 +13,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from core.errors import GraphError
@@ -50,16 +50,14 @@ class Verdict:
 class Effect:
     """The question "what is the effect of ``treatment`` on ``outcome``" put to a drawing.
 
-    ``latent`` are drawn columns that the table does not have; ``hidden`` are pairs with a common cause that is not
-    drawn (bidirected arrows). Raises :class:`GraphError` for a question that the drawing cannot take.
+    ``latent`` are drawn columns that the table does not have; the drawing's ``hidden`` pairs share a cause as well.
+    Raises :class:`GraphError` for a question that the drawing cannot take.
     """
 
     dag: Dag
     treatment: str
     outcome: str
     latent: tuple[str, ...] = ()
-    hidden: tuple[tuple[str, str], ...] = ()
-    _names: dict[str, tuple[str, str]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.treatment == self.outcome:
@@ -67,13 +65,11 @@ class Effect:
         for role, name in (("treatment", self.treatment), ("outcome", self.outcome)):
             if name in self.latent:
                 raise GraphError(f"the {role} {name!r} is not a column of the table", column=name)
-        for a, b in self.hidden:
-            self._names[f"a hidden cause of {a} and {b}"] = (a, b)
 
-    @cached_property
+    @property
     def edges(self) -> tuple[Arrow, ...]:
-        """The drawing's arrows, and two from each hidden common cause."""
-        return (*self.dag.edges, *((cause, name) for cause, pair in self._names.items() for name in pair))
+        """The drawing's arrows, and two from each unmeasured cause that two columns share."""
+        return self.dag.links
 
     @cached_property
     def on_causal_paths(self) -> frozenset[str]:
@@ -102,17 +98,27 @@ class Effect:
     @property
     def unseen(self) -> frozenset[str]:
         """Everything drawn that the table does not have."""
-        return frozenset({*self.latent, *self._names})
+        return frozenset({*self.latent, *self.dag.unmeasured})
 
     def hidden_causes(self) -> tuple[str, ...]:
         """Every hidden common cause that could bias the effect, in words: to be said each time."""
-        out = list(self._names)
+        out = list(self.dag.unmeasured)
         out += [
             f"{name}, which is not in the table, is a cause of {_listed(children)}"
             for name in self.latent
             if len(children := self.dag.children(name)) > 1
         ]
         return tuple(out)
+
+    @property
+    def caveat(self) -> str:
+        """What no table can settle: to be said with each effect."""
+        named = self.hidden_causes()
+        drawn = f" Hidden common causes that the drawing holds: {'; '.join(named)}." if named else ""
+        return (
+            f"A common cause of {self.treatment} and {self.outcome} that is not drawn would bias the effect, and no "
+            f"table can show it.{drawn}"
+        )
 
     def sentence_of(self, path: tuple[str, ...]) -> str:
         """A path with its arrows: ``a ← b → c``."""

@@ -11,13 +11,16 @@ from typing import Any
 from core.errors import GraphError
 from core.graph.annotations import Annotation, annotations_from_json, annotations_to_json
 
+Arrow = tuple[str, str]
+
 
 @dataclass(frozen=True)
 class Dag:
     """Arrows ``(cause, effect)``; ``notes`` and ``positions`` belong to the drawing and are kept as they are.
 
     ``annotations`` are of a column, ``(column,)``, or of an arrow, ``(cause, effect)``. One whose arrow or column is
-    not in the drawing is kept and counts for nothing, so that it is there again when the arrow is.
+    not in the drawing is kept and counts for nothing, so that it is there again when the arrow is. ``hidden`` are pairs
+    that share an unmeasured cause (a ↔ b).
 
     Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a doubled one.
     """
@@ -26,6 +29,7 @@ class Dag:
     notes: Mapping[str, Any] = field(default_factory=dict)
     positions: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     annotations: Mapping[tuple[str, ...], Annotation] = field(default_factory=dict)
+    hidden: tuple[Arrow, ...] = ()
 
     def __post_init__(self) -> None:
         seen: set[tuple[str, str]] = set()
@@ -38,10 +42,24 @@ class Dag:
         if path := find_cycle(self.edges):
             shown = " → ".join(path)
             raise GraphError(f"the arrows form a cycle: {shown}; remove one of them", cycle=path)
+        pairs = [frozenset(pair) for pair in self.hidden]
+        for pair, ends in zip(self.hidden, pairs, strict=True):
+            if len(pair) != 2 or len(ends) != 2:
+                raise GraphError(f"an unmeasured cause is shared by two columns, not by {' and '.join(pair)}")
+        if len(set(pairs)) < len(pairs):
+            raise GraphError("hidden lists a pair twice; give it once")
 
     def check_columns(self, names: Iterable[str]) -> None:
         """Raise :class:`GraphError` if an arrow ends in something that is not a column."""
         known = set(names)
+        for pair in self.hidden:
+            for name in pair:
+                if name not in known:
+                    raise GraphError(
+                        f"the graph says that {pair[0]!r} and {pair[1]!r} share an unmeasured cause, but {name!r} is "
+                        "not a column",
+                        column=name,
+                    )
         for edge in self.edges:
             for name in edge:
                 if name not in known:
@@ -102,6 +120,27 @@ class Dag:
         gone = set(arrows)
         return replace(self, edges=tuple(e for e in self.edges if e not in gone))
 
+    def sharing(self, one: str, other: str, shared: bool = True) -> Dag:
+        """With an unmeasured cause that the two share, or without one."""
+        rest = tuple(pair for pair in self.hidden if set(pair) != {one, other})
+        return replace(self, hidden=(*rest, (one, other)) if shared else rest)
+
+    @property
+    def confounded(self) -> tuple[Arrow, ...]:
+        """The arrows whose two ends share an unmeasured cause as well."""
+        pairs = {frozenset(pair) for pair in self.hidden}
+        return tuple(e for e in self.edges if frozenset(e) in pairs)
+
+    @property
+    def unmeasured(self) -> dict[str, Arrow]:
+        """A name for each unmeasured cause, which no column has, and the pair that shares it."""
+        return {f"an unmeasured cause of {a} and {b}": (a, b) for a, b in self.hidden}
+
+    @property
+    def links(self) -> tuple[Arrow, ...]:
+        """All that links columns: the arrows, and two from each unmeasured cause. Paths run along these."""
+        return (*self.edges, *((cause, name) for cause, pair in self.unmeasured.items() for name in pair))
+
     def annotation(self, *of: str) -> Annotation:
         """What was said about a column, or about an arrow (cause, effect)."""
         return self.annotations.get(of, Annotation())
@@ -126,7 +165,7 @@ class Dag:
         import networkx as nx
 
         left, right, given = set(left), set(right), set(given)
-        graph = nx.DiGraph(list(self.edges))
+        graph = nx.DiGraph(list(self.links))
         graph.add_nodes_from(left | right | given)
         return bool(nx.is_d_separator(graph, left - given, right - given, given))
 
@@ -139,6 +178,8 @@ class Dag:
         }
         if self.annotations:
             out["annotations"] = annotations_to_json(self.annotations)
+        if self.hidden:
+            out["hidden"] = [list(pair) for pair in self.hidden]
         return out
 
     @classmethod
@@ -146,14 +187,16 @@ class Dag:
         """A graph from the project file; raises :class:`GraphError`."""
         if not isinstance(data, Mapping):
             raise GraphError("dag must be an object with edges")
-        if odd := set(data) - {"edges", "notes", "positions", "annotations"}:
+        if odd := set(data) - {"edges", "notes", "positions", "annotations", "hidden"}:
             raise GraphError(f"dag: unknown key {sorted(odd)[0]!r}")
-        edges = data.get("edges", [])
-        if not isinstance(edges, list):
-            raise GraphError("dag: edges must be a list of [cause, effect]")
-        for edge in edges:
-            if not (isinstance(edge, list) and len(edge) == 2 and all(isinstance(x, str) for x in edge)):
-                raise GraphError(f"dag: each edge must be [cause, effect], two column names; {edge!r} is not")
+        edges, hidden = data.get("edges", []), data.get("hidden", [])
+        for key, pairs, what in (("edges", edges, "[cause, effect]"), ("hidden", hidden, "[column, column]")):
+            if not isinstance(pairs, list):
+                raise GraphError(f"dag: {key} must be a list of {what}")
+            for pair in pairs:
+                if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(x, str) for x in pair)):
+                    each = "each edge" if key == "edges" else "each entry of hidden"
+                    raise GraphError(f"dag: {each} must be {what}, two column names; {pair!r} is not")
         notes = data.get("notes", {})
         if not isinstance(notes, Mapping):
             raise GraphError("dag: notes must be an object")
@@ -162,6 +205,7 @@ class Dag:
             dict(notes),
             _positions(data.get("positions", {})),
             annotations_from_json(data.get("annotations", [])),
+            tuple((a, b) for a, b in hidden),
         )
 
 

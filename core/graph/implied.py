@@ -50,8 +50,8 @@ def implied(dag: Dag, target: str | None, roles: Roles) -> Implied:
     sets = (dag.parents(target), dag.blanket(target)) if target is not None else ((), ())
     if not roles.protected or not roles.outcome:
         return Implied(*sets)
-    found = open_paths(dag.edges, roles.protected, roles.outcome, roles.admissible)
-    closed = separated(dag.edges, roles.protected, roles.outcome, roles.admissible)
+    found = open_paths(dag.links, roles.protected, roles.outcome, roles.admissible)
+    closed = separated(dag.links, roles.protected, roles.outcome, roles.admissible)
     return Implied(*sets, found.paths, found.complete, closed)
 
 
@@ -82,8 +82,8 @@ def without(dag: Dag, arrows: Iterable[Arrow], target: str | None, roles: Roles,
     sets = (less.parents(target), less.blanket(target)) if target is not None else ((), ())
     if now.separated is None:
         return change(now, Implied(*sets))
-    left = tuple(p for p in now.paths if is_open(p, less.edges, roles.admissible))
-    closed = separated(less.edges, roles.protected, roles.outcome, roles.admissible)
+    left = tuple(p for p in now.paths if is_open(p, less.links, roles.admissible))
+    closed = separated(less.links, roles.protected, roles.outcome, roles.admissible)
     return change(now, Implied(*sets, left, True, closed))
 
 

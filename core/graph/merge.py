@@ -49,7 +49,8 @@ def differences(mine: Dag, theirs: Dag) -> tuple[Difference, ...]:
 def merge(mine: Dag, theirs: Dag, settled: Mapping[Difference, Side]) -> Dag:
     """One drawing: what both have, and of every difference the side that was settled on ("mine" where none was).
 
-    Positions and notes that only the other has come along. Raises :class:`GraphError` for a cycle, naming it.
+    Positions, notes and unmeasured causes that only the other has come along. Raises
+    :class:`GraphError` for a cycle, naming it.
     """
     edges = list(mine.edges)
     annotations = {**theirs.annotations, **mine.annotations}
@@ -64,9 +65,11 @@ def merge(mine: Dag, theirs: Dag, settled: Mapping[Difference, Side]) -> Dag:
             edges.remove(found.mine)
         if isinstance(found.theirs, tuple):
             edges.append(found.theirs)
+    known = {frozenset(pair) for pair in mine.hidden}
     return replace(
         mine,
         edges=tuple(edges),
+        hidden=(*mine.hidden, *(pair for pair in theirs.hidden if frozenset(pair) not in known)),
         notes={**theirs.notes, **mine.notes},
         positions={**theirs.positions, **mine.positions} if mine.positions else mine.positions,
         annotations=annotations,
@@ -80,6 +83,7 @@ def inside(theirs: Dag, columns: tuple[str, ...]) -> tuple[Dag, tuple[str, ...]]
     kept = replace(
         theirs,
         edges=tuple(e for e in theirs.edges if known.issuperset(e)),
+        hidden=tuple(pair for pair in theirs.hidden if known.issuperset(pair)),
         positions={n: xy for n, xy in theirs.positions.items() if n in known},
         annotations={of: said for of, said in theirs.annotations.items() if known.issuperset(of)},
     )

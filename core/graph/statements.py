@@ -26,12 +26,12 @@ def statements(
     hidden = set(latent)
     drawn = {name for edge in dag.edges for name in edge} - hidden
     names = [name for name in sizes if name in drawn and sizes[name] > 1]
-    linked = {frozenset(edge) for edge in dag.edges}
+    linked = {frozenset(edge) for edge in (*dag.edges, *dag.hidden)}
     found = []
     for a, b in itertools.combinations(names, 2):
         if frozenset((a, b)) in linked:
             continue
-        sets = minimal_separators(dag.edges, a, b, set(names) - {a, b}, sizes)
+        sets = minimal_separators(dag.links, a, b, set(names) - {a, b}, sizes)
         if not sets:
             continue
         cells = math.prod(sizes[n] for n in (a, b, *sets[0].columns))
@@ -50,7 +50,7 @@ def check_statement(dag: Dag, statement: Separation) -> str:
 
     if len(statement.left) != 1 or len(statement.right) != 1:
         return "A statement is about two columns."
-    found = open_paths(dag.edges, statement.left, statement.right, statement.given, most=1).paths
+    found = open_paths(dag.links, statement.left, statement.right, statement.given, most=1).paths
     if not found:
         return ""
     return f"The drawing does not say this: the path {' – '.join(found[0])} stays open."

@@ -17,7 +17,7 @@ from core.errors import ProjectError
 from core.graph.separations import Clique, Separation
 from core.methods.base import Method
 from core.methods.frame import Frame
-from core.methods.select.allocation import BudgetSplit
+from core.methods.select.allocation import BudgetSplit, Choices
 from core.methods.select.expected import independent, noisy_total
 from core.methods.select.spanning import choose_tree
 from core.models.graphical import GraphicalModel, Size, check_size, estimate, smoothing_for
@@ -103,7 +103,9 @@ def _nominal(curator: Curator, layout: Layout) -> tuple[GraphicalModel | None, t
     found = curator.measure(budget.split(NOMINAL * (ALONE if linked else 1.0), [(n,) for n in names]), "one-way")
     if linked:
         score = EdgeScore(independent(found, noisy_total(curator, found)))
-        edges, unspent = choose_tree(curator, budget, NOMINAL * CHOICE, (), score, names, pool="tree choice")
+        edges, unspent = choose_tree(
+            Choices(curator, budget, NOMINAL * CHOICE, "tree choice"), (), score, list(itertools.combinations(names, 2))
+        )
         share = math.fsum([NOMINAL * (1 - ALONE - CHOICE), unspent])
         found += curator.measure(budget.split(share, edges), "two-way")
     total = None if curator.rows is None else float(curator.rows)

@@ -61,7 +61,7 @@ class DecoderOptions:
         "a hidden variable connects all columns: no separation can be promised.",
     )
     steps: int = option(
-        50,
+        Training.steps,
         "Training steps",
         low=1,
         high=1000,
@@ -69,7 +69,7 @@ class DecoderOptions:
         help="Each step reads all rows and takes an equal part of the budget.",
     )
     clip: float = option(
-        3.0,
+        Training.clip,
         "Clipping norm",
         low=0.01,
         high=64.0,
@@ -113,7 +113,7 @@ class Trained:
 
 
 def decoder(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Trained:  # noqa: ARG001
-    """Pay for all steps; 15 % of ρ on one-way counts; full-batch noisy gradient steps on the drawing's heads.
+    """Pay for all steps; 30 % of ρ on one-way counts; full-batch noisy gradient steps on the drawing's heads.
 
     Every step is one Gaussian of sensitivity kC (add-remove) or 2kC (replace-one), so ρ adds up exactly; why no rows
     are sampled is said in `core.privacy.clipped`.
@@ -127,9 +127,10 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
     report(0.0, "Counting every column")
     ones = curator.measure(dict.fromkeys(one_ways(curator), each), "one-way")
     counts = {m.clique[0]: m.values for m in ones}
+    heads = replace(heads, base={name: int(values.argmax()) for name, values in counts.items()})
 
     def gradient(parameters: FloatArray, at: int) -> FloatArray:
-        return noisy(replace(start, parameters=parameters, step=at)).values
+        return noisy(replace(start, heads=heads, parameters=parameters, step=at)).values
 
     made = train(heads, counts, gradient, training, np.random.default_rng(), part(report, 0.05, 1.0))
     rows = math.fsum(float(v.sum()) for v in counts.values()) / len(counts) if curator.rows is None else curator.rows

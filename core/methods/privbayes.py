@@ -9,7 +9,7 @@ from core.graph.separations import Clique
 from core.methods.base import Method, any_association
 from core.methods.frame import Frame
 from core.methods.marginals import Marginals
-from core.methods.select.allocation import BudgetSplit
+from core.methods.select.allocation import BudgetSplit, Choices
 from core.methods.select.network import choose_network
 from core.methods.select.usefulness import useful_cells
 from core.privacy.curator import Curator
@@ -39,7 +39,9 @@ def privbayes(curator: Curator, project: Project, frame: Frame, report: Report =
     sizes = curator.sizes
     first = min(sizes, key=lambda name: (sizes[name] < 2, sizes[name]))
     useful = min(useful_cells(curator, budget, COUNTS / len(sizes)), plan.max_cells)
-    network, unspent = choose_network(curator, budget, NETWORK, first, useful, plan.max_cells, "network choice")
+    network, unspent = choose_network(
+        Choices(curator, budget, NETWORK, "network choice"), first, useful, plan.max_cells
+    )
     report(0.6, "Counting every column with its parents")
     largest = [q for q in network if not any(set(q) < set(other) for other in network)] or [(first,)]
     return Marginals.of(curator, curator.measure(budget.split(COUNTS + unspent, largest), "network"))

@@ -184,14 +184,16 @@ class Asked:
         rows = self.base.rows
         return float(rows) if rows is not None else estimate_total([*self.measurements, *self.answers.histograms])
 
-    def model(self, report: Report = silent) -> VisibleModel:
+    def fitted(self, report: Report = silent, smoothing: float | None = None) -> VisibleModel:
         """The model of largest entropy that fits marginals, counts and answers best, each with its own noise.
 
         Without directly asked questions `core.models.graphical.estimate` fits the counts' hidden columns as they are.
+        ``smoothing`` None takes that of a release (`smoothing_for`).
         """
         lowered, direct, total = self.lowered, self.answers.direct, self.total()
         marginals = [*self.measurements, *self.answers.histograms]
-        smoothing = smoothing_for(self.measurements, total)
+        if smoothing is None:
+            smoothing = smoothing_for(self.measurements, total)
         impossible = [Zeros(clique, mask) for clique, mask in self.base.impossible.items()]
         if not self._jointly:
             inner = estimate(
@@ -200,7 +202,7 @@ class Asked:
                 total,
                 zeros=(*lowered.zeros, *impossible),
                 smoothing=smoothing,
-                report=part(report, 0, 0.9),
+                report=report,
             )
             made = VisibleModel(inner, lowered.visible, lowered.counts)
         else:
@@ -214,13 +216,18 @@ class Asked:
                 zeros=impossible,
                 merged=self.base.merged,
                 smoothing=smoothing,
-                report=part(report, 0, 0.9),
+                report=report,
             )
             answers = lowered.back(fitting.fitted[: len(values)])
             names = [question.name for question in self.answers.questions]
             made = replace(made, fitted=dict(zip(names, answers.tolist(), strict=True)) if direct else {})
+        return replace(made, links=self.edges)
+
+    def model(self, report: Report = silent) -> VisibleModel:
+        """The fit, and how closely any table could agree with the answers."""
+        lowered, direct = self.lowered, self.answers.direct
+        made = self.fitted(part(report, 0, 0.9))
         report(0.9, "Asking how closely any table could agree with the answers")
-        made = replace(made, links=self.edges)
         if self.projected or 0 < self.answers.numbers <= CERTIFIED:
             best = self.closest(made)
             made = replace(made, certificate=best.certificate)

@@ -61,7 +61,8 @@ def need_private(plan: Plan) -> None:
     if not method.private:
         raise ProjectError(
             f"the method {method.name} is not private ({method.summary}): no budget, no ledger and nothing that "
-            "promises privacy can take it; `release` makes its rows",
+            "promises privacy can take it; `release` makes its rows"
+            + ("" if plan.epsilon == NO_EPSILON else ", once epsilon is out of the plan"),
             key="method",
         )
 

@@ -9,7 +9,7 @@ from core.methods.base import Method, Purpose, largest_pair
 from core.methods.frame import Frame
 from core.methods.marginals import Marginals, one_ways
 from core.methods.select.adaptive import BATCHES, Further, measure_further
-from core.methods.select.allocation import BudgetSplit
+from core.methods.select.allocation import BudgetSplit, Choices
 from core.methods.select.cliques import rounds
 from core.methods.select.compression import folded, rare_categories
 from core.methods.select.constrained import joined, trunk, worth_counting
@@ -86,14 +86,11 @@ def tree(curator: Curator, project: Project, frame: Frame, report: Report = sile
     report(0.2, "Choosing the tree")
     score = EdgeScore(independent(ones, noisy_total(curator, ones)))
     edges, unspent = choose_tree(
-        curator,
-        budget,
-        choice,
+        Choices(curator, budget, choice, "tree choice"),
         frame.separations,
         score,
         linked=clique_edges(joined(curator)),
         start=trunk(curator),
-        pool="tree choice",
     )
     edges = [*worth_counting(curator, project.constraints), *edges]
     explained = None
@@ -127,8 +124,8 @@ def _rounds(project: Project) -> int:
 
 
 def _fits(project: Project) -> int:
-    """How often a model is fitted while further cliques are chosen."""
-    return min(BATCHES, _rounds(project))
+    """How often a model is fitted while further cliques are chosen, by half: it grows on the way."""
+    return min(BATCHES, _rounds(project)) // 2
 
 
 def _prefair(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zipfile import BadZipFile
@@ -23,6 +23,8 @@ from core.privacy.heads import FloatArray, Heads
 from core.progress import Report
 
 FORMAT = "espalier-decoder/1"
+
+GOLDEN = (5**0.5 - 1) / 2
 
 _CHUNK = 16_384
 
@@ -54,12 +56,13 @@ class Decoder:
         rows: int,
         rng: np.random.Generator,
         *,
-        even: bool = False,  # noqa: ARG002
+        even: bool = False,
         report: Report | None = None,
     ) -> dict[str, NDArray[Any]]:
-        """``rows`` independent rows as one array of codes per column, in schema order, smallest unsigned type.
+        """``rows`` rows as one array of codes per column, in schema order, smallest unsigned type.
 
-        Ancestral sampling. The model is public by now, so any generator may draw from it.
+        Ancestral sampling; with ``even`` each column is spread evenly over rows that are alike in its causes (see
+        `uniforms`). The model is public by now, so any generator may draw from it.
         """
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")
@@ -72,7 +75,8 @@ class Decoder:
             z = rng.standard_normal((self.heads.latent, stop - start))
             made: dict[str, NDArray[Any]] = {}
             for name in self.heads.order:
-                made[name] = draw(logits(self.heads, blocks[name], name, made, z), rng)
+                causes = [made[cause] for cause in self.heads.inputs(name)] if even else None
+                made[name] = draw(logits(self.heads, blocks[name], name, made, z), uniforms(stop - start, causes, rng))
                 out[name][start:stop] = made[name]
         return out
 
@@ -98,27 +102,26 @@ class Decoder:
 
     def strength(self) -> dict[tuple[str, str], float]:
         """How much each arrow does: for its W_P→X, the mean total variation (0 … 1) between the effect's distribution
-        with one category of the cause and another, other causes at logit 0, over all pairs of categories.
+        with one category of the cause and another, other causes at their base categories, over all pairs of categories.
         """
         out = {}
         blocks, _ = self.heads.blocks(self.parameters)
         for name in self.heads.sizes:
-            at = 1
-            for cause in self.heads.inputs(name):
-                p = probabilities((blocks[name][0] + blocks[name][at : at + self.heads.sizes[cause]]).T).T
-                at += self.heads.sizes[cause]
+            for cause, weights in self.heads.weights(blocks[name], name).items():
+                p = probabilities((blocks[name][0] + weights).T).T
                 apart = 0.5 * np.abs(p[:, None] - p[None]).sum(axis=2)
                 out[cause, name] = float(apart.sum() / (len(p) * (len(p) - 1)))
         return out
 
     def dumps(self) -> bytes:
-        """Its file: a tag, sizes, arrows, importance and latent as JSON, and the parameters."""
+        """Its file: a tag, sizes, arrows, importance, latent and bases as JSON, and the parameters."""
         head = {
             "format": FORMAT,
             "sizes": list(self.heads.sizes.items()),
             "edges": self.edges,
             "importance": dict(self.heads.importance),
             "latent": self.heads.latent,
+            "base": dict(self.heads.base),
             "total": self.total,
             "steps": self.steps,
         }
@@ -136,7 +139,11 @@ class Decoder:
                 if head["format"] != FORMAT:
                     raise ValueError(head["format"])
                 sizes = {str(name): int(size) for name, size in head["sizes"]}
-                heads = Heads(sizes, parents_of(sizes, head["edges"]), head["importance"], int(head["latent"]))
+                parents, base = (
+                    parents_of(sizes, head["edges"]),
+                    {str(n): int(code) for n, code in head["base"].items()},
+                )
+                heads = Heads(sizes, parents, head["importance"], int(head["latent"]), base)
                 parameters = np.array(file["parameters"], dtype=np.float64)
                 heads.blocks(parameters)
                 if not np.isfinite(parameters).all():
@@ -159,12 +166,10 @@ def logits(heads: Heads, block: FloatArray, name: str, made: Mapping[str, NDArra
     if not len(block):
         return np.zeros((1, z.shape[1]))
     out = np.repeat(block[0][:, None], z.shape[1], axis=1)
-    at = 1
-    for cause in heads.inputs(name):
-        out += np.take(block[at : at + heads.sizes[cause]].T, made[cause], axis=1)
-        at += heads.sizes[cause]
+    for cause, weights in heads.weights(block, name).items():
+        out += np.take(weights.T, made[cause], axis=1)
     if heads.latent:
-        out += block[at:].T @ z
+        out += block[len(block) - heads.latent :].T @ z
     return out
 
 
@@ -174,11 +179,25 @@ def probabilities(values: FloatArray) -> FloatArray:
     return np.asarray(p / p.sum(axis=0))
 
 
-def draw(values: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
-    """One category for each column of logits."""
+def draw(values: FloatArray, at: FloatArray) -> NDArray[np.intp]:
+    """One category for each column of logits: the one whose part of [0, 1] holds the number in ``at``."""
     below = np.cumsum(probabilities(values), axis=0)
-    place: NDArray[np.intp] = (rng.random(below.shape[1]) > below).sum(axis=0)
+    place: NDArray[np.intp] = (at > below).sum(axis=0)
     return np.minimum(place, len(below) - 1)
+
+
+def uniforms(rows: int, causes: Sequence[NDArray[Any]] | None, rng: np.random.Generator) -> FloatArray:
+    """A number in [0, 1) for each row: independent ones, or evenly spread over rows that are alike in ``causes``.
+
+    Spread: rows are ordered by the causes' codes, those that tie at random, and take the multiples of the golden ratio
+    modulo 1 from a random start. Each number is uniform by itself, so every row is drawn from the model; any run of
+    neighbours fills [0, 1) evenly, so counts err less than those of independent rows.
+    """
+    if causes is None:
+        return rng.random(rows)
+    out = np.empty(rows)
+    out[np.lexsort((rng.random(rows), *causes[::-1]))] = (rng.random() + GOLDEN * np.arange(rows)) % 1
+    return out
 
 
 def separated(parents: Mapping[str, tuple[str, ...]], left: set[str], right: set[str], given: set[str]) -> bool:

@@ -54,7 +54,7 @@ class Budget:
         if delta > (1.0 / known if known else LARGEST_DELTA):
             most = f"1/n = {1.0 / known:.3g}" if known else f"{LARGEST_DELTA:g}"
             raise ProjectError(
-                f"delta ({delta:g}) must not be above {most}: publishing one row outright, drawn by lot, would keep "
+                f"delta ({delta:g}) must not be above {most}: publishing one row outright, drawn at random, would keep "
                 "such a promise. Give a delta far below 1/n, such as 1/n² or 1e-9",
                 key="delta",
             )

@@ -8,8 +8,8 @@ zCDP, adds up with everything else that is bought, and lost no accuracy to sampl
 ones in the trials that this design was chosen by.
 
 **Ghost clipping.** A head's gradient for one row is the outer product of what it reads (1, one-hot parents, z) and its
-residual δ_X, so its squared norm is ‖δ_X‖²·(1 + |Pa(X)| + ‖z‖²), and no per-row gradient is ever built
-(Goodfellow 2015; Li et al. 2022, §4).
+residual δ_X, so its squared norm is ‖δ_X‖²·(1 + m_X + ‖z‖²), m_X the parents that are not at their base category in
+this row, and no per-row gradient is ever built (Goodfellow 2015; Li et al. 2022, §4).
 """
 
 from __future__ import annotations
@@ -66,13 +66,14 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
     Proof. Parameters and step are public (made from earlier noisy answers), the same for both of two neighbouring
     tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
     and the step alone: neither its place in the table nor any other row enters (the z of a row is drawn from a hash of
-    its codes). The squared norm of that vector is Σ_X ‖q_X‖²·(s² + |Pa(X)|·s² + ‖z‖²) plus the encoder's, q, s and z
-    whole numbers: every block is an outer product of one vector q_X with what the head reads, each of whose one-hot
-    groups has exactly one entry s. That number is compared with ⌊C⌋² after all rounding, and a row that is above it,
-    or whose numbers are not finite, adds 0. The comparison is exact: all terms are whole and not negative, so a
-    float64 sum of them is the true one up to 2⁵³ and cannot fall below 2⁵³ once the true one is above, while the
-    bound is at most 2⁵². k rows that come or go therefore move the sum by at most k·⌊C⌋ (triangle inequality),
-    replaced rows by 2k·⌊C⌋. Sums are exact (see `clipped_sums`), so nothing is added for arithmetic.
+    its codes). The squared norm of that vector is Σ_X ‖q_X‖²·(r_X·s² + ‖z‖²) plus the encoder's, q, r, s and z whole
+    numbers: every block is an outer product of one vector q_X with what the head reads, which is r_X entries s (the
+    intercept and one for each parent that is not at its base category, counted row by row), zeros, and z. That number
+    is compared with ⌊C⌋² after all rounding, and a row that is above it, or whose numbers are not finite, adds 0. The
+    comparison is exact: all terms are whole and not negative, so a float64 sum of them is the true one up to 2⁵³ and
+    cannot fall below 2⁵³ once the true one is above, while the bound is at most 2⁵². k rows that come or go therefore
+    move the sum by at most k·⌊C⌋ (triangle inequality), replaced rows by 2k·⌊C⌋. Sums are exact (see `clipped_sums`),
+    so nothing is added for arithmetic. Base categories are public too: they are chosen by noisy counts.
 
     Clipping a *sum* would prove nothing: a row could then move the direction of the whole.
     """
@@ -145,12 +146,14 @@ def clipped_sums(
 class _Rows:
     """A chunk: one-hot vectors (entries × rows, entry 0 the constant 1), a light copy, the noise of z (latent × rows).
 
+    ``reads`` counts the ones that each entry's head reads of each row (entries × rows; 0 where there is no head).
     Probabilities are computed on the light copy in single precision, which halves the time; the sums are not.
     """
 
     hot: FloatArray
     light: NDArray[np.float32]
     noise: FloatArray
+    reads: NDArray[np.float32]
 
     @classmethod
     def of(cls, codes: Mapping[str, NDArray[Any]], heads: Heads, step: int) -> _Rows:
@@ -160,7 +163,12 @@ class _Rows:
         place = np.arange(count)
         for name, span in heads.spans.items():
             hot[codes[name].astype(np.intp) + span.start, place] = 1.0
-        return cls(hot, hot.astype(np.float32), _row_noise(codes, heads, step))
+        light = hot.astype(np.float32)
+        reads = np.zeros_like(light)
+        for name, span in heads.spans.items():
+            if heads.sizes[name] > 1:
+                reads[span] = light[heads.features[name]].sum(axis=0)
+        return cls(hot, light, _row_noise(codes, heads, step), reads)
 
 
 def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDArray[np.int64]:
@@ -171,11 +179,13 @@ def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDA
         mean, spread, z = _encode(rows, encoder, heads.latent)
         residuals, pull = _residuals(rows.light, heads, blocks, z)
         inner = np.vstack([pull - mean, 0.5 * (pull * rows.noise * spread - spread**2 + 1)])
-        squares = _squares(np.square(residuals), np.square(inner), np.square(z).sum(axis=0), heads, 1)
+        squares = _squares(rows.reads, np.square(residuals), np.square(inner), np.square(z).sum(axis=0), heads, 1)
         factor = np.minimum(1.0, NEARLY * bound / np.sqrt(np.maximum(squares, 1e-30)) / UNITS) * (UNITS // unit)
         residuals, inner = np.trunc(residuals * factor).astype(np.float64), np.trunc(inner * factor)
         whole = np.rint(z * unit)
-        norms = _squares(np.square(residuals), np.square(inner), np.square(whole).sum(axis=0), heads, unit * unit)
+        norms = _squares(
+            rows.reads, np.square(residuals), np.square(inner), np.square(whole).sum(axis=0), heads, unit * unit
+        )
         out = ~(norms <= float(bound) ** 2)  # also where one is not a number
     residuals[:, out], inner[:, out], whole[:, out] = 0.0, 0.0, 0.0
     return _products(rows.hot, residuals, inner, whole, heads)
@@ -215,9 +225,16 @@ def _residuals(
     return residuals, pull
 
 
-def _squares(residuals: NDArray[Any], inner: FloatArray, z: FloatArray, heads: Heads, one: int) -> FloatArray:
+def _squares(
+    reads: NDArray[np.float32],
+    residuals: NDArray[Any],
+    inner: FloatArray,
+    z: FloatArray,
+    heads: Heads,
+    one: int,
+) -> FloatArray:
     """Each row's squared gradient norm from squared residuals and ‖z‖²; ``one`` is the square of a one-hot entry."""
-    total: FloatArray = (heads.reads * one).astype(residuals.dtype) @ residuals
+    total: FloatArray = one * np.einsum("er,er->r", reads, residuals)
     if heads.latent:
         total = total + z * residuals.sum(axis=0) + (1 + len(heads.sizes)) * one * inner.sum(axis=0)
     return total

@@ -14,6 +14,12 @@ need not stay secret. They must be independent. With a seeded stream dealt out b
 the lots of all rows behind it, and a known seed would make that a difference of many rows. So every lot is 64 fresh
 bits of the operating system's generator, and no function here takes a seed.
 
+**In a database** the server's strong generator draws the lots, and they are stored in the snapshot before anything is
+picked by them (`core.tables.remote`). A lot is drawn for each distinct person or row of the snapshot, in whatever order
+the engine meets them: lots that are independent and alike stay so in any order, so the coupling may pair them with the
+people (rows) that both tables share. Where rows are sorted by lot, two with the same one go by place (`split`), which
+is what a replaced row keeps, or by what they say (`bounded`), so that all others keep their order among themselves.
+
 What is compared is the person column's text as written: a person written in two ways counts as two people.
 """
 
@@ -32,19 +38,11 @@ from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column
-from core.tables.relation import Relation
+from core.tables.remote import RemoteSnapshot
 from core.tables.snapshot import Snapshot
 from core.tables.source import Source
 from core.tables.table import Table
 
-NO_TOTAL = (
-    "rows that stay in a database cannot be filled or cut to a declared total, which people under replace-one need; "
-    "take add-remove, or give the table as a file"
-)
-NO_HOLD_OUT = (
-    "rows that stay in a database cannot be held out by lot; take the private figures out of the plan, or give the "
-    "table as a file"
-)
 Rows = NDArray[np.int64]
 Lots = NDArray[np.uint64]
 
@@ -88,14 +86,6 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
             "says; read the table again with the plan's person column",
             column=named,
         )
-
-
-def check_engine(plan: Plan, relation: Relation) -> None:
-    """Raise :class:`TableError` for what ``plan`` asks and the engine cannot do, before any row is read."""
-    if relation.remote and plan.private_evaluation:
-        raise TableError(NO_HOLD_OUT, key="private_evaluation")
-    if relation.remote and plan.person is not None and plan.neighbors == "replace-one":
-        raise TableError(NO_TOTAL, column=plan.person)
 
 
 def known_rows(source: Source, unit: Unit) -> int | None:
@@ -158,7 +148,7 @@ def bounded(table: Source, most: int, total: int | None = None) -> Source:
 
     A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
     filled or cut to a total. A snapshot was cut to k rows of a person when it was made (:mod:`core.tables.lots` has the
-    proof), so that only the total is left; rows that stay in a database cannot be filled or cut to one.
+    proof), so that only the total is left.
     """
     if not isinstance(table, Table):
         return _bounded_snapshot(table, most, total)
@@ -188,7 +178,9 @@ def _bounded_snapshot(source: Source, most: int, total: int | None) -> Source:
         return source
     if isinstance(source, Snapshot):
         return to_total(source, total)
-    raise TableError(NO_TOTAL, column=source.person_column)
+    if isinstance(source, RemoteSnapshot):
+        return source.to_total(total)
+    raise TypeError("only tables and snapshots are filled or cut to a total")
 
 
 def _middles(column: Column) -> NDArray[np.float64]:
@@ -242,8 +234,10 @@ def split(table: Source, share: float, size: int | None = None) -> tuple[Source,
         raise TableError("people are held out with all their rows, so how many rows that makes cannot be set")
     if isinstance(table, Snapshot):
         return split_snapshot(table, share, size)
+    if isinstance(table, RemoteSnapshot):
+        return table.split(share, size)
     if not isinstance(table, Table):
-        raise TableError(NO_HOLD_OUT, key="private_evaluation")
+        raise TypeError("only tables and snapshots are split")
     if table.person is not None:
         heads = int(table.person.max(initial=-1)) + 1
         held = (_lots(heads) < np.uint64(share * 2.0**64))[table.person]

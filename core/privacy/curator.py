@@ -306,6 +306,7 @@ class PrivateCurator(Curator):
             self.spending = spending
         self._source = source
         self._merged: Merged = {}
+        self._counted: dict[Clique, NDArray[np.int64]] = {}
         self._known: tuple[Score | None, dict[Clique, int]] = (None, {})
         self._answered: tuple[QuestionSums, NDArray[np.int64]] | None = None
 
@@ -371,9 +372,16 @@ class PrivateCurator(Curator):
         return add_gaussian(sums, scale)
 
     def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """The exact counts, checked to be those of this table: a scale is proved for counts that sum to n."""
-        out = []
-        for clique, counts in zip(cliques, self._source.count_many(cliques), strict=True):
+        """The exact counts, checked to be those of this table: a scale is proved for counts that sum to n.
+
+        What was counted is kept, in at most `TOGETHER` cells: a second choice among pairs reads no row again.
+        """
+        out, wanted = [], [q for q in dict.fromkeys(cliques) if q not in self._counted]
+        found = self._counted | dict(zip(wanted, self._source.count_many(wanted) if wanted else (), strict=True))
+        if sum(counts.size for counts in found.values()) <= TOGETHER:
+            self._counted = found
+        for clique in cliques:
+            counts = found[clique]
             if counts.shape != tuple(self.whole[name] for name in clique) or int(counts.sum()) != self._source.rows:
                 raise ValueError(f"the table miscounts {clique}")
             out.append(fold(counts, clique, self._merged))

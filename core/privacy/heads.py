@@ -1,6 +1,7 @@
 """The network whose clipped gradient a private fit may ask for: one softmax head per column, on its drawn parents.
 
-It is a public description: shapes, arrows and importance weights, never a row. Parameters are one flat vector.
+It is a public description: shapes, arrows, base categories and importance weights, never a row. Parameters are one
+flat vector.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ class Heads:
     """logits_X = b_X + Σ_P∈Pa(X) W_P→X[code of P] + z·V_X for every column X, and softmax over its categories.
 
     ``sizes`` gives the number of categories of each column, in schema order; ``parents`` the direct causes of each;
-    ``importance`` (default 1) multiplies a column's residual before clipping. With ``latent`` > 0 a shared normal z
-    of so many dimensions joins every head, and a linear encoder over all columns gives its mean and log variance
-    (the causal VAE of paper 003, §3 and appendix E, with one layer, so that a row's gradient norm has a closed form).
+    ``base`` (default 0) the category of a column that moves nothing in its effects: W_P→X is 0 there and has no
+    entry. Where that is the commonest category, most rows touch few weights, so their gradients are short and little
+    of them is clipped. ``importance`` (default 1) multiplies a column's residual before clipping. With ``latent`` > 0 a
+    shared normal z of so many dimensions joins every head, and a linear encoder over all columns gives its mean and log
+    variance (the causal VAE of paper 003, §3 and appendix E, with one layer, so that a row's gradient norm has a closed
+    form).
 
     Raises :class:`GraphError` for a cycle or an unknown parent, :class:`SizeError` above `MAX_PARAMETERS`.
     """
@@ -39,6 +43,7 @@ class Heads:
     parents: Mapping[str, tuple[str, ...]]
     importance: Mapping[str, float] = field(default_factory=dict)
     latent: int = 0
+    base: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, causes in self.parents.items():
@@ -47,6 +52,8 @@ class Heads:
                     raise GraphError(f"the arrow {cause!r} → {name!r} does not join two columns", edge=(cause, name))
         if not all(0 < weight <= 100 for weight in self.importance.values()):
             raise ValueError("the importance of a column must be above 0 and at most 100")
+        if not all(0 <= code < self.sizes[name] for name, code in self.base.items()):
+            raise ValueError("a base must be the code of one of its column's categories")
         if not 0 <= self.latent <= MAX_LATENT:
             raise ValueError(f"latent ({self.latent}) must be between 0 and {MAX_LATENT}")
         if self.parameters > MAX_PARAMETERS:
@@ -71,8 +78,15 @@ class Heads:
 
     def inputs(self, name: str) -> tuple[str, ...]:
         """The parents of ``name`` that can say something: those with two categories or more, in schema order."""
-        known = set(self.parents.get(name, ()))
-        return tuple(n for n, size in self.sizes.items() if n in known and size > 1)
+        return self._inputs[name]
+
+    @cached_property
+    def _inputs(self) -> Mapping[str, tuple[str, ...]]:
+        known = {name: set(self.parents.get(name, ())) for name in self.sizes}
+        return {
+            name: tuple(n for n, size in self.sizes.items() if n in causes and size > 1)
+            for name, causes in known.items()
+        }
 
     def weight(self, name: str) -> float:
         """The importance of ``name``."""
@@ -86,25 +100,28 @@ class Heads:
 
     @cached_property
     def features(self) -> Mapping[str, NDArray[np.intp]]:
-        """For every head the entries of the one-hot vector it reads: 1, then its inputs' categories."""
-        out = {}
-        for name in self.sizes:
-            spans = [self.spans[parent] for parent in self.inputs(name)]
-            out[name] = np.concatenate([np.zeros(1, np.intp), *(np.arange(s.start, s.stop) for s in spans)])
-        return out
+        """For every head the entries of the one-hot vector it reads: 1, then its inputs' categories but the base."""
+        return {
+            name: np.concatenate([np.zeros(1, np.intp), *(self._read(parent) for parent in self.inputs(name))])
+            for name in self.sizes
+        }
+
+    def _read(self, parent: str) -> NDArray[np.intp]:
+        span = self.spans[parent]
+        return np.delete(np.arange(span.start, span.stop), self.base.get(parent, 0))
 
     def _shape(self, name: str) -> tuple[int, int]:
         size = self.sizes[name]
-        rows = 1 + sum(self.sizes[parent] for parent in self.inputs(name)) + self.latent
+        rows = 1 + sum(self.sizes[parent] - 1 for parent in self.inputs(name)) + self.latent
         return (rows, size) if size > 1 else (0, size)
 
-    @cached_property
-    def reads(self) -> FloatArray:
-        """For every entry of the one-hot vector the squared length of what its head reads: 1 + inputs; 0 if unused."""
-        out = np.zeros(self.width)
-        for name, span in self.spans.items():
-            if self.sizes[name] > 1:
-                out[span] = 1 + len(self.inputs(name))
+    def weights(self, block: FloatArray, name: str) -> dict[str, FloatArray]:
+        """W_P→X by input P of ``name``, categories of P × categories of X, zeros where P takes its base."""
+        out, at = {}, 1
+        for parent in self.inputs(name):
+            to = at + self.sizes[parent] - 1
+            out[parent] = np.insert(block[at:to], self.base.get(parent, 0), 0.0, axis=0)
+            at = to
         return out
 
     @property
@@ -126,7 +143,7 @@ class Heads:
     def blocks(self, flat: NDArray[np.generic]) -> tuple[dict[str, FloatArray], FloatArray]:
         """Views into a flat vector: each head's (inputs × categories) block, and the encoder's.
 
-        A head's rows are the intercept, its inputs' categories, then z. A column of one category has none.
+        A head's rows are the intercept, its inputs' categories but the base, then z. A column of one category has none.
         """
         if flat.shape != (self.parameters,):
             raise ValueError(f"{self.parameters:,} parameters are needed, not an array of shape {flat.shape}")

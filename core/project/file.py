@@ -38,7 +38,8 @@ class Project:
     constraints: Constraints = field(default_factory=Constraints)
     """Which combinations no row may have: the model holds them."""
     signoff: Mapping[str, str] = field(default_factory=dict)
-    """Who answers for what: ``drawn_by``, ``schema_confirmed_by``, ``approved_by``."""
+    """Who answers for what: ``drawn_by``, ``schema_confirmed_by``, ``approved_by``; and why the plan was chosen:
+    ``chosen_because``, ``compared_with``."""
 
     def __post_init__(self) -> None:
         for s in self.separations:
@@ -149,14 +150,16 @@ class Project:
 
 
 SIGNOFF = ("drawn_by", "schema_confirmed_by", "approved_by")
+CHOSEN = ("chosen_because", "compared_with")
+"""Why this plan, and what it was compared with: they stand beside the signatures."""
 
 
 def _signoff(data: Any) -> dict[str, str]:
     if not isinstance(data, Mapping) or not all(isinstance(who, str) for who in data.values()):
         raise ProjectError("signoff maps what was signed to a name", key="signoff")
     for key in data:
-        if key not in SIGNOFF:
-            raise ProjectError(f"signoff: {key!r} is not one of {', '.join(SIGNOFF)}", key="signoff")
+        if key not in (*SIGNOFF, *CHOSEN):
+            raise ProjectError(f"signoff: {key!r} is not one of {', '.join((*SIGNOFF, *CHOSEN))}", key="signoff")
     return dict(data)
 
 

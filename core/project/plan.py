@@ -185,7 +185,8 @@ class Plan:
             raise ProjectError("plan: method is missing", key="method")
         if given.get("epsilon") == NO_EPSILON:
             raise ProjectError("plan: epsilon must be a finite number", key="epsilon")
-        given.setdefault("epsilon", NO_EPSILON)
+        if given.get("epsilon") is None:
+            given["epsilon"] = NO_EPSILON
         if isinstance(given.get("statements"), list):
             given["statements"] = tuple(Separation.read(s) for s in given["statements"])
         own = {f.name for f in fields(cls)} - {"options"}

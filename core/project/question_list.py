@@ -7,8 +7,12 @@ stays in these words, so that a changed schema is checked against it and never g
 from __future__ import annotations
 
 import csv
+import difflib
 import io
-from collections.abc import Mapping, Sequence
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +22,9 @@ from core.project.schema import NOT_KNOWN, Column, Schema
 
 MOST = 20_000
 """More questions than these are refused."""
+
+MOST_EDGES = 12
+"""So many bin edges are listed in a message."""
 
 MOST_COUNTED = 200
 """A count has at most so many conditions, and tells at most so many values apart."""
@@ -93,24 +100,26 @@ def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]
     ``values`` are categories with ``;`` between them, or ``60..100`` for a range. Raises :class:`ProjectError` with
     the line.
     """
-    rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff"))))
-    head = [name.strip().lower() for name in rows[0]] if rows else []
-    if head not in (["question", "column", "values"], ["question", "column", "values", "or"]):
-        raise ProjectError(
-            "the first line of a file of questions must be question,column,values or …,values,or", line=1
-        )
+    sizes = {count.name: count.size for count in QuestionList((), tuple(counts)).resolve(schema)[1]}
+    rows = _lines(text)
+    head = rows[0]
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    known = {str(entry.get("name")) for entry in counts}
     for line, row in enumerate(rows[1:], start=2):
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(head):
-            raise ProjectError(f"line {line} has {len(row)} cells, the header has {len(head)}", line=line)
+            hint = ": put ; between categories, and quotes around a value with a comma" * (len(row) > len(head))
+            raise ProjectError(f"line {line} has {len(row)} cells, the header has {len(head)}{hint}", line=line)
         name, column, values = (cell.strip() for cell in row[:3])
+        if not name:
+            raise ProjectError(f"line {line} names no question: each line of a question repeats its name", line=line)
         either = found.setdefault(name, {}).setdefault(row[3].strip() if len(row) > 3 else "", {})
         if column in either:
             raise ProjectError(f"line {line}: the question {name!r} has two conditions on {column!r}", line=line)
-        either[column] = _cell(values, column in known or (column in schema and schema[column].kind == "numeric"), line)
+        either[column] = _cell(values, column, schema, sizes, line)
+        _conditions(f"line {line}: question {name!r}", {column: either[column]}, schema, sizes)
+    if not 0 < len(found) <= MOST:
+        raise ProjectError(f"the file asks {len(found):,} questions; it must ask at least one, and at most {MOST:,}")
     out: list[dict[str, Any]] = []
     for name, parts in found.items():
         one = list(parts.values())
@@ -119,17 +128,48 @@ def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]
     return out
 
 
-def _cell(values: str, numbers: bool, line: int) -> list[Any]:
-    low, dots, high = values.partition("..")
-    if not (dots and numbers):
-        return [value.strip() for value in values.split(";")]
+def _lines(text: str) -> list[list[str]]:
+    """The cells of each line, the header first, in small letters; refuses a header that is not one of questions."""
+    try:
+        rows = list(csv.reader(io.StringIO(text.lstrip("\ufeff"), newline=None)))
+    except csv.Error as error:
+        raise ProjectError(f"the file cannot be read as CSV: {error}") from None
+    head = [name.strip().lower() for name in rows[0]] if rows else []
+    if head not in (["question", "column", "values"], ["question", "column", "values", "or"]):
+        first = ",".join(head)
+        said = f"; it is {first[:60]!r}" if first else "; the file is empty"
+        if len(head) == 1 and (between := re.search(r"[;\t|]", first)):
+            mark = {"\t": "tabs"}.get(between[0], between[0])
+            said = f": this file has {mark} between its cells; save it with commas, for ; stands between categories"
+        raise ProjectError(
+            "the first line of a file of questions must be question,column,values or question,column,values,or" + said,
+            line=1,
+        )
+    return [head, *rows[1:]]
+
+
+def _cell(values: str, name: str, schema: Schema, counts: Mapping[str, int], line: int) -> list[Any]:
+    """Categories, or the ends of a range, where ``name`` is numeric or a count."""
+    listed = [value.strip() for value in values.split(";")]
+    if name not in counts and (name not in schema or schema[name].kind != "numeric"):
+        return listed
+    if name not in counts and set(listed) <= set(schema[name].labels):
+        return listed
+    low, _, high = values.partition("..")
     try:
         return [_whole(float(low)), _whole(float(high))]
     except ValueError:
-        raise ProjectError(f"line {line}: {values!r} is not a range such as 60..100", line=line) from None
+        known = (1, counts[name] - 1) if name in counts else (schema[name].edges[0], schema[name].edges[-1])
+        ends = re.findall(r"(?<![\d.])-?\d+(?:\.\d+)?", values) or [str(_whole(end)) for end in known]
+        raise ProjectError(
+            f"line {line}: {values!r} is not a range of {name!r}: a range is written {ends[0]}..{ends[-1]}", line=line
+        ) from None
 
 
 def _whole(x: float) -> float | int:
+    """A number as people write it; raises :class:`ValueError` for one that is not finite."""
+    if not math.isfinite(x):
+        raise ValueError(x)
     return int(x) if x == int(x) else x
 
 
@@ -144,7 +184,7 @@ def in_words(entry: Mapping[str, Any]) -> str:
 
 def _condition(column: str, values: Sequence[Any]) -> str:
     if len(values) == 2 and all(_is_number(v) for v in values):
-        return f"{column} from {values[0]:g} to {values[1]:g}"
+        return f"{column} from {_whole(values[0])} to {_whole(values[1])}"
     return f"{column} {' or '.join(map(str, values))}"
 
 
@@ -186,25 +226,47 @@ def _conditions(what: str, data: Any, schema: Schema, counts: Mapping[str, int])
         raise ProjectError(f"{what}: each alternative maps columns to what they may be", what=what)
     found = {}
     for column, values in data.items():
+        if column not in counts and column not in schema:
+            near = _near(column, [*schema.names, *counts])
+            raise ProjectError(f"{what} names {column!r}, which is neither a column nor a count{near}", column=column)
         if not isinstance(values, list) or not values:
             raise ProjectError(
-                f"{what}: give {column!r} a list of categories, or a range of two numbers", column=column
+                f"{what}: give {column!r} a list of categories, or a range of two numbers, such as "
+                f"{_example(column, schema, counts)}",
+                column=column,
             )
         if column in counts:
             found[column] = _range(what, column, values, counts[column])
-        elif column in schema:
-            if schema[column].undeclared:
-                raise ProjectError(f"{what} names {column!r}. {NOT_KNOWN}", column=column)
-            found[column] = _codes(what, schema[column], values)
+        elif schema[column].undeclared:
+            raise ProjectError(f"{what} names {column!r}. {NOT_KNOWN}", column=column)
         else:
-            raise ProjectError(f"{what} names {column!r}, which is neither a column nor a count", column=column)
+            found[column] = _codes(what, schema[column], values)
     return found
+
+
+def _near(name: Any, known: Iterable[str]) -> str:
+    """The name that was probably meant, as the end of a message."""
+    folded = {each.casefold(): each for each in known}
+    close = difflib.get_close_matches(str(name).casefold()[:200], list(folded), 1, 0.6)
+    return f"; is {folded[close[0]]!r} meant?" if close else ""
+
+
+def _example(name: str, schema: Schema, counts: Mapping[str, int]) -> str:
+    """What a condition on it could be, as the project file has it."""
+    if name in counts:
+        return json.dumps([1, counts[name] - 1])
+    column = schema[name]
+    if column.kind == "numeric":
+        return json.dumps([_whole(column.edges[0]), _whole(column.edges[-1])])
+    return json.dumps([column.labels[0]], ensure_ascii=False)
 
 
 def _range(what: str, name: str, values: list[Any], size: int) -> tuple[int, ...]:
     """The values of a count from the first number to the second, both included."""
     if len(values) != 2 or not all(_is_number(v) and v == int(v) for v in values) or not 0 <= values[0] <= values[1]:
-        raise ProjectError(f"{what}: {name!r} is a count: give two whole numbers, from and to", column=name)
+        raise ProjectError(
+            f"{what}: {name!r} is a count: give two whole numbers, from and to, such as [1, {size - 1}]", column=name
+        )
     if values[0] >= size:
         raise ProjectError(f"{what}: the count {name!r} reaches {size - 1} at most", column=name)
     return tuple(range(int(values[0]), min(int(values[1]), size - 1) + 1))
@@ -214,10 +276,9 @@ def _codes(what: str, column: Column, values: list[Any]) -> tuple[int, ...]:
     if column.kind == "numeric" and len(values) == 2 and all(_is_number(v) for v in values):
         edges = list(column.edges)
         if values[0] not in edges or values[1] not in edges or not values[0] < values[1]:
-            shown = ", ".join(f"{e:g}" for e in edges)
             raise ProjectError(
-                f"{what}: the range {values[0]:g} to {values[1]:g} of {column.name!r} must run from one bin edge to a "
-                f"later one: {shown}",
+                f"{what}: the range {_whole(values[0])} to {_whole(values[1])} of {column.name!r} must run from one "
+                f"bin edge to a later one{_edges_near(values, edges)}",
                 column=column.name,
             )
         return tuple(range(edges.index(values[0]), edges.index(values[1])))
@@ -226,10 +287,23 @@ def _codes(what: str, column: Column, values: list[Any]) -> tuple[int, ...]:
         return tuple(sorted({labels.index(value) for value in values}))
     except ValueError:
         odd = next(value for value in values if value not in labels)
+        wanted = f": {', '.join(labels[:12])}{', …' * (len(labels) > 12)}{_near(odd, labels)}"
+        if column.kind == "numeric":
+            wanted = f": give a range of two numbers, such as {_example(column.name, Schema((column,)), {})}"
         raise ProjectError(
-            f"{what}: {str(odd)[:60]!r} is not a category of {column.name!r}: {', '.join(labels[:12])}",
-            column=column.name,
+            f"{what}: {str(odd)[:60]!r} is not a category of {column.name!r}{wanted}", column=column.name
         ) from None
+
+
+def _edges_near(values: Sequence[float], edges: Sequence[float]) -> str:
+    """All edges where they are few, and the nearest ones to each number that is none."""
+    said = ": " + ", ".join(str(_whole(edge)) for edge in edges) if len(edges) <= MOST_EDGES else ""
+    for value in values:
+        if value not in edges:
+            below, above = [e for e in edges if e < value][-1:], [e for e in edges if e > value][:1]
+            near = " and ".join(str(_whole(edge)) for edge in (*below, *above))
+            said += f"; {_whole(value)} is not an edge, {near} {'are' if below and above else 'is'} nearest"
+    return said
 
 
 def _is_number(x: Any) -> bool:

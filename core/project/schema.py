@@ -20,6 +20,7 @@ from core.errors import SchemaError, TableError
 from core.project.cells import MISSING as MISSING
 from core.project.dates import DateBins, date_texts, day_number
 from core.project.hierarchy import Cut, Hierarchy
+from core.project.within import places
 
 Kind = Literal["categorical", "ordinal", "numeric"]
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
@@ -38,6 +39,7 @@ _KEYS = {
     "guessed",
     "confirmed",
     "dates",
+    "missing_marks",
     "hierarchy",
 }
 FIELDS = {
@@ -74,8 +76,9 @@ class Column:
 
     ``categories`` are texts, compared as written (categorical, ordinal). ``edges`` are a numeric column's bin
     edges: bins are half-open ``[e0, e1)``, the last one closed; a number outside is clipped into the outermost
-    bin. ``missing`` makes the empty cell a category, always the last code. ``unknown="missing"`` sends text that
-    is not declared there instead of refusing it. ``groups`` pairs a category with texts of the table that count as
+    bin. ``missing`` makes the empty cell a category, always the last code. ``missing_marks`` are texts that count as an
+    empty cell, such as ``?`` or ``-9``. ``unknown="missing"`` sends text that is not declared there instead of refusing
+    it. ``groups`` pairs a category with texts of the table that count as
     it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields that were read off the
     data, in whole or in part, and that nobody has confirmed yet, ``confirmed`` those that somebody has: the report
     tells them. ``dates`` makes a numeric column one of dates: its numbers are days, its edges and labels those of
@@ -105,6 +108,7 @@ class Column:
     at_most: int = 0
     bins: int = 0
     range: tuple[float, float] | None = None
+    missing_marks: tuple[str, ...] = ()
     hierarchy: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
@@ -122,6 +126,10 @@ class Column:
             raise self._error(f'unknown is {self.unknown!r}; the only other policy is "missing"')
         if self.unknown == "missing" and not self.missing:
             raise self._error('"unknown": "missing" needs "missing": true, so that there is a place for them')
+        if self.missing_marks and not self.missing:
+            raise self._error('"missing_marks" needs "missing": true, so that there is a place for them')
+        if taken := set(self.missing_marks) & {MISSING, *self.categories, *(t for _, g in self.groups for t in g)}:
+            raise self._error(f"{min(taken)!r} cannot be both a mark of a missing value and a value, or an empty text")
         for key, fields in (("guessed", self.guessed), ("confirmed", self.confirmed)):
             if odd := set(fields) - FIELDS.keys():
                 raise self._error(f"{key} names {sorted(odd)}, which are not fields that can be guessed")
@@ -290,7 +298,7 @@ class Column:
         known |= {member: known[group] for group, members in self.groups for member in members}
         codes = np.empty(len(texts), dtype=np.int64)
         for i, text in enumerate(texts):
-            code = self._missing_code() if text == MISSING else known.get(text)
+            code = self._missing_code() if self._empty(text) else known.get(text)
             codes[i] = self._unknown_code(text) if code is None else code
         return codes
 
@@ -309,7 +317,7 @@ class Column:
         inner = np.asarray(self.edges[1:-1], dtype=np.float64)
         codes = np.empty(len(texts), dtype=np.int64)
         for i, text in enumerate(texts):
-            if text == MISSING:
+            if self._empty(text):
                 codes[i] = self._missing_code()
             elif (number := self._number(text)) is not None:
                 codes[i] = np.searchsorted(inner, number, side="right")
@@ -326,7 +334,12 @@ class Column:
         known = np.array([math.nan if x is None else x for x in map(self._number, texts)], dtype=np.float64)
         return np.where(np.isinf(known), np.clip(known, self.edges[0], self.edges[-1]), known) if self.edges else known
 
+    def _empty(self, text: str) -> bool:
+        return text == MISSING or text in self.missing_marks
+
     def _number(self, text: str) -> float | None:
+        if text in self.missing_marks:
+            return None
         if self.dates is not None:
             return day_number(text)
         return float(text) if NUMBER.fullmatch(text) else None
@@ -352,19 +365,20 @@ class Column:
         )
 
     def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
-        """Texts for ``codes``; a number is drawn uniformly inside its bin, a whole one where declared."""
+        """Texts for ``codes``; a number is drawn inside its bin (`core.project.within`), a whole one where declared."""
         if self.kind != "numeric":
             names = np.array([*self.categories, MISSING], dtype=object)
             return list(names[codes])
         low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
         high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
+        inside = places(self.edges, codes, rng)
         if self.integer:
             last_bin = codes == self.values - 1
             first = np.ceil(low)
             count = np.where(last_bin, np.floor(high), np.ceil(high) - 1) - first + 1
-            drawn = first + np.floor(rng.random(len(codes)) * count)
+            drawn = first + np.floor(inside * count)
         else:
-            drawn = low + rng.random(len(codes)) * (high - low)
+            drawn = low + inside * (high - low)
         return self.write(drawn, codes)
 
     def write(self, numbers: NDArray[np.float64], codes: NDArray[Any]) -> list[str]:
@@ -413,6 +427,8 @@ class Column:
                 out[key] = True
         if self.unknown != "refuse":
             out["unknown"] = self.unknown
+        if self.missing_marks:
+            out["missing_marks"] = list(self.missing_marks)
         for key in ("guessed", "confirmed"):
             if fields := getattr(self, key):
                 out[key] = list(fields)
@@ -455,6 +471,7 @@ class Column:
             integer=data.get("integer", False),
             missing=data.get("missing", False),
             unknown=data.get("unknown", "refuse"),
+            missing_marks=_texts(name, "missing_marks", data.get("missing_marks", [])),
             guessed=_texts(name, "guessed", data.get("guessed", [])),
             confirmed=_texts(name, "confirmed", data.get("confirmed", [])),
             groups=_groups(name, data.get("groups", {})),

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -31,11 +31,12 @@ from core.project.plan import Plan
 from core.release.counts import COUNTS, NoisyCounts
 from core.release.drawing import Test, test_facts
 from core.release.files import NOT_PRIVATE_CSV, copy_files, csv_text, read_csv, save_files
-from core.release.output import WHOLE, write_texts, write_whole
+from core.release.output import WHOLE, write_into, write_texts, write_whole
 from core.release.planning import error_bounds_of
 from core.release.questions import question_facts
 from core.release.told_apart import ToldApart
 from core.tables.consistency import violations
+from core.tables.destination import Destination
 from core.tables.snapshot import Snapshot
 from core.tables.table import Table
 
@@ -50,7 +51,7 @@ PROMISES = (
 PROMISED = "What the plan says about rows per person is a promise; no person column enforces it."
 ENFORCED = (
     "The protected unit is one person, with all their rows, however many: of each person in the column {person!r} at "
-    "most {k} were kept, chosen by lot before anything was counted. Two spellings of a person count as two people."
+    "most {k} were kept, chosen at random before anything was counted. Two spellings of a person count as two people."
 )
 EVEN = (
     "The rows are spread over the model's cells as evenly as whole numbers allow. So the table is closer to the model "
@@ -58,7 +59,7 @@ EVEN = (
     "one model must not take their spread for that of independent samples."
 )
 FILLED = (
-    "The table that was counted was filled with invented rows or cut by lot to the declared {rows:,} rows; how many "
+    "The table that was counted was filled with invented rows or cut at random to the declared {rows:,} rows; how many "
     "rows there really were is private."
 )
 
@@ -71,10 +72,10 @@ class Release:
     running times of what came after the noise: the fit and the sampling. What reads the rows is not timed.
     ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
     aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
-    told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), as
-    codes, ``drawing`` what the test of the drawing found. ``date`` is the day it was made, in UTC. Of more than a
-    million rows ``codes`` and ``table`` hold only some, and ``whole`` all, as codes on disk while somebody holds the
-    release (`core.release.output`).
+    told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), each a model and codes;
+    ``drawing`` is what the test of the drawing found, ``effect`` what `core.release.effect_section` says of the plan's
+    treatment. ``date`` is the day it was made, in UTC. Of more than a million rows ``codes`` and ``table`` hold only
+    some, and ``whole`` all, as codes on disk while somebody holds the release (`core.release.output`).
     """
 
     project: Project
@@ -91,9 +92,10 @@ class Release:
     private_evaluation: PrivateEvaluation | None = None
     reservation: Reservation | None = None
     ledger_trouble: str = ""
-    copies: tuple[Codes, ...] = ()
+    copies: tuple[tuple[Model, Codes], ...] = ()
     whole: Snapshot | None = None
     drawing: tuple[tuple[Test, Tested], ...] = ()
+    effect: Mapping[str, Any] | None = None
     apart: tuple[ToldApart, ...] = ()
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
@@ -101,6 +103,14 @@ class Release:
     def shown(self) -> int:
         """How many of the rows are in memory, and in ``synthetic.csv``."""
         return len(next(iter(self.codes.values())))
+
+    @cached_property
+    def synthetic(self) -> Table:
+        """The rows in memory as a table: their codes, and the numbers as ``synthetic.csv`` has them (days of dates, NaN
+        where a cell is empty)."""
+        schema = self.project.schema
+        values = {c.name: c.numbers(self.table[c.name]) for c in schema.columns if c.kind == "numeric"}
+        return Table(schema, self.codes, self.shown, values=values)
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -165,6 +175,7 @@ class Release:
             "noisy_counts": None if self._counted is None else COUNTS,
             "copies": len(self.copies),
             **({"test_drawing": test_facts(self.drawing)} if plan.test_drawing else {}),
+            **({} if self.effect is None else {"effect": dict(self.effect)}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
             "promises": promises(plan),
@@ -245,6 +256,10 @@ class Release:
         elif kind == "parquet":
             more = {WHOLE[kind]: partial(write_texts, [self.table], self.project.schema, self.rows)}
         save_files(self.files, folder, more)
+
+    def write_into(self, place: Destination, report: Report = silent) -> None:
+        """Write all rows into a new table of an engine, in one transaction."""
+        write_into(self.project, self.table if self.whole is None else self.whole, place, report)
 
 
 def _measurement(d: Draw) -> dict[str, Any]:

@@ -110,17 +110,15 @@ def effect_by_drawing(
 
 def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
     """What the effect is adjusted for and why that is right, as far as the drawing is; the form; hidden causes."""
-    said = verdict(Effect(project.dag, figure.treatment, figure.outcome), figure.adjust).sentence
+    question = Effect(project.dag, figure.treatment, figure.outcome)
+    said = verdict(question, figure.adjust).sentence
     forms = {
         "saturated": "Each stratum is compared as it is.",
         "logistic": "The strata are too many for so many rows: a regression with main effects stands for them, which "
         "is another estimand where the effect differs between strata.",
     }
     binned = f" {figure.outcome} was counted in bins; the figures are of their middles." if figure.event is None else ""
-    return (
-        f"{said} {forms[figure.form] if figure.adjust else ''}{binned} A common cause of {figure.treatment} and "
-        f"{figure.outcome} that is not drawn would bias the effect, and no table can show it."
-    )
+    return f"{said} {forms[figure.form] if figure.adjust else ''}{binned} {question.caveat}"
 
 
 def middles(column: Column) -> tuple[float, ...]:

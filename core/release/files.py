@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.errors import ProjectError
+from core.models.base import Model
 from core.project.dates import invented
 from core.project.file import Project
 from core.project.schema import Schema
@@ -69,14 +70,16 @@ def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.ran
 
 
 def copy_files(
-    project: Project, copies: Iterable[Mapping[str, NDArray[Any]]], first: int = 1
+    project: Project, copies: Iterable[tuple[Model, Mapping[str, NDArray[Any]]]]
 ) -> Iterator[tuple[str, bytes]]:
-    """The files of copies given as codes, ``copies/01.csv.gz`` and so on, one at a time."""
+    """The files of copies, each given as its model and its codes: ``copies/01.csv.gz``, ``copies/01.npz`` and so on."""
     schema, rng = project.schema, np.random.default_rng()
-    for i, rows in enumerate(copies, first):
+    for i, (model, rows) in enumerate(copies, 1):
         table = {c.name: c.decode(rows[c.name], rng) for c in schema.columns}
         table = with_identifiers(schema, settle(project.constraints, schema, rows, table), rng)
         yield f"copies/{i:02d}.csv.gz", gzip.compress(csv_text(schema, table).encode(), 6, mtime=0)
+        if (data := model.dumps()) is not None:
+            yield f"copies/{i:02d}.npz", data
 
 
 def save_files(

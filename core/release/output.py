@@ -1,7 +1,7 @@
 """Synthetic rows to a file in batches: any number of rows, the memory of one batch.
 
 Parquet keeps numbers as numbers and an empty cell as null; CSV is written as :meth:`core.release.Release.csv` writes
-it, formulas defused. A number is drawn uniformly inside its bin, as :meth:`core.project.schema.Column.decode` draws it.
+it, formulas defused. A number is drawn inside its bin, as :meth:`core.project.schema.Column.decode` draws it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from core.models.base import BatchModel, Codes, Model
 from core.progress import Report, silent
 from core.project.file import Project
 from core.project.schema import MISSING, Column, Schema
+from core.project.within import places
 from core.release.files import with_identifiers
 from core.tables.consistency import settle
 from core.tables.csv_safety import defuse
+from core.tables.destination import Destination
 from core.tables.snapshot import CodeFile, Snapshot
 
 IN_MEMORY = 1_000_000
@@ -52,25 +54,75 @@ def on_disk(
 
 def write_whole(project: Project, whole: Snapshot, path: Path, report: Report = silent) -> None:
     """All rows of a release that keeps them on disk; constraints are settled as in ``synthetic.csv``."""
-    rng = np.random.default_rng()
-    if not project.constraints and not whole.schema.identifiers:
-        write_rows(whole.batches(), whole.schema, whole.rows, path, rng, report)
-        return
+    made = _whole_cells(project, whole, defused=path.suffix == ".csv")
+    _write(made, whole.schema, whole.rows, path, report)
 
-    def settled(codes: Codes) -> Mapping[str, Sequence[str]]:
-        texts = {c.name: c.decode(codes[c.name], rng) for c in whole.schema.columns}
-        return with_identifiers(whole.schema, settle(project.constraints, whole.schema, codes, texts), rng)
 
-    write_texts(map(settled, whole.batches()), whole.schema, whole.rows, path, report)
+def write_into(
+    project: Project, rows: Snapshot | Mapping[str, Sequence[str]], place: Destination, report: Report = silent
+) -> None:
+    """All ``rows``, in a file of codes or as texts, into a new table of an engine, in one transaction.
+
+    Raises :class:`TableError` where that is not possible; then there is no such table.
+    """
+    import pyarrow as pa
+
+    schema, columns = project.schema, arrow_columns(project.schema)
+    if isinstance(rows, Snapshot):
+        made, total = _whole_cells(project, rows), rows.rows
+    else:
+        made, total = iter([_text_columns(schema, rows)]), len(next(iter(rows.values())))
+
+    def batches() -> Iterator[Any]:
+        done = 0
+        for cells_ in made:
+            batch = pa.record_batch([c.cast(f.type) for c, f in zip(cells_, columns, strict=True)], schema=columns)
+            done += batch.num_rows
+            yield batch
+            report(done / total, "Writing rows")
+
+    place.write(columns, batches())
+
+
+def arrow_columns(schema: Schema) -> Any:
+    """The released columns with their types outside: texts, whole numbers, numbers, days."""
+    import pyarrow as pa
+
+    columns = {c.name: c for c in schema.columns}
+
+    def kind(name: str) -> Any:
+        column = columns.get(name)
+        if column is None or column.kind != "numeric":
+            return pa.string()
+        if column.dates is not None:
+            return pa.date32()
+        return pa.int64() if column.integer and max(map(abs, column.edges)) < 2**62 else pa.float64()
+
+    return pa.schema([(name, kind(name)) for name in schema.released])
+
+
+def _whole_cells(project: Project, whole: Snapshot, *, defused: bool = False) -> Iterator[list[Any]]:
+    """The columns of each batch of ``whole``."""
+    rng, schema = np.random.default_rng(), whole.schema
+    for codes in whole.batches():
+        if project.constraints or schema.identifiers:
+            texts = {c.name: c.decode(codes[c.name], rng) for c in schema.columns}
+            settled = with_identifiers(schema, settle(project.constraints, schema, codes, texts), rng)
+            yield _text_columns(schema, settled, defused=defused)
+        else:
+            yield [cells(c, codes[c.name], rng, defused=defused) for c in schema.columns]
+
+
+def _text_columns(schema: Schema, texts: Mapping[str, Sequence[str]], *, defused: bool = False) -> list[Any]:
+    columns = {c.name: c for c in schema.columns}
+    return [text_cells(columns.get(name), texts[name], defused=defused) for name in schema.released]
 
 
 def write_texts(
     batches: Iterable[Mapping[str, Sequence[str]]], schema: Schema, rows: int, path: Path, report: Report = silent
 ) -> None:
     """Rows that were decoded already, to a file as `write_rows` writes it."""
-    plain = path.suffix == ".csv"
-    columns = {c.name: c for c in schema.columns}
-    made = ([text_cells(columns.get(n), texts[n], defused=plain) for n in schema.released] for texts in batches)
+    made = (_text_columns(schema, texts, defused=path.suffix == ".csv") for texts in batches)
     _write(made, schema, rows, path, report)
 
 
@@ -148,16 +200,19 @@ def cells(column: Column, codes: NDArray[Any], rng: np.random.Generator, *, defu
         texts = pa.array([defuse(c) for c in column.categories] if defused else list(column.categories))
         indices = pa.array(codes.astype(np.int32), mask=missing)
         return pa.DictionaryArray.from_arrays(indices, texts)
-    drawn = numbers(column, np.minimum(codes, column.values - 1), rng)
+    drawn = numbers(column, codes, rng)
     if column.dates is not None:
         return pa.array((drawn - EPOCH).astype(np.int32), mask=missing).cast(pa.date32())
     return pa.array(drawn, mask=missing)
 
 
 def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-    """A number uniform inside each bin: whole ones where declared, else with five figures of the bin's width."""
+    """A number inside each bin: whole ones where declared, else with five figures of the bin's width.
+
+    A missing cell has one of the last bin.
+    """
+    drawn, codes = places(column.edges, codes, rng), np.minimum(codes, column.values - 1)
     low, high = np.asarray(column.edges[:-1]), np.asarray(column.edges[1:])
-    drawn = rng.random(len(codes))
     if column.integer:
         first = np.ceil(low)
         last = np.ceil(high) - 1
@@ -166,8 +221,8 @@ def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> ND
         return np.asarray(whole.astype(np.int64) if abs(whole).max(initial=0) < 2**62 else whole)
     drawn *= (high - low)[codes]
     drawn += low[codes]
-    places = 4 - np.floor(np.log10(high - low))
-    up, down = 10.0 ** np.clip(places, 0, 300), 10.0 ** np.clip(-places, 0, 300)
+    figures = 4 - np.floor(np.log10(high - low))
+    up, down = 10.0 ** np.clip(figures, 0, 300), 10.0 ** np.clip(-figures, 0, 300)
     rounded = np.floor(drawn * (up / down)[codes]) / up[codes] * down[codes]
     inside = (rounded >= low[codes]) & (rounded < high[codes])
     return np.asarray(np.where(inside, rounded, low[codes]))

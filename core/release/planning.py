@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.display import card
-from core.errors import ProjectError
+from core.errors import EspalierError, ProjectError, SizeError
 from core.evaluation.private.figures import PrivateFigure
 from core.evaluation.private.held_out import rehearse
 from core.graph.separations import Clique
@@ -36,6 +36,9 @@ from core.release.error_bounds import Counted, ErrorBounds, error_bounds
 from core.release.questions import Expected
 from core.release.questions import expected as expected_answers
 from core.release.told_apart import Foreseen, foreseen
+
+NAMED = 2
+"""So many other methods are named where a plan's questions do not fit."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +146,30 @@ class Preview:
 def preview(project: Project, rows: int | None = None) -> Preview:
     """The preview of a project; ``rows`` is n where it is known and public.
 
-    Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``.
+    Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``; where that
+    is for its questions, it names methods beside which they fit.
     """
+    try:
+        return _preview(project, rows)
+    except SizeError as error:
+        able = ", ".join(itertools.islice(_fitting(project, rows), NAMED)) if "questions" in error.data else ""
+        if not able:
+            raise
+        raise SizeError(f"{error} Or choose a method beside which they fit: {able}.", **error.data) from None
+
+
+def _fitting(project: Project, rows: int | None) -> Iterator[str]:
+    """The methods that could ask the project's questions within its ``max_cells``, all else as planned."""
+    for other in METHODS.values():
+        if other.questions == "beside" and other.links and other.name != project.plan.method:
+            try:
+                _preview(project.with_plan(method=other.name), rows)
+            except EspalierError:
+                continue
+            yield other.name
+
+
+def _preview(project: Project, rows: int | None) -> Preview:
     need_private(project.plan)
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)

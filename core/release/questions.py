@@ -109,13 +109,26 @@ def question_facts(fitted: Any, model: Model, codes: Codes, rows: int) -> dict[s
         for count, m in zip(answers.counts, answers.histograms, strict=False)
     ]
     out: dict[str, Any] = {"questions": questions, "counts": counts}
-    if model.certificate is not None:
-        best = model.certificate
-        out["agreement"] = {"alpha": best.alpha, "bound": best.bound, "weights": best.weights.tolist()}
+    if best := agreement(model):
+        out["agreement"] = best
     if model.projected is not None:
         for line in questions:
             line["projected"] = model.projected[line["name"]]
     return out
+
+
+def agreement(model: Model) -> dict[str, Any] | None:
+    """How closely any table could agree with the noisy answers, and the weights that prove it, where that was asked."""
+    best = model.certificate if isinstance(model, VisibleModel) else None
+    return None if best is None else {"alpha": best.alpha, "bound": best.bound, "weights": best.weights.tolist()}
+
+
+def agreement_said(best: Mapping[str, Any]) -> str:
+    """The same for a screen."""
+    return (
+        f"No table agrees better with the noisy answers than to within {best['bound']:.3g} σ in the worst of them; the "
+        "weights that prove it are in release.json."
+    )
 
 
 def fitted_answer(model: VisibleModel, question: Question) -> float:

@@ -18,6 +18,7 @@ from core.project.schema import FIELDS
 from core.release import picture
 from core.release import report_front as front
 from core.release.conclusion_section import conclusions
+from core.release.effect_section import effect_section
 from core.release.html import table as _table
 from core.release.question_section import question_section
 from core.release.told_apart import CARRIED
@@ -30,7 +31,7 @@ body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(
   margin: 2rem auto; padding: 0 1rem }
 h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem; border-bottom: 1px solid var(--line) }
 .soft, caption { color: var(--soft) } caption { text-align: left; padding-bottom: .4rem }
-.wide { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-size: .92rem }
+.wide, pre { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-size: .92rem }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
 .bar { background: var(--bar); height: .7rem; min-width: 1px }
@@ -54,7 +55,8 @@ svg rect { fill: #eef1f4; stroke: #52606d } .outcome rect { fill: #ffe3b0 } .pro
   h2 { margin-top: .8rem; font-size: 1.1rem; break-after: avoid } .annex { break-before: page }
   ul { margin: .3rem 0 } table, .legend, figcaption { font-size: 10px } .lead { font-size: 13px }
   .stack, .legend, tr, figure { break-inside: avoid } th, td { padding: .1rem .4rem }
-  svg.graph { max-height: 9rem } * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
+  svg.graph { max-height: 9rem } pre { white-space: pre-wrap }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
 """
 
 
@@ -70,6 +72,7 @@ def render(facts: Mapping[str, Any]) -> str:
         front.headline(facts),
         front.verdict(facts),
         front.pictures(facts),
+        effect_section(facts),
         front.privacy(facts),
         front.advice(facts),
         front.people(facts),

@@ -17,6 +17,7 @@ SIGNED = {
     "approved_by": "Approved the release",
 }
 """Who signs for what, by the project file's key."""
+CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
 
 
 def headline(facts: Mapping[str, Any]) -> str:
@@ -98,8 +99,10 @@ def pictures(facts: Mapping[str, Any]) -> str:
     measured = picture.graph(names, [(a, b) for a, b in facts["edges"]], roles, arrows=False)
     parts = []
     if drawn:
+        shared = ", ".join(f"{escape(a)} ↔ {escape(b)}" for a, b in project["dag"].get("hidden", [])[:12])
+        also = f" Pairs that share an unmeasured cause: {shared}." if shared else ""
         parts.append(
-            f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.</figcaption></figure>"
+            f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.{also}</figcaption></figure>"
         )
     pairs = len(facts["edges"])
     if pairs and not measured:
@@ -153,6 +156,9 @@ def people(facts: Mapping[str, Any]) -> str:
     """Who drew, confirmed, approved and released it, when, and from which budget."""
     signed = facts["project"].get("signoff", {})
     rows = [f"<tr><td>{what}</td><td>{escape(signed.get(key, 'not signed'))}</td></tr>" for key, what in SIGNED.items()]
+    rows += [
+        f"<tr><td>{what}</td><td>{escape(signed[key])}</td></tr>" for key, what in CHOSEN.items() if signed.get(key)
+    ]
     ledger = facts.get("ledger")
     if ledger:
         before, total = ledger["before"], ledger["total"]
@@ -203,6 +209,8 @@ def dictionary(facts: Mapping[str, Any]) -> str:
             listed = c.get("categories", [])
             values = ", ".join(map(escape, listed[:8])) + (f" … ({len(listed)})" if len(listed) > 8 else "")
         missing = "; may be empty" if c.get("missing") else ""
+        if marks := c.get("missing_marks"):
+            missing += f" (written {', '.join(map(escape, marks))})"
         rows.append(
             f"<tr><td>{escape(c['name'])}</td><td>{escape(c['kind'])}</td><td>{values}{missing}</td>"
             f"<td>{escape(roles.get(c['name'], ''))}</td></tr>"

@@ -19,7 +19,7 @@ from core.evaluation.private.held_out import judge
 from core.methods import check_options, fit, method_of, need_private
 from core.models.base import Codes, Model, NumberModel
 from core.privacy.bought_schema import buy, described, left, prices
-from core.privacy.contribution import bounded, check_engine, check_fits, held_rows, public_rows, split
+from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, subtotals_of
 from core.privacy.unit import Unit
@@ -27,7 +27,9 @@ from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
+from core.release.counts import NoisyCounts
 from core.release.drawing import outcome, tested
+from core.release.effect_section import effect_facts
 from core.release.files import with_identifiers
 from core.release.output import IN_MEMORY, on_disk
 from core.release.planning import Preview, preview
@@ -65,7 +67,6 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     refuse_guessed(project)
     reading = 0.0
     if isinstance(data, Relation):  # what will be refused is refused before a long scan
-        check_engine(project.plan, data)
         if ledger:
             ledger.check(project)
         reading = 0.3
@@ -198,8 +199,10 @@ class _Run:
         )
         if plan.copies:
             start = time.perf_counter()
-            copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 1.0)))
+            copies = tuple(Study.of(made).more(plan.copies, rng, part(report, 0.95, 0.98)))
             made = replace(made, copies=copies, seconds={**seconds, "copies": time.perf_counter() - start})
+        if NoisyCounts.of(fitted) is not None:
+            made = replace(made, effect=effect_facts(Study.of(made), part(report, 0.98, 1.0)))
         report(1.0, "Done")
         return made
 

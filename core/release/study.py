@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,15 +16,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from core.analysis.answers import Answer, Copies, answer
-from core.analysis.copies import Recipe, Rows, copies, warm_refit
+from core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from core.analysis.figures import Figure
 from core.analysis.gate import Gate
 from core.errors import EspalierError, ProjectError
 from core.ledger.archive import MODEL
 from core.methods import METHODS
+from core.methods.questions import Asked
 from core.models.graphical import GraphicalModel, Zeros
+from core.models.questions.model import VisibleModel
 from core.progress import Report, silent
 from core.project.file import Project
+from core.release.asked_copies import asked_copies, fitted_as_copy
 from core.release.counts import COUNTS, NoisyCounts
 from core.release.files import NOT_PRIVATE, read_csv
 
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 SUGGESTED = 20
 """Copies: with 5, intervals cover as well and are a third wider."""
 MOST = 100
+ROWS_AT_HAND = 100_000
+"""Rows of a copy that is made only to work figures out: spread evenly, so many err by less than 1 in 100,000."""
 NO_COUNTS = (
     "copies are made from noisy counts of marginals, and this release keeps none: its method fits something else, or "
     "it was made before counts were kept"
@@ -45,7 +50,7 @@ class Study:
     """A release as its figures see it: ``rows`` of each copy, and the copies it came with (``given``)."""
 
     project: Project
-    model: GraphicalModel
+    model: GraphicalModel | VisibleModel
     counted: NoisyCounts
     rows: int
     given: tuple[Rows, ...] = ()
@@ -54,9 +59,9 @@ class Study:
     def of(cls, release: Release) -> Study:
         """Of a release just made; raises :class:`ProjectError` where no copies can be made of it."""
         counted = NoisyCounts.of(release.fitted)
-        if counted is None or not isinstance(release.model, GraphicalModel):
+        if counted is None or not isinstance(release.model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
-        return cls(release.project, release.model, counted, release.rows, release.copies)
+        return cls(release.project, release.model, counted, release.rows, tuple(rows for _, rows in release.copies))
 
     @classmethod
     def of_files(cls, files: Mapping[str, bytes]) -> Study:
@@ -75,9 +80,9 @@ class Study:
             model = METHODS[facts["method"]].load(files[facts["model"]])
         except (KeyError, ValueError, TypeError) as error:
             raise ProjectError(f"these are not the files of a release: {error}") from None
-        if not isinstance(model, GraphicalModel):
+        if not isinstance(model, GraphicalModel | VisibleModel):
             raise ProjectError(NO_COUNTS, key="copies")
-        names = sorted(name for name in files if name.startswith("copies/"))
+        names = sorted(name for name in files if name.startswith("copies/") and name.endswith(".csv.gz"))
         given = tuple(read_csv(project.schema, files[name]).codes for name in names)
         return cls(project, model, NoisyCounts.loads(files[COUNTS]), rows, given)
 
@@ -91,34 +96,66 @@ class Study:
             raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
 
     @cached_property
+    def _asked(self) -> Asked | None:
+        """Questions and counts that were measured beside the marginals."""
+        return self.counted.beside(self.project)
+
+    @cached_property
+    def _refit(self) -> Refit[GraphicalModel]:
+        """How a copy is fitted."""
+        counted, model = self.counted, self.model
+        assert isinstance(model, GraphicalModel)
+        total = None if counted.rows is None else float(counted.rows)
+        zeros = [Zeros(clique, mask) for clique, mask in counted.impossible.items()]
+        return warm_refit(model, total, counted.merged, zeros)
+
+    @cached_property
+    def centre(self) -> GraphicalModel | VisibleModel:
+        """What the copies lie around: the released counts, fitted as a copy is."""
+        if self._asked is not None:
+            return fitted_as_copy(self._asked)
+        return self._refit(self.counted.measurements)
+
+    @cached_property
     def gate(self) -> Gate:
         """Which figures carry an interval."""
-        return Gate(self.counted.measurements, self.model, self.counted.merged)
+        return Gate(self.counted.marginals, self.centre, self.counted.merged)
 
-    def more(self, number: int, rng: np.random.Generator, report: Report = silent) -> Iterator[Rows]:
-        """``number`` new copies: refitted and drawn, one at a time.
+    def drawn(
+        self, number: int, rng: np.random.Generator, *, evenly: bool = True
+    ) -> Iterator[tuple[GraphicalModel | VisibleModel, Rows]]:
+        """``number`` new copies, each with its model.
 
-        As many rows of a person as the unit of privacy allows widen the sampling part. Raises
-        :class:`ProjectError` for a number that is not 1 … 100.
+        As many rows of a person as the unit of privacy allows widen the sampling part.
+        """
+        counted, k = self.counted, self.project.plan.rows_per_person
+        recipe = Recipe(number, self.rows, evenly, k, counted.merged)
+        if self._asked is not None and isinstance(self.centre, VisibleModel):
+            return asked_copies(self._asked, self.centre, self.project.schema, recipe, rng)
+        return copies(counted.measurements, self.centre, self._refit, recipe, rng)
+
+    def more(
+        self, number: int, rng: np.random.Generator, report: Report = silent
+    ) -> Iterator[tuple[GraphicalModel | VisibleModel, Rows]]:
+        """``number`` new copies: refitted and drawn, one at a time, each its model and its rows.
+
+        Raises :class:`ProjectError` for a number that is not 1 … 100.
         """
         if not 1 <= number <= MOST:
             raise ProjectError(f"the number of copies ({number}) must be from 1 to {MOST}", key="copies")
-        plan, counted = self.project.plan, self.counted
-        total = None if counted.rows is None else float(counted.rows)
-        recipe = Recipe(number, self.rows, plan.rows_drawn == "even", plan.rows_per_person, counted.merged)
-        zeros = [Zeros(clique, mask) for clique, mask in counted.impossible.items()]
-        refit = warm_refit(self.model, total, counted.merged, zeros)
-        for i, (_, rows) in enumerate(copies(counted.measurements, self.model, refit, recipe, rng)):
+        evenly = self.project.plan.rows_drawn == "even"
+        for i, copy in enumerate(self.drawn(number, rng, evenly=evenly)):
             report((i + 1) / number, f"Copy {i + 1} of {number}")
-            yield rows
+            yield copy
 
     def with_copies(self, number: int = SUGGESTED, report: Report = silent) -> Study:
         """This study with the copies that the release came with; with ``number`` new ones where they are not two."""
         if len(self.given) > 1:
             return self
         seed = int.from_bytes(hashlib.sha256(self.counted.dumps()).digest()[:8])  # who asks again gets the same answer
-        made = tuple(self.more(max(number, 2), np.random.default_rng(seed), report))
-        return Study(self.project, self.model, self.counted, self.rows, made)
+        small = replace(self, rows=min(self.rows, ROWS_AT_HAND))
+        made = tuple(rows for _, rows in small.more(max(number, 2), np.random.default_rng(seed), report))
+        return replace(self, given=made)
 
     def ask(self, figure: Figure) -> tuple[Answer, ...]:
         """The numbers of ``figure``, with the intervals that it has earned."""

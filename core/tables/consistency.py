@@ -31,7 +31,7 @@ def settle(constraints: Constraints, schema: Schema, codes: Codes, texts: Texts)
     """``texts`` (decoded from ``codes`` that keep the constraints) with what codes leave open put right.
 
     Ordered columns: where several of them are in one bin, their numbers are sorted among themselves. For a chain whose
-    numbers are drawn uniformly in the bin, this is the distribution given the order. Determined numbers are taken from
+    numbers are drawn alike in the bin, this is the distribution given the order. Determined numbers are taken from
     the table.
     """
     out = {name: list(column) for name, column in texts.items()}

@@ -85,6 +85,7 @@ class Counting:
             partners.setdefault(a, []).append(b)
         for a, others in partners.items():
             i = place[a]
+            others.sort(key=place.__getitem__)  # so that most planes follow one another
             chosen = np.concatenate([np.arange(first[place[b]], first[place[b] + 1]) for b in others])
             joint = [_joint(planes, plane, chosen) for plane in range(first[i], first[i + 1])]
             at = 0
@@ -257,7 +258,7 @@ def _joint(planes: NDArray[np.uint64], plane: int, others: NDArray[np.int64]) ->
 
 def _rows(planes: NDArray[np.uint64], run: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Those rows, as a view where they follow one another."""
-    if run[-1] - run[0] == len(run) - 1:
+    if (np.diff(run) == 1).all():
         return planes[run[0] : run[-1] + 1]
     return planes[run]
 

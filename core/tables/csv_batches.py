@@ -77,7 +77,7 @@ def _rows(head: bytes, block: bytes, path: Path, before: int) -> Any:
     try:
         table = _parsed(text, names, once=False, delimiter=delimiter)
     except pa.ArrowInvalid:  # its text may quote a row
-        raise TableError(f"{shown}: some line has more or fewer cells than the header names; mend it") from None
+        raise TableError(f"{shown}: some line has more or fewer cells than the header names; correct it") from None
     if table.num_rows != text.count(b"\n") + (not text.endswith(b"\n")) - 1:
         raise TableError(f"{shown} cannot be read as CSV: it has not as many rows as lines")
     return table

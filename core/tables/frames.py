@@ -11,8 +11,9 @@ from typing import Any
 from core.errors import TableError
 from core.progress import Report, silent
 from core.project.schema import Schema
+from core.tables.destination import Destination
 from core.tables.reading import TextTable, from_arrow, read_table
-from core.tables.relation import Relation, is_url, open_relation
+from core.tables.relation import ENGINES, Relation, is_url, open_relation
 from core.tables.remote import RemoteSnapshot
 from core.tables.snapshot import Snapshot
 from core.tables.source import Source
@@ -64,14 +65,27 @@ def read_data(where: str | Path, relation: str | None = None) -> TextTable | Rel
 
 def located(where: str, relation: str | None = None) -> Relation:
     """A file of any size, or the table of a URL, as a relation; ``env:NAME`` as in `read_data`."""
+    return open_relation(resolved(where), relation)
+
+
+def resolved(where: str) -> str:
+    """``where``, or the URL that it says is in the environment. PRIVATE: it may hold a password."""
     if not where.startswith("env:"):
-        return open_relation(where, relation)
+        return where
     url = os.environ.get(where[4:], "")
     if not url:
         raise TableError(f"the environment has no variable {where[4:]}")
     if not is_url(url):
         raise TableError(f"the variable {where[4:]} does not hold the URL of a table")
-    return open_relation(url, relation)
+    return url
+
+
+def destination(where: str, name: str) -> Destination:
+    """A table to be made in the engine of ``where``, a URL or ``env:NAME``; raises :class:`TableError` for a file."""
+    url = resolved(where)
+    if not is_url(url) or url.split("://")[0] not in ENGINES:
+        raise TableError("rows go into a new table of the engine that the private one is in, and --data names none")
+    return Destination(name, url)
 
 
 def too_large(path: Path) -> bool:

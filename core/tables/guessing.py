@@ -7,6 +7,7 @@ the schema's ``left_out``; a release refuses both until they are confirmed.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 
 from core.errors import SchemaError
 from core.project.schema import MISSING, NUMBER, Column, Kind, LeftOut, Schema
@@ -14,6 +15,25 @@ from core.tables.reading import TextColumn, TextTable
 
 FEW = 20
 """Up to so many distinct numbers a column is taken for categories."""
+_MARKS = {
+    "?",
+    "na",
+    "n/a",
+    "n.a.",
+    "#n/a",
+    "nan",
+    "null",
+    "none",
+    "nil",
+    "-",
+    "--",
+    ".",
+    "missing",
+    "unknown",
+    "not known",
+}
+_NEGATIVE = {-1.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0}
+_NINES = {99.0, 999.0, 9999.0, 99999.0}
 
 
 def guess_schema(text: TextTable) -> Schema:
@@ -48,14 +68,17 @@ def _hardly_repeats(column: TextColumn) -> bool:
     return not numeric or all(math.isfinite(x) and x.is_integer() for x in map(float, values))
 
 
-def guess_column(name: str, column: TextColumn) -> Column:
-    """One column's guess: numbers with many distinct values get about ten bins, all else categories."""
-    values = [v for v in column.values if v != MISSING]
+def guess_column(name: str, column: TextColumn, marks: Collection[str] = ()) -> Column:
+    """One column's guess: numbers with many distinct values get about ten bins, all else categories.
+
+    ``marks`` are texts that the person has said to mean an empty cell.
+    """
+    values = [v for v in column.values if v != MISSING and v not in marks]
     missing = len(values) < len(column.values)
+    marks = tuple(v for v in column.values if v in marks and v != MISSING)
     guessed = ("kind", "missing")
-    numeric = bool(values) and all(NUMBER.fullmatch(v) for v in values)
-    numbers = [float(v) for v in values] if numeric else []
-    if numeric and len(values) > FEW and all(math.isfinite(x) for x in numbers):
+    numeric, numbers = _numbers(values)
+    if numeric and len(values) > FEW:
         whole = all(x.is_integer() for x in numbers)
         return Column(
             name,
@@ -63,11 +86,61 @@ def guess_column(name: str, column: TextColumn) -> Column:
             edges=_round_edges(min(numbers), max(numbers), whole),
             integer=whole,
             missing=missing,
+            missing_marks=marks,
             guessed=(*guessed, "edges", "integer"),
         )
     kind: Kind = "ordinal" if numeric else "categorical"
     ordered = sorted(values, key=float) if numeric else sorted(values)
-    return Column(name, kind, categories=tuple(ordered) or ("?",), missing=missing, guessed=(*guessed, "categories"))
+    return Column(
+        name,
+        kind,
+        categories=tuple(ordered) or ("(no value)",),
+        missing=missing,
+        missing_marks=marks,
+        guessed=(*guessed, "categories"),
+    )
+
+
+def _numbers(values: Sequence[str]) -> tuple[bool, list[float]]:
+    """Whether all ``values`` are finite numbers, and which."""
+    numbers = [float(v) for v in values if NUMBER.fullmatch(v)]
+    every = bool(values) and len(numbers) == len(values) and all(math.isfinite(x) for x in numbers)
+    return every, numbers if every else []
+
+
+def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
+    """Why :func:`guess_column` made this guess, in sentences. Private: they count values of the table."""
+    values = [v for v in column.values if v != MISSING and v not in guess.missing_marks]
+    numeric, _ = _numbers(values)
+    many = f"{len(values):,} different value{'s' * (len(values) != 1)}"
+    if numeric and len(values) > FEW:
+        why = f"All of its {many} are numbers, and there are more than {FEW}: they are taken as numbers in bins."
+        cover = "The bins run from the smallest to the largest number in the table, at round steps."
+        whole = "All of them are whole." if guess.integer else "Some of them are not whole."
+        kind = [why, cover, whole]
+    elif numeric:
+        kind = [f"Its {many} are numbers, but no more than {FEW}: they are taken as categories in their order."]
+    else:
+        kind = [f"Its {many} are not all numbers: they are taken as categories."]
+    empty = "At least one cell is empty" if len(values) < len(column.values) else "No cell is empty"
+    return (*kind, f"{empty}, or holds what counts as missing." if guess.missing_marks else f"{empty}.")
+
+
+def possible_marks(column: TextColumn) -> tuple[str, ...]:
+    """Values that often stand for a missing one, such as ``?``, ``NA`` or ``-9``. Private.
+
+    A negative number of nines (or -8, -7, -1) is one where no other number is negative, a positive one of nines where
+    it is more than twice the next smaller number.
+    """
+    found = [v for v in column.values if v.strip().casefold() in _MARKS]
+    numeric, numbers = _numbers([v for v in column.values if v != MISSING and v not in found])
+    if numeric and len(numbers) > 2:
+        ordered = sorted(numbers)
+        coded = {v: float(v) for v in column.values if NUMBER.fullmatch(v)}
+        usual = [x for x in ordered if x not in _NEGATIVE]
+        found += [v for v, x in coded.items() if x in _NEGATIVE and usual and usual[0] >= 0]
+        found += [v for v, x in coded.items() if x in _NINES and x == ordered[-1] and x > 2 * max(ordered[-2], 1)]
+    return tuple(found)
 
 
 def _round_edges(low: float, high: float, whole: bool) -> tuple[float, ...]:

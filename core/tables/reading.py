@@ -165,7 +165,7 @@ def _csv(data: bytes, shown: str) -> TextTable:
         number = bad[0].number
         raise TableError(
             f"{shown}{'' if number is None else f', line {number}'}: {bad[0].actual_columns} cells where the header "
-            f"names {bad[0].expected_columns}; mend that line, or put quotes around cells that hold the delimiter",
+            f"names {bad[0].expected_columns}; correct that line, or put quotes around cells that hold the delimiter",
             row=number,
         ) from None
     if not all(pa.types.is_dictionary(kind) for kind in table.schema.types):  # a guessed type hangs on all rows
@@ -263,13 +263,12 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
         array = chunks.combine_chunks().dictionary_encode()
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
-        values: list[str] = []
         try:
-            values.extend(_text(value.as_py()) for value in array.dictionary)
+            values = [_text(value) for value in array.dictionary.to_pylist()]
         except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
-            row = int(np.flatnonzero(_codes(array.indices, -1) == len(values))[0]) + 1
+            row = int(np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))[0]) + 1
             raise TableError(
-                f"{shown}, data row {row:,}: column {name!r} holds a value that cannot be written as text; mend it",
+                f"{shown}, data row {row:,}: column {name!r} holds a value that cannot be written as text; correct it",
                 column=name,
                 row=row,
             ) from None
@@ -277,6 +276,18 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
         values.append(MISSING)
         columns[name] = _distinct(values, codes)
     return TextTable(columns, table.num_rows, shown)
+
+
+def _unreadable(values: Any) -> int:
+    """Which of an Arrow array's values is the first without a text."""
+    import pyarrow as pa
+
+    for i, value in enumerate(values):
+        try:
+            _text(value.as_py())
+        except (pa.ArrowException, ValueError, OverflowError):
+            return i
+    raise ValueError("every value has a text")
 
 
 def _codes(indices: Any, missing: int) -> NDArray[np.int64]:

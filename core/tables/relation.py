@@ -1,4 +1,4 @@
-"""A private table that stays where it is: in files, in DuckDB, in PostgreSQL.
+"""A private table that stays where it is: in files, in DuckDB, in PostgreSQL, in Spark.
 
 :func:`open_relation` connects and reads nothing but the catalogue. :meth:`Relation.snapshot` scans the rows once, in
 one statement, and keeps what a release needs: small whole numbers, at most k rows of a person. One statement sees one
@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 
 from core.errors import EspalierError, TableError
 from core.progress import Report, silent
+from core.project.plan import Plan
 from core.project.schema import Schema
 from core.tables.lots import kept_rows, new_key
 from core.tables.reading import TextColumn, TextTable, from_arrow
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from core.tables.remote import RemoteSnapshot
 
 BATCH_ROWS = 1 << 19
-ENGINES = ("duckdb", "postgres", "postgresql")
+ENGINES = ("duckdb", "postgres", "postgresql", "pyspark")
 """Schemes of the URLs of engines whose encoding is tested against the schema's own."""
 SAMPLE_ROWS = 10_000
 """Rows of a sample that a schema is guessed from."""
@@ -64,9 +66,16 @@ class Relation:
         """Do its rows stay in a server, of which only counts and sums are asked?"""
         return bool(self.backend.name == "postgres")
 
+    def close(self) -> None:
+        """Disconnect; nothing can be asked afterwards."""
+        from core.tables.sql import disconnect
+
+        disconnect(self.backend)
+
     def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
         """The first ``rows`` rows as text, for a steward who asks for them: to guess a schema, and nothing else."""
         from core.tables.csv_batches import csv_batches
+        from core.tables.sql import fetched
 
         try:
             if self.text_file is not None:
@@ -74,7 +83,7 @@ class Relation:
 
                 first = pa.Table.from_batches([next(csv_batches(self.text_file))])
                 return from_arrow(first.slice(0, rows), self.shown)
-            found = self.backend.con.execute(self._text(self.table.limit(rows))).fetchall()
+            found = fetched(self.backend, self._text(self.table.limit(rows)))
         except StopIteration:
             found = []
         except EspalierError:
@@ -86,13 +95,18 @@ class Relation:
         cells = zip(self.columns, zip(*found, strict=True), strict=True)
         return TextTable({name: TextColumn.of(column) for name, column in cells}, len(found), self.shown)
 
-    def statements(self, schema: Schema, person: str | None = None, most: int = 1) -> list[str]:
-        """All that an engine is told to make a snapshot, as text; the key of the lots is drawn anew each time."""
-        if not self.remote or person is None:
-            return [self.query(schema, person)]
-        from core.tables.remote import truncation
+    def statements(self, schema: Schema, plan: Plan) -> list[str]:
+        """All that an engine is told to make a release's snapshot, as text.
 
-        return [self.query(schema, person), *truncation(schema, most, "KEY")]
+        An engine that is embedded is asked one thing; lots are dealt here. ``KEY`` stands for a key that is drawn anew
+        each time, ``SIZE`` and ``SHORT`` for numbers of rows that are not known yet.
+        """
+        told = [self.query(schema, plan.person)]
+        if self.remote:
+            from core.tables.remote import told_later
+
+            told += told_later(schema, plan)
+        return told
 
     def query(self, schema: Schema, person: str | None = None) -> str:
         """The one statement that a snapshot runs, as text."""
@@ -132,13 +146,12 @@ class Relation:
         if self.remote:
             from core.tables.remote import RemoteSnapshot
 
-            report(0.0, "Reading the table")
-            return RemoteSnapshot(self, schema, person, most, key)
+            return RemoteSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
         try:
-            batches = self._batches(self._encoding(schema, person), schema, report)
-            if person is None:
-                return _plain(schema, batches)
-            return _by_person(schema, batches, person, most, key or new_key())
+            with closing(self._batches(self._encoding(schema, person), schema, report)) as batches:
+                if person is None:
+                    return _plain(schema, batches)
+                return _by_person(schema, batches, person, most, key or new_key())
         except (EspalierError, MemoryError, AttributeError, TypeError, AssertionError):
             raise
         except Exception as error:  # an engine's own message may quote a cell
@@ -146,19 +159,20 @@ class Relation:
                 f"{self.shown}: the engine gave up while it read the table ({type(error).__name__})"
             ) from None
 
-    def _batches(self, query: Any, schema: Schema, report: Report) -> Iterator[Any]:
+    def _batches(self, query: Any, schema: Schema, report: Report) -> Generator[Any]:
         """The query's answer as Arrow batches; each checked against the schema, with progress between them."""
         names = {f"c{i}": column for i, column in enumerate(schema.columns)}
         report(0.0, "Reading the table")
         rows, total = 0, _known_rows(self)
-        for batch in _stream(self, query):
-            for own, column in names.items():
-                largest = int(batch.column(own).to_numpy(zero_copy_only=False).max(initial=0))
-                if largest >= column.size:
-                    raise refusal(self.shown, column.name, empty=largest > column.size)
-            rows += batch.num_rows
-            report(min(rows / total, 1.0) if total else 0.0, "Reading the table")
-            yield batch
+        with closing(_stream(self, query, lambda: report(0.0, "Reading the table"))) as stream:
+            for batch in stream:
+                for own, column in names.items():
+                    largest = int(batch.column(own).to_numpy(zero_copy_only=False).max(initial=0))
+                    if largest >= column.size:
+                        raise refusal(self.shown, column.name, empty=largest > column.size)
+                rows += batch.num_rows
+                report(min(rows / total, 1.0) if total else 0.0, "Reading the table")
+                yield batch
 
 
 def refusal(shown: str, name: str, *, empty: bool) -> TableError:
@@ -213,7 +227,7 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     except Exception as error:
         raise TableError(f"cannot open {shown}: {type(error).__name__}") from None
     opened = Relation(backend, table, shown, plain)
-    weakref.finalize(opened, backend.disconnect)
+    weakref.finalize(opened, sql.disconnect, backend)
     return opened
 
 
@@ -224,16 +238,20 @@ def _is_parquet(path: Path) -> bool:
 
 def _known_rows(relation: Relation) -> int | None:
     """How many rows, where the engine knows without a scan (for progress only)."""
-    if relation.text_file is not None:
+    if relation.text_file is not None or relation.backend.name == "pyspark":
         return None
     rows = relation.table
     return int(relation.backend.con.sql(relation._text(rows.count())).fetchall()[0][0])
 
 
-def _stream(relation: Relation, query: Any) -> Iterator[Any]:
+def _stream(relation: Relation, query: Any, pulse: Callable[[], None]) -> Generator[Any]:
     """The answer in batches, never whole in memory."""
     if relation.text_file is not None:
         yield from _through(relation, relation.text_file, query)
+    elif relation.backend.name == "pyspark":
+        from core.tables.spark import written
+
+        yield from written(relation.backend._session, relation._text(query), BATCH_ROWS, pulse)
     else:  # Ibis' own reader keeps all rows
         yield from relation.backend.con.sql(relation._text(query)).to_arrow_reader(BATCH_ROWS)
 

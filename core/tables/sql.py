@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlsplit
 
 import ibis
 
@@ -26,6 +27,8 @@ MEMORY = "384MB"
 PERSON, BUCKET = "person", "bucket"
 BUCKETS = 64
 """Parts that rows are dealt into by a hash of whose they are, so that one part at a time is in memory."""
+_ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
 
 
@@ -46,10 +49,51 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
         backend = ibis.connect(url, read_only=True)
         _limit(backend)
     else:
-        backend = ibis.connect(url)
+        backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
     catalog, _, own = name.rpartition(".")
     table = backend.table(own, database=tuple(catalog.split(".")) if catalog else None)
     return _binary(backend, table)
+
+
+def fetched(backend: Any, query: str) -> list[tuple[Any, ...]]:
+    """The rows that answer ``query``, in memory."""
+    if backend.name == "pyspark":
+        return [tuple(row) for row in backend._session.sql(query).collect()]
+    return list(backend.con.execute(query).fetchall())
+
+
+def disconnect(backend: Any) -> None:
+    """Close the connection. A Spark session is shared by all who use it in this process, and ends with it."""
+    if backend.name != "pyspark":
+        backend.disconnect()
+
+
+def _spark(url: str) -> Any:
+    """Spark on this machine: ``pyspark:///WAREHOUSE?setting=value&…``, or the session that there is.
+
+    It says nothing on its log: what goes wrong there may quote a cell.
+    """
+    from pyspark.sql import SparkSession
+
+    parts = urlsplit(url)
+    settings = {"spark.master": "local[*]", "spark.app.name": "espalier", "spark.ui.enabled": "false"}
+    settings |= {"spark.sql.warehouse.dir": parts.path} if parts.path.strip("/") else {}
+    builder = SparkSession.builder
+    for name, value in (settings | dict(parse_qsl(parts.query))).items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    if not session.sparkContext.master.startswith("local"):
+        raise TableError("Spark is read where it runs on this machine (spark.master=local[*]), not on a cluster")
+    session.sparkContext.setLogLevel("OFF")
+    return ibis.pyspark.connect(session)
+
+
+def connect_to_write(url: str) -> tuple[str, Any]:
+    """(the engine's name, a connection that may write) for a URL of one of `ENGINES`; makes no file of its own."""
+    if url.startswith("duckdb://") and not Path(url.removeprefix("duckdb://").partition("?")[0]).exists():
+        raise FileNotFoundError
+    backend = ibis.connect(url)
+    return backend.name, backend.con
 
 
 def _embedded() -> Any:
@@ -77,13 +121,13 @@ def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:
     texts = [name for name, kind in table.schema().items() if kind.is_string()]
     if not texts:
         return backend, table, None
-    dialect = backend.dialect
+    dialect, bytewise = backend.dialect, "UTF8_BINARY" if backend.name == "pyspark" else '"C"'
 
     def plain(name: str) -> Any:
         column = sg.column(name, quoted=True)
         if name not in texts:
             return column
-        return sg.alias(e.Collate(this=e.cast(column, "TEXT"), expression=e.Var(this='"C"')), name, quoted=True)
+        return sg.alias(e.Collate(this=e.cast(column, "TEXT"), expression=e.Var(this=bytewise)), name, quoted=True)
 
     source = sg.parse_one(backend.compile(table), read=dialect)
     query = sg.select(*map(plain, table.columns)).from_(source.subquery("t"))
@@ -98,23 +142,19 @@ def code_name(index: int) -> str:
 def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None) -> Any:
     """The query for the codes of ``table``, one column per column of ``schema``.
 
-    ``dialect`` is the engine's name. ``person`` adds whose each row is, as text; on DuckDB also a whole number below
-    `BUCKETS` that is the same for all rows of a person.
+    ``dialect`` is the engine's name. ``person`` adds whose each row is, as text; where rows come here also a whole
+    number below `BUCKETS` that is the same for all rows of a person.
     Raises :class:`TableError` for a column that is not there or whose type no cell of a table can have.
     """
     made = {}
     for i, column in enumerate(schema.columns):
-        if column.dates is not None:
-            raise TableError(
-                f"column {column.name!r} is one of dates, which engines do not bin yet; give the table as a file that "
-                "fits into memory, or declare its periods as categories",
-                column=column.name,
-            )
         narrow = "uint8" if dialect == "duckdb" and column.size + 2 <= 1 << 8 else "int32"
+        if dialect == "pyspark" and column.size + 2 <= 1 << 15:
+            narrow = "int16"
         made[code_name(i)] = _code(_column(table, column.name), column, dialect).cast(narrow)
     if person is not None:
         made[PERSON] = _person(_column(table, person))
-        if dialect == "duckdb":
+        if dialect != "postgres":
             made[BUCKET] = ((made[PERSON].hash() % BUCKETS + BUCKETS) % BUCKETS).cast("int16")
     return table.select(**made)
 
@@ -146,14 +186,13 @@ def _code(value: Any, column: Column, dialect: str) -> Any:
         missing |= value.cast("string") == "NaN"
     elif kind.is_string():
         missing |= value == MISSING
+    if marks := [x for x in (_as_typed(text, kind) for text in column.missing_marks) if x is not None]:
+        missing |= value.isin(marks)
     empty = column.values if column.missing else column.size + 1
     unknown = column.values if column.unknown == "missing" else column.size
     if column.dates is not None:
-        raise TableError(
-            f"column {column.name!r}: dates are not read from a database yet; give the table as a file",
-            column=column.name,
-        )
-    if column.kind == "numeric":
+        codes = _periods(value, column, _int(unknown), dialect)
+    elif column.kind == "numeric":
         codes = _bins(value, column, _int(unknown), dialect)
     else:
         codes = _categories(value, column, _int(unknown))
@@ -181,10 +220,15 @@ def _read_number(text: Any, dialect: str) -> Any:
     return ibis.cases((bounded.abs() < least, tiny), else_=bounded).cast("float64")
 
 
+def _is_like(text: Any, pattern: str, dialect: str) -> Any:
+    """Is all of ``text`` as ``pattern`` says? In Java a closing $ would let a line break of Unicode follow."""
+    return text.re_search(pattern.removesuffix("$") + r"\z" if dialect == "pyspark" else pattern)
+
+
 def _bins(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
     kind = value.type()
     if kind.is_string():
-        odd, number = ~value.re_search(_NUMBER), _read_number(value, dialect)
+        odd, number = ~_is_like(value, _NUMBER, dialect), _read_number(value, dialect)
     elif kind.is_floating():
         number = value.cast("float64")
         odd = number.isinf()
@@ -197,6 +241,42 @@ def _bins(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
     last = _int(column.values - 1)
     bins = ibis.cases(*steps, else_=last) if steps else last
     return bins if odd is None else ibis.cases((odd, unknown), else_=bins)
+
+
+def _periods(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
+    """The calendar bins of days: of dates, of moments without a time zone, and of texts written as ISO dates."""
+    kind = value.type()
+    if kind.is_timestamp() and kind.timezone is not None:
+        raise TableError(
+            f"column {column.name!r} holds moments with a time zone, whose day depends on the zone; give them as dates",
+            column=column.name,
+        )
+    if kind.is_string():
+        day = value.re_extract(_ISO_DAY, 0)
+        odd = ~_is_like(value, _DATE, dialect) | ~_in_calendar(day)
+    elif kind.is_date() or kind.is_timestamp():
+        last = "9999-12-31" if kind.is_date() else "9999-12-31 23:59:59.999999"
+        day, odd = value, (value < _day("0001-01-01", kind)) | (value > _day(last, kind))  # infinities
+    else:
+        _refuse_nested(value)
+        return unknown  # a number or a time of day is no date
+    ends = (dt.date.fromordinal(int(edge)).isoformat() for edge in column.edges[1:-1])
+    steps = [(day < _day(end, kind), _int(i)) for i, end in enumerate(ends)]
+    return ibis.cases((odd, unknown), *steps, else_=_int(column.values - 1))
+
+
+def _day(text: str, kind: Any) -> Any:
+    return ibis.literal(text) if kind.is_string() else ibis.literal(text).cast(kind)
+
+
+def _in_calendar(day: Any) -> Any:
+    """Is a text of ten characters, written as a date, a day of the calendar? By comparing texts: nothing is cast."""
+    century, year, month, last = (day.substr(at, 2) for at in (0, 2, 5, 8))
+    fours = [f"{i:02d}" for i in range(0, 100, 4)]
+    leap = ibis.ifelse(year == "00", century.isin(fours), year.isin(fours))
+    february = ibis.ifelse(leap, "29", "28")
+    most = ibis.cases((month == "02", february), (month.isin(["04", "06", "09", "11"]), "30"), else_="31")
+    return (day.substr(0, 4) != "0000") & month.between("01", "12") & last.between("01", most)
 
 
 def _categories(value: Any, column: Column, unknown: Any) -> Any:

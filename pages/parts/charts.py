@@ -173,6 +173,30 @@ def bars(
     return figure
 
 
+def front(points: Sequence[tuple[str, float | None, float | None, bool]], x: str, y: str) -> go.Figure:
+    """Plans as named points: those that nothing beats are filled, the others are hollow. Left and up is better."""
+    import plotly.graph_objects as go
+
+    figure = blank(320, showlegend=False)
+    for name, across, up, best in points:
+        if across is not None and up is not None:
+            symbol = "circle" if best else "circle-open"
+            figure.add_trace(
+                go.Scatter(
+                    x=[across],
+                    y=[up],
+                    text=[short(name)],
+                    mode="markers+text",
+                    textposition="top center",
+                    cliponaxis=False,
+                    marker={"size": 12, "color": SYNTHETIC if best else REAL, "symbol": symbol, "line": {"width": 2}},
+                )
+            )
+    figure.update_xaxes(title=f"{x} (less is better)")
+    figure.update_yaxes(title=f"{y} (more is better)")
+    return figure
+
+
 def _fitted(
     series: Mapping[str, Sequence[float | None]],
     whiskers: Mapping[str, Sequence[tuple[float, float] | None]] | None,

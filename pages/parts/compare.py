@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -17,6 +19,7 @@ from pages.parts.text import plain
 
 MOST = 8
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+SAID = {"auc": "AUC", "gap": "gap", "two_way_tv": "error of pairs"}
 PARETO = {"gap": "accuracy against the gap between groups", "two_way_tv": "accuracy against the error of pairs"}
 
 
@@ -50,7 +53,7 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
     methods = left.multiselect(
         "Methods",
         [n for n, m in METHODS.items() if m.private],
-        [plan.method if METHODS[plan.method].private else DEFAULT],
+        list(dict.fromkeys((plan.method, DEFAULT))) if METHODS[plan.method].private else [DEFAULT],
         format_func=lambda n: METHODS[n].title,
         key=f"compare-methods-{state.opened}",
     )
@@ -69,9 +72,6 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
     if len(out) > MOST:
         st.error(f"That makes {len(out)} plans; choose at most {MOST}.")
         return {}
-    st.caption(
-        f"{len(out)} plan{'s' * (len(out) != 1)} to compare." if out else "Choose at least one method and one ε."
-    )
     return out
 
 
@@ -87,7 +87,11 @@ def start_button(state: Session, chosen: Mapping[str, Project]) -> None:
     if reason := state.trouble.get("compare"):
         st.error(f"The comparison did not finish: {plain(reason)}.")
     if st.button(
-        "Compare these plans", type="primary", disabled=not chosen, icon=":material/balance:", key="compare-go"
+        f"Compare these {len(chosen)} plans" if len(chosen) > 1 else "Compare these plans",
+        type="primary",
+        disabled=not chosen,
+        icon=":material/balance:",
+        key="compare-go",
     ):
         try:
             state.start("compare", work, done, lambda _: None)
@@ -101,25 +105,53 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     found: list[Outcome] = state.compared
     if not found:
         return
-    st.subheader("Side by side", anchor=False)
+    st.subheader("Rehearsal, side by side", anchor=False)
     st.dataframe(
         [o.row() for o in found],
         hide_index=True,
         width="stretch",
         column_config={k: st.column_config.NumberColumn(what, format="%.3f") for k, what in FIGURES.items()},
     )
+    places = itertools.cycle(st.columns(2))
     for key, what in FIGURES.items():
         values = [o.figures[key] for o in found]
         if any(v is not None for v in values):
-            charts.show(
-                charts.bars([o.name for o in found], {what: values}, what, (charts.SYNTHETIC,)), f"compare-{key}", what
-            )
+            whiskers = [o.intervals.get(key) for o in found]
+            ends = {what: whiskers} if any(whiskers) else None
+            figure = charts.bars([o.name for o in found], {what: values}, what, (charts.SYNTHETIC,), whiskers=ends)
+            with next(places):
+                charts.show(figure, f"compare-{key}", what)
     for key, what in PARETO.items():
         if front := best(found, key):
             listed = ", ".join(plain(n) for n in front)
-            st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed}.")
+            points = [(o.name, x, y, o.name in front) for o in found for x, y in [(o.figures[key], o.figures["auc"])]]
+            with next(places):
+                st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed}.")
+                charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
+    st.markdown("Whiskers: the tested rows alone (95 %). Another draw of the noise gives other figures.")
     known = [o.name for o in found if o.name in plans_by_name]
     chosen = st.selectbox("Take this plan", known, index=None, key="compare-take", placeholder="Choose one")
-    if chosen and st.button("Use it", key="compare-use"):
-        state.take_plan(plans_by_name[chosen].plan)
-        st.rerun()
+    why = st.text_input("Why this one? (stands in the report)", key="compare-why", max_chars=400)
+    st.button(
+        "Use it",
+        key="compare-use",
+        disabled=chosen is None,
+        on_click=_take,
+        args=(state, found, chosen, plans_by_name, why),
+    )
+
+
+def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapping[str, Project], why: str) -> None:
+    """Go on with the chosen plan; the report says why, and what it was compared with.
+
+    The figures may stand there: this page compares on examples and on tables that are public, and on nothing else.
+    """
+    assert state.project is not None
+
+    def told(o: Outcome) -> str:
+        figures = [f"{what} {o.figures[key]:.3f}" for key, what in SAID.items() if o.figures[key] is not None]
+        return f"{o.name} ({', '.join(figures)})" if figures else o.name
+
+    signed = {**state.project.signoff, "chosen_because": why.strip(), "compared_with": "; ".join(map(told, found))}
+    state.project = replace(state.project, signoff={key: said for key, said in signed.items() if said})
+    state.take_plan(plans_by_name[chosen].plan)

@@ -26,6 +26,7 @@ from typing import Any, Literal, NoReturn
 
 import streamlit as st
 from streamlit import runtime
+from streamlit.runtime.pages_manager import PagesManager
 
 from pages.parts.text import name
 
@@ -108,6 +109,7 @@ def role() -> Role | None:
 def enter(needed: Role) -> None:
     """The first call of every page: nobody who lacks the role gets past it. A steward may do all that a viewer may."""
     _keep_sizes()
+    _by_the_front_door()
     if not guarded():
         return
     if not signed_in():
@@ -125,6 +127,15 @@ def enter(needed: Role) -> None:
         st.stop()
     if needed == "steward":
         need_steward()
+
+
+def _by_the_front_door() -> None:
+    """Run ``app.py`` first. Where the first address that a new server is asked for is a page's own, Streamlit runs that
+    file by itself, without its look and beside a list of files. Streamlit's own tests always do so.
+    """
+    if PagesManager.uses_pages_directory and not st.config.get_option("global.appTest"):
+        PagesManager.uses_pages_directory = False
+        st.rerun()
 
 
 def _keep_sizes() -> None:

@@ -36,31 +36,34 @@ TOUR = (
 def steps() -> None:
     """The three steps, side by side."""
     for place, (icon, title, text) in zip(st.columns(3), STEPS, strict=True):
-        with place, st.container(border=True):
-            st.markdown(f"#### {icon} {title}")
+        with place, st.container(border=True, height="stretch"):
+            st.markdown(f"**{icon} {title}**")
             st.markdown(text)
 
 
 def samples(state: Session) -> None:
-    """The examples, each with its question; one click opens it."""
-    shown = list(SAMPLES.items())
-    for place, (key, (title, icon, rows, _)) in zip(st.columns(2) * len(shown), shown, strict=False):
-        with place.container(border=True):
-            st.markdown(f"**:material/{icon}: {title}**  \n{QUESTIONS.get(key, 'An invented table.')}")
-            st.button(f"Open {title.lower()}", key=f"home-{key}", on_click=opening.open_sample, args=(state, key, rows))
+    """What is open and the way on; then the examples, each with its question. One click opens one."""
     if state.sample:
         st.success(f"The example {plain(state.sample)} is open.")
         with st.container(horizontal=True):
             shell.link_to("Plan", "Next: the plan")
             shell.link_to("Structure", "See what was drawn", primary=False)
             shell.link_to("Release", "Straight to the release", primary=False)
+    places = [place for _ in range(0, len(SAMPLES), 2) for place in st.columns(2)]
+    for place, (key, (title, icon, rows, _)) in zip(places, SAMPLES.items(), strict=False):
+        with place.container(border=True, height="stretch"):
+            st.markdown(f"**:material/{icon}: {title}**  \n{QUESTIONS.get(key, 'An invented table.')}")
+            st.button(f"Open {title.lower()}", key=f"home-{key}", on_click=opening.open_sample, args=(state, key, rows))
 
 
 def tour(state: Session) -> None:
     """Four stops of the example *readmission*, each with what to look at."""
-    with st.expander("A guided tour: readmission, in four stops", expanded=state.sample == "readmission"):
+    with st.expander("A guided tour: readmission, in four stops", expanded=state.sample in ("", "readmission")):
         if state.sample != "readmission":
-            st.markdown("Open the example *readmission* above; then follow the stops.")
+            is_open = f"The example {plain(state.sample)} is open now. " if state.sample else ""
+            st.markdown(f"{is_open}The tour is of the example *readmission*: open it, then follow the stops.")
+            given = (state, "readmission", SAMPLES["readmission"][2])
+            st.button("Open readmission for the tour", key="tour-open", on_click=opening.open_sample, args=given)
             return
         for i, (page, what) in enumerate(TOUR, 1):
             st.markdown(f"**{i}. {page}.** {what}")

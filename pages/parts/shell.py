@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -25,6 +27,16 @@ PAGES = {
 }
 
 
+_LOOK = """<style>
+[data-testid="stMainBlockContainer"] { padding-top: 3.5rem; }
+[data-testid="stCaptionContainer"] { color: light-dark(#4c5751, #c3cac5); opacity: 1; }
+button[data-variant][data-selected="true"] p, [role="tab"][aria-selected="true"] p {
+  color: light-dark(#1f2a24, #e6ebe7); font-weight: 600; }
+[data-testid="stSliderThumbValue"] { color: light-dark(#1f2a24, #e6ebe7); }
+[data-testid="stApp"]:has([data-testid="stExpandSidebarButton"]) [data-testid="stSidebar"] { visibility: hidden; }
+@media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding-left: 1.2rem; padding-right: 1.2rem; } }
+</style>"""
+"""Captions that can be read in light and dark, no empty head of the page, and no keyboard stop in a folded sidebar."""
 _STACK = """<style>
 @media (max-width: 1000px) {
   [class*="st-key-stacking"] > div > [data-testid="stHorizontalBlock"] > [data-testid="stColumn"],
@@ -40,10 +52,39 @@ def beside(weights: tuple[int, int], key: str) -> tuple[DeltaGenerator, DeltaGen
     return left, right
 
 
+_FOLD = """
+const known = new WeakSet();
+let folded = false;
+const press = (button) => document.querySelector(button)?.click();
+export default function ({ parentElement }) {
+  if (known.has(parentElement)) return;
+  known.add(parentElement);
+  const narrow = matchMedia("(max-width: 900px)");
+  const fold = () => {
+    const bar = document.querySelector('[data-testid="stSidebar"]');
+    const open = bar && bar.getBoundingClientRect().right > 0;
+    if (narrow.matches && open) press('[data-testid="stSidebarCollapseButton"] button');
+    if (!narrow.matches && folded) press('[data-testid="stExpandSidebarButton"]');
+    folded = narrow.matches && (folded || open);
+  };
+  narrow.addEventListener("change", fold);
+  setTimeout(fold, 50);
+  return () => narrow.removeEventListener("change", fold);
+}
+"""
+
+
+@cache
+def _folding() -> Any:
+    """Folds the sidebar in a narrow window, when a page opens and when the window becomes narrow."""
+    return st.components.v2.component("espalier_fold", js=_FOLD, html="<span></span>")
+
+
 def start(title: str, lead: str) -> session.Session:
     """Title, one sentence, sidebar; returns the session's state with finished work taken over."""
     state = session.here()
     state.collect()
+    st.html(_LOOK)
     st.title(title, anchor=False)
     st.markdown(lead)
     restore.offer(state)
@@ -53,6 +94,7 @@ def start(title: str, lead: str) -> session.Session:
 def sidebar(state: session.Session) -> None:
     """What is open, and the project file to download at any time. Called last, when the page has taken changes."""
     restore.keep(state)
+    _folding()(key="espalier-fold", height=1)
     with st.sidebar:
         if state.project is None:
             st.caption("No project is open.")

@@ -50,7 +50,7 @@ def test_thin_cells_get_no_interval():
     badge = gate.judge(Needs(("kin", "sex"), pair("kin", "sex")))
     assert (badge.kind, badge.interval) == ("thin", False)
     assert "about 2.0 times as large as the noise" in badge.sentence
-    assert Gate(*release(sigma=99.0)).judge(Needs(("kin", "sex"), pair("kin", "sex"))).kind == "counted"
+    assert Gate(*release(sigma=74.0)).judge(Needs(("kin", "sex"), pair("kin", "sex"))).kind == "counted"
 
 
 def test_pairs_with_the_outcome():

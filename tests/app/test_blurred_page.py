@@ -7,7 +7,12 @@ from streamlit.testing.v1 import AppTest
 from core.methods import DEFAULT
 from core.project.plan import NO_EPSILON
 from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
+from core.tables.reading import read_table
+from pages.parts.data.samples import FOLDER
 from tests.support.app import finish, go, press, sample, state
+
+FEW = "".join((FOLDER / "stays.csv").read_text("utf-8").splitlines(keepends=True)[:401]).encode()
+"""The sample's first 400 rows."""
 
 
 def chosen(app: AppTest) -> AppTest:
@@ -48,6 +53,23 @@ def test_a_tick_then_rows_and_what_they_give_away(app: AppTest) -> None:
     assert not state(app).spent
     go(app, "release")
     assert "NOT PRIVATE" in " ".join(s.value for s in app.subheader)
+
+
+def test_the_defaults_are_refused_on_the_sample_and_one_click_takes_what_can_be_had(app: AppTest) -> None:
+    chosen(app)
+    state(app).text = read_table(FEW, "few.csv")
+    go(app, "release")
+    next(c for c in app.checkbox if "blurred real person" in c.label).check().run()
+    finish(press(app, "Make the rows (NOT PRIVATE)"))
+    assert state(app).blurred is None
+    assert any("cannot be reached" in e.value for e in app.error)
+    offer = state(app).lid_offered
+    finish(press(app, f"Ask for a LID of {offer:.0%}"))
+    made = state(app).blurred
+    assert made is not None, state(app).trouble
+    assert state(app).project.plan.options["lid"] == offer
+    assert made.disclosure["lid_inputs"] <= offer
+    assert not any(b.label.startswith("Ask for") for b in app.button)
 
 
 def test_plans_are_compared_from_a_method_that_keeps_its_promise(app: AppTest) -> None:

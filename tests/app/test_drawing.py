@@ -22,7 +22,7 @@ from core.project.schema import Column, Schema
 from pages.parts.board import board, boxes, drawing
 from pages.parts.session import restore
 from pages.parts.session.session import KEY, Session
-from pages.parts.structure import arrow_table, implications, merging
+from pages.parts.structure import arrow_table, effects, implications, merging
 from tests.support.app import at_home, sample, start
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -80,6 +80,11 @@ def test_a_forged_cycle_is_refused_and_named() -> None:
         {"do": "select", "columns": ["nobody"]},
         {"do": "width", "wide": 3},
         {"do": "explode"},
+        {"do": "share", "pair": ["a", "a"]},
+        {"do": "separate", "columns": ["a"]},
+        {"do": "separate", "columns": ["a", "b", "b"]},
+        {"do": "unlink", "link": ["a", "b", "apart"]},
+        {"do": "unlink", "link": ["a", "b"]},
         {"do": 3},
         {},
     ],
@@ -99,6 +104,43 @@ def test_what_is_no_list_of_actions_is_ignored(sent: Any) -> None:
     before = state.project
     drawing.take(state, sent)
     assert state.project == before
+
+
+def test_a_shared_cause_is_drawn_warned_of_and_undone() -> None:
+    state = fresh(edges=(("a", "y"), ("b", "c")))
+    state.redraw(target="y")
+    send(state, {"do": "share", "pair": ["y", "a"]}, {"do": "share", "pair": ["b", "z"]})
+    assert state.project is not None
+    assert state.project.dag.hidden == (("y", "a"), ("b", "z"))
+    sent = board.data(state, implications.now(state)[1])
+    assert [(e["from"], e["to"]) for e in sent["shared"]] == [("y", "a"), ("b", "z")]
+    warned = [t["text"] for t in sent["told"] if t["bad"]]
+    assert len(warned) == 1
+    assert "a → y is drawn as a direct cause, and both share an unmeasured cause" in warned[0]
+    send(state, {"do": "unlink", "link": ["a", "y", "share"]}, {"do": "undo"}, start=3)
+    assert state.project.dag.hidden == (("y", "a"), ("b", "z"))
+
+
+def test_a_separation_is_made_drawn_and_lifted_on_the_board() -> None:
+    state = send(
+        fresh(), {"do": "separate", "columns": ["a", "y", "c"]}, {"do": "separate", "columns": ["y", "a", "c"]}
+    )
+    assert state.project is not None
+    assert [(s.left, s.right, s.given) for s in state.project.separations] == [(("a",), ("y",), ("c",))]
+    assert state.drafts.board.message is not None
+    assert "kept apart so already" in state.drafts.board.message["text"]
+    state.redraw(roles=Roles(outcome=("y",), protected=("b",)))
+    state.change_plan(method="mst", fair=None)
+    sent = board.data(state, implications.now(state)[1])
+    assert [(e["from"], e["to"]) for e in sent["apart"]] == [("a", "y")], "a plan without a fence adds none"
+    assert "linked only through c" in sent["apart"][0]["text"]
+    state.change_plan(method="privci", fair=None)
+    sent = board.data(state, implications.now(state)[1])
+    assert {(e["from"], e["to"]) for e in sent["apart"]} == {("a", "y"), ("y", "b")}
+    send(state, {"do": "unlink", "link": ["b", "y", "apart"]}, start=3)
+    assert "by roles or method" in state.drafts.board.message["text"]
+    send(state, {"do": "unlink", "link": ["a", "y", "apart"]}, start=4)
+    assert state.project.separations == ()
 
 
 def test_there_is_one_outcome_and_the_target_follows_it() -> None:
@@ -182,7 +224,7 @@ def test_boxes_that_grow_push_their_neighbours_aside() -> None:
     nodes = {n["id"]: n for n in board.data(state, implications.now(state)[1])["nodes"]}
     line = sorted((n for n in nodes.values() if n["id"] != "y"), key=lambda n: n["x"])
     assert [n["id"] for n in line] == sorted(("age", "race", "sex"), key=lambda n: before[n][0])
-    room = boxes.width("age", state.project.roles, "y", tags=("behind the fence",))
+    room = boxes.width("age", state.project.roles, "y", tags=("▮ ◆",))
     assert all(b["x"] - a["x"] > room for a, b in pairwise(line)), "wider than they were laid out for"
     assert abs(nodes["y"]["x"] - before["y"][0]) <= 1
     assert boxes.apart({"a": (0, 0), "b": (100, 0)}, {"a": 40, "b": 40}) == {"a": (0, 0), "b": (100, 0)}
@@ -222,11 +264,26 @@ def test_the_board_is_told_in_plain_json() -> None:
     assert "may break" in arrow["label"]
     assert "no path from protected to outcome would be open" in arrow["without"]
     labels = {n["id"]: n["label"] for n in sent["nodes"]}
-    assert labels["a"].split("\n") == ["a", "(protected)", "behind the fence", "Pa(Y)"]
-    assert labels["b"].split("\n") == ["b", "(admissible)", "gate", "Pa(Y)"]
+    assert labels["a"].split("\n") == ["a", "(protected)", "▮ ◆"]
+    assert labels["b"].split("\n") == ["b", "(admissible)", "∩ ◆"]
     state.change_plan(method="mst", fair=None)
     labels = {n["id"]: n["label"] for n in board.data(state, implications.now(state)[1])["nodes"]}
-    assert labels["a"].split("\n") == ["a", "(protected)", "Pa(Y)"], "a plan without a fence draws none"
+    assert labels["a"].split("\n") == ["a", "(protected)", "◆"], "a plan without a fence draws none"
+
+
+def test_the_set_to_adjust_for_and_what_it_leaves_open_are_marked() -> None:
+    state = fresh(edges=(("z", "a"), ("z", "y"), ("c", "a"), ("c", "y"), ("a", "y")))
+    state.change_plan(method="prism", regime="effect", target="y", treatment="a", fair=None)
+    sent = board.data(state, implications.now(state)[1])
+    tags = {n["id"]: n["label"].split("\n") for n in sent["nodes"]}
+    assert "treatment" in tags["a"]
+    assert all("adjusted for" in tags[n] for n in "zc")
+    assert not any(e["lit"] for e in sent["edges"])
+    asked = effects.asked(state)
+    assert asked is not None
+    said, open_arrows = effects.marks(asked[0], ("z",))
+    assert said == {"a": ["treatment"], "z": ["adjusted for"]}
+    assert open_arrows == {("c", "a"), ("c", "y")}
 
 
 def test_the_switch_leaves_contested_arrows_out_of_the_sets() -> None:
@@ -320,8 +377,8 @@ def test_another_persons_broken_file_is_no_traceback(data: bytes) -> None:
 def test_another_tools_graph_is_compared_if_it_is_all_arrows() -> None:
     dag, told = merging.read(b"dag { a -> b; b -> c; a <-> c }", "theirs.txt")
     assert dag.edges == (("a", "b"), ("b", "c"))
-    assert told, "what a drawing cannot hold is said"
-    with pytest.raises(EspalierError, match="settled first"):
+    assert (dag.hidden, told) == ((("a", "c"),), ())
+    with pytest.raises(EspalierError, match="open questions"):
         merging.read(b"dag { a -> b; b -- c }", "theirs.txt")
 
 
@@ -378,7 +435,7 @@ def test_two_drawings_are_settled_and_merged(page: AppTest) -> None:
     uploader = next(u for u in page.file_uploader if u.label.startswith("Another person"))
     uploader.upload("theirs.json", project.dumps().encode(), "application/json").run()
     assert not page.exception
-    assert "2 differences to settle" in shown(page)
+    assert "2 differences to resolve" in shown(page)
     assert next(b for b in page.button if b.label.startswith("Merge")).disabled
     next(b for b in page.button if b.label == "Theirs for the rest").click().run()
     next(b for b in page.button if b.label.startswith("Merge")).click().run()

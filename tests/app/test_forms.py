@@ -20,7 +20,7 @@ from core.project.schema import Column, Schema
 from core.tables.reading import read_table
 from pages.parts.release.payment import NEW
 from pages.parts.session.session import Session
-from tests.support.app import ROOT, field, finish, go, press, start, state, upload
+from tests.support.app import ROOT, field, finish, go, press, review, start, state, upload
 
 SCHEMA = Schema((Column("sex", "categorical", ("f", "m")), Column("ill", "categorical", ("no", "yes"))))
 
@@ -113,7 +113,7 @@ def test_a_number_of_rows_that_became_private_is_handed_to_nobody() -> None:
 def test_what_a_guess_leaves_out_stops_a_release_and_is_told(app: AppTest, where: Path) -> None:
     rows = "".join(f"case {i},{'fm'[i % 2]},{('no', 'yes')[i % 3 == 0]}\n" for i in range(120))
     press(upload(app, f"case,sex,ill\n{rows}", "ward.csv"), "Guess the columns")
-    press(press(app, "Tick all"), "Confirm the 2 ticked")
+    review(app)
     left = state(app)
     assert left.project is not None
     assert Project.loads(left.project.dumps()).schema.unconfirmed == ("case",)

@@ -25,18 +25,24 @@ def released(app: AppTest) -> AppTest:
 def test_they_are_run_one_by_one_and_their_figures_shown(released: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = membership.play
     monkeypatch.setattr(
-        attack, "play", lambda *args, report: whole(*args, models=20, targets=4, attacks=("density",), report=report)
+        attack,
+        "play",
+        lambda *args, targets, report: whole(*args, models=20, targets=targets, attacks=("density",), report=report),
     )
     assert [tab.label for tab in released.tabs] == ["Many targets", "Membership attack", "Arrows"]
     assert "what each arrow" not in sentences(released)
     assert "the arrow does nothing in the synthetic table" in sentences(released)
     finish(press(released, "Train the classifiers"))
     assert "Over all targets and classifiers the AUC is" in sentences(released)
-    finish(press(released, "Play the game"))
+    field = next(f for f in released.text_input if f.label == "Rows to attack")
+    finish(press(field.set_value("4, none").run(), "Play the game"))
+    assert "'none' is not the number of a row" in sentences(released)
+    field = next(f for f in released.text_input if f.label == "Rows to attack")
+    finish(press(field.set_value("4, 9 12").run(), "Play the game"))
     said = sentences(released)
     assert "The control publishes the rows themselves" in said
     played = state(released).further[1, "attack"]
-    assert played.models == 20
+    assert (played.models, len(played.verdicts[0].aucs)) == (20, 3)
     assert any(f"{played.top:.3f}" in line for line in said.splitlines())
 
 

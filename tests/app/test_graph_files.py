@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.graph.annotations import Annotation
 from core.graph.formats import FORMATS
 from pages.parts.structure import graph_files
 from tests.support.app import go, press, sample, start, state
@@ -56,7 +55,7 @@ def test_a_graph_is_settled_taken_over_and_undone(app: AppTest) -> None:
     press(app, "Put it in place of the drawing")
     dag, roles, target = state(app).drawing
     assert dag.edges == (("gender", "club"), ("qualification", "hired"), ("club", "hired"))
-    assert dag.annotation("hired") == Annotation("shares an unmeasured cause with qualification")
+    assert dag.hidden == (("hired", "qualification"),)
     assert roles.outcome == ("hired",)
     assert target == "hired"
     assert any("is taken as 'club' → 'hired'" in str(m.value).replace("\\", "") for m in app.markdown)

@@ -20,7 +20,7 @@ from core.tables.table import Table
 from pages.parts.release import spending
 from pages.parts.release.payment import NEW, UNRECORDED
 from pages.parts.session.session import Session
-from tests.support.app import ROOT, field, finish, go, people, press, sample, sentences, state, upload
+from tests.support.app import ROOT, field, finish, go, people, press, review, sample, sentences, state, upload
 
 
 @pytest.fixture(autouse=True)
@@ -196,8 +196,7 @@ def test_a_sample_needs_no_ledger_and_says_so(app: AppTest, where: Path) -> None
 def test_a_table_of_ones_own_is_asked_about_and_known_again(app: AppTest, where: Path) -> None:
     def open_people(rows: int) -> None:
         press(upload(app, people(rows)), "Guess the columns")
-        press(app, "Tick all")
-        press(app, "Confirm the 3 ticked")
+        review(app)
         go(app, "release")
 
     open_people(60)

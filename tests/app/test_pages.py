@@ -15,7 +15,22 @@ from core.graph.roles import Roles
 from core.methods import method_of
 from core.project.file import Project
 from pages.parts.session.job import QUEUE, Job
-from tests.support.app import ROOT, at_home, draft, field, finish, go, people, press, sample, sentences, state, upload
+from pages.parts.structure import implications
+from tests.support.app import (
+    ROOT,
+    at_home,
+    draft,
+    field,
+    finish,
+    go,
+    people,
+    press,
+    review,
+    sample,
+    sentences,
+    state,
+    upload,
+)
 
 PAGES = ("home", "compare", "glossary", "structure", "plan", "release", "diagnostics", "ledger", "data")
 
@@ -87,6 +102,8 @@ def test_the_whole_way_on_a_sample(app: AppTest) -> None:
     assert found["fairness"]["cmi_model"] < 1e-9
     assert "Confidential: do not share" in sentences(app)
     assert len(app.get("plotly_chart")) >= 5
+    distances = next(d.value for d in app.dataframe if "Wasserstein distance" in d.value)
+    assert set(distances["column"]) == {c["name"] for c in found["numbers"]["columns"]}
 
 
 def test_the_other_hospital(app: AppTest) -> None:
@@ -249,12 +266,11 @@ def test_guesses_stand_out_and_block_a_release_until_confirmed(app: AppTest) -> 
     project = state(app).project
     assert project is not None
     assert len(project.schema.guessed) == 3
-    assert "hold guesses" in sentences(app)
+    assert any(h.value.startswith("Review what was guessed") for h in app.subheader)
     go(app, "release")
     assert not any(b.label.startswith("Spend") for b in app.button)
     go(app, "data")
-    press(app, "Tick all")
-    press(app, "Confirm the 3 ticked")
+    review(app)
     assert state(app).project.schema.guessed == ()
     go(app, "release")
     press(go(app, "plan"), "Use the open table")
@@ -363,14 +379,21 @@ def fenced(app: AppTest) -> bool:
     return method_of(project.plan).fenced(project.plan)
 
 
+def beside(app: AppTest) -> str:
+    """What the board says beside the drawing."""
+    project = state(app).project
+    assert project is not None
+    return "\n".join(line["text"] for line in implications.told(project, implications.now(state(app))[1]))
+
+
 def test_the_structure_page_claims_a_fence_only_where_the_plan_has_one(app: AppTest) -> None:
     go(sample(app, "hiring"), "structure")
     assert fenced(app)
-    assert "fence erases these links" in sentences(app)
+    assert "fence erases these links" in beside(app)
     state(app).change_plan(method="mst", fair=None)
     go(app, "structure")
-    assert "fence erases" not in sentences(app)
-    assert "has no fence: these links may show" in sentences(app)
+    assert "fence erases" not in beside(app)
+    assert "has no fence: these links may show" in beside(app)
 
 
 def test_changing_methods_keeps_the_switch_and_logs_no_complaint(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -533,8 +556,7 @@ def visits(people: int = 60) -> str:
 def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) -> None:
     upload(app, visits())
     press(app, "Guess")
-    press(app, "Tick all")
-    press(app, "Confirm the")
+    review(app)
     assert "patient" in state(app).project.schema
     go(app, "plan")
     assert "no person column enforces it" in sentences(app)
@@ -572,8 +594,7 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
 def test_people_are_kept_back_whole(app: AppTest) -> None:
     upload(app, visits())
     press(app, "Guess")
-    press(app, "Tick all")
-    press(app, "Confirm the")
+    review(app)
     session = state(app)
     session.change_person("patient")
     session.change_plan(rows=100, rows_per_person=2)
@@ -614,10 +635,9 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     rows = "".join(f"{1000 + i},{'fm'[i % 2]}\n" for i in range(40))
     press(upload(app, f"patient_nbr,sex\n{rows}"), "Guess")
     assert state(app).project.schema.names == ("sex",)
-    assert "`patient_nbr`: looks like an identifier" in sentences(app)
+    assert "`patient_nbr`" in sentences(app)
     assert [row["use"] for row in draft(app).rows] == [False, True]
-    press(app, "Tick all")
-    press(app, "Confirm the ticked column")
+    review(app)
     assert state(app).project.schema.unconfirmed == ("patient_nbr",), "what is left out was read off the rows as well"
     go(app, "release")
     assert "nobody has confirmed: `patient_nbr`" in sentences(app)
@@ -628,27 +648,72 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     next(s for s in app.selectbox if s.label.startswith("Person")).select("patient_nbr").run()
     assert not app.exception
     assert state(app).project.plan.person == "patient_nbr"
-    assert "looks like an identifier" not in sentences(go(app, "data"))
+    assert "it looks like an identifier" not in sentences(go(app, "data"))
 
 
 def test_a_table_of_identifiers_only_is_guessed_all_the_same(app: AppTest) -> None:
     press(upload(app, "id\n" + "\n".join(f"p{i}" for i in range(40)) + "\n"), "Guess")
     assert state(app).project.schema.names == ("id",)
     assert "1 column is declared" in "".join(s.value for s in app.success)
-    assert "1 column holds guesses" in sentences(app)
+    assert any(h.value.startswith("Review what was guessed") for h in app.subheader)
 
 
 def test_many_categories_are_shown_before_they_become_public(app: AppTest) -> None:
-    rows = "".join(f"d{i % 60:02},e{i % 40:02},{i % 30}\n" for i in range(240))
+    rows = "".join(f"d{i % 260:03},e{i % 40:02},{i % 30}\n" for i in range(1040))
     press(upload(app, f"diagnosis,ward,age\n{rows}"), "Guess")
-    press(app, "Tick all")
-    assert [row["checked"] for row in draft(app).rows] == [False, True, True]
-    said = sentences(app)
-    assert "“Tick all” leaves out what has more than 50 categories: `diagnosis`" in said
-    assert "`ward`: **40 categories** will be public, among them `e00`, `e20`, `e39`" in said
-    assert "Ranges that will be public: `age` 0 to" in said
-    press(app, "Confirm the 2 ticked")
+
+    def confirm() -> Any:
+        return next(b for b in app.button if (b.key or "").startswith("review-confirm"))
+
+    assert confirm().disabled, "sixty of the categories have not been shown"
+    press(app, "Not now")
+    assert "`ward`" not in sentences(app)
+    assert "anybody may know: that these 40 categories occur, that no cell is empty" in sentences(app)
+    press(app, "Not now")
+    assert "that values run from 0 to 30, that they are whole numbers" in sentences(app)
+    press(app, "Not now")
+    press(app, "Confirm the 2 columns you have seen")
     assert [c.name for c in state(app).project.schema.guessed] == ["diagnosis"]
+    press(app, "Show 60 more")
+    assert not confirm().disabled
+    go(go(app, "plan"), "data")
+    assert not confirm().disabled, "what was seen stays seen"
+    press(app, "Confirm")
+    assert state(app).project.schema.guessed == ()
+
+
+def test_a_change_after_a_look_asks_for_another_look(app: AppTest) -> None:
+    press(upload(app, people()), "Guess")
+    press(app, "Not now")
+    seen = draft(app)
+    seen.rows[0]["categories"] += "; new"
+    seen.confirm(*(row["name"] for row in seen.rows))
+    assert [c.guessed == () for c in seen.columns()] == [False, True, False], "changed, seen, not reached"
+
+
+def test_a_mark_is_asked_about_before_the_column_is_confirmed(app: AppTest) -> None:
+    rows = "".join(
+        f"{'?' if i % 9 == 0 else i % 50},{-9 if i % 7 == 0 else i % 90},{('NA', 'yes')[i % 2]}\n" for i in range(400)
+    )
+    press(upload(app, f"score,age,seen\n{rows}"), "Guess")
+    assert state(app).project.schema["score"].kind == "categorical"
+    assert "Does `?` mean that the value is **missing**" in sentences(app)
+    press(app, "Yes, missing")
+    score = state(app).project.schema["score"]
+    assert (score.kind, score.edges[0], score.missing, score.missing_marks) == ("numeric", 0, True, ("?",))
+    press(app, "Confirm")
+    assert "Does `-9` mean" in sentences(app)
+    press(app, "Yes, missing")
+    assert state(app).project.schema["age"].edges[0] == 0
+    press(app, "Confirm")
+    press(app, "No, a value")
+    press(app, "Confirm")
+    project = Project.loads(state(app).project.dumps())
+    assert project.unconfirmed == ()
+    assert project.schema["seen"].categories == ("NA", "yes")
+    table = state(app).table()
+    assert table.count(("score",))[-1] == sum(i % 9 == 0 for i in range(400))
+    assert table.count(("age",))[-1] == sum(i % 7 == 0 for i in range(400))
 
 
 def test_a_table_read_as_one_column_is_doubted(app: AppTest) -> None:

@@ -12,6 +12,8 @@ from core.errors import EspalierError, SchemaError
 from core.graph.roles import Roles
 from core.project.coarsening import group
 from core.project.schema import Column, LeftOut, Schema
+from core.tables.guessing import guess_column
+from core.tables.reading import TextColumn
 from pages.parts import fields, text
 from pages.parts.data.schema_rows import SchemaDraft, column_of, join, numbers, row_of, split
 from pages.parts.release import spending
@@ -87,10 +89,16 @@ def test_a_guess_typed_away_and_back_is_a_guess_again() -> None:
         assert ("categories" in draft.columns()[0].guessed) == guessed
 
 
+def looked(draft: SchemaDraft) -> SchemaDraft:
+    """With all descriptions seen as they stand."""
+    draft.seen = {c.name: c for c in draft.columns()}
+    return draft
+
+
 def test_a_row_that_is_not_in_use_is_not_confirmed() -> None:
-    draft = SchemaDraft.of(Schema((Column("c", "categorical", ("a",), guessed=("categories",)),)))
-    draft.rows[0] |= {"use": False, "checked": True}
-    draft.confirm()
+    draft = looked(SchemaDraft.of(Schema((Column("c", "categorical", ("a",), guessed=("categories",)),))))
+    draft.rows[0]["use"] = False
+    draft.confirm("c")
     draft.rows[0]["use"] = True
     assert draft.columns()[0].guessed == ("categories",)
 
@@ -104,19 +112,18 @@ def test_only_what_stays_out_is_confirmed_to_be_left_out() -> None:
     assert draft.still_out(draft.columns()) == (LeftOut("id", True), LeftOut("ward"))
 
 
-def test_only_ticked_rows_are_confirmed() -> None:
-    guessed = [Column(n, "categorical", ("x",), guessed=("kind", "categories")) for n in "ab"]
-    draft = SchemaDraft.of(Schema(tuple(guessed)))
-    draft.rows[1]["checked"] = True
-    draft.confirm()
-    assert [c.guessed for c in draft.columns()] == [("kind", "categories"), ()]
-    assert [c.confirmed for c in draft.columns()] == [(), ("kind", "categories")]
+def test_only_what_was_named_and_seen_is_confirmed() -> None:
+    guessed = [Column(n, "categorical", ("x",), guessed=("kind", "categories")) for n in "abc"]
+    draft = looked(SchemaDraft.of(Schema(tuple(guessed))))
+    del draft.seen["c"]
+    draft.confirm("b", "c")
+    assert [c.guessed for c in draft.columns()] == [("kind", "categories"), (), ("kind", "categories")]
+    assert [c.confirmed for c in draft.columns()] == [(), ("kind", "categories"), ()]
 
 
 def test_what_was_confirmed_is_told_while_anything_of_it_stands() -> None:
-    draft = SchemaDraft.of(Schema((Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories")),)))
-    draft.rows[0]["checked"] = True
-    draft.confirm()
+    draft = looked(SchemaDraft.of(Schema((Column("c", "ordinal", ("1", "2"), guessed=("kind", "categories")),))))
+    draft.confirm("c")
     draft.rows[0]["categories"] = "1; 2; 3"
     assert draft.columns()[0].confirmed == ("kind", "categories")
     draft.rows[0]["categories"] = "4; 5"
@@ -308,26 +315,16 @@ def test_a_number_that_may_be_another_is_refused(typed: str) -> None:
         fields.number(typed, "ε")
 
 
-def test_a_column_with_many_categories_is_not_ticked_with_the_rest() -> None:
-    def column(name: str, size: int, *guessed: str) -> Column:
-        return Column(name, "categorical", tuple(f"v{i}" for i in range(size)), guessed=guessed)
-
-    draft = SchemaDraft.of(
-        Schema((column("a", 50, "categories"), column("b", 51, "categories"), column("c", 51, "kind")))
-    )
-    draft.tick_all()
-    assert [row["checked"] for row in draft.rows] == [True, False, True]
-    draft.rows[1]["checked"] = True
-    draft.tick_all()
-    draft.confirm()
-    assert [c.guessed for c in draft.columns()] == [(), (), ()]
-
-
-def test_what_a_group_hides_is_not_ticked_with_the_rest() -> None:
-    guess = Column("a", "categorical", tuple(f"v{i}" for i in range(60)), guessed=("categories",))
-    draft = SchemaDraft.of(Schema((group(guess, guess.categories, "Other"),)))
-    draft.tick_all()
-    assert [row["checked"] for row in draft.rows] == [False], "sixty values of the table stand behind one word"
+def test_a_mark_means_missing_without_losing_what_was_typed() -> None:
+    cells = TextColumn.of(["?", *"abab"])
+    draft = SchemaDraft.of(Schema((guess_column("c", cells),)))
+    draft.rows[0]["categories"] = "?; a; b; typed"
+    draft.means_missing("c", "?", cells)
+    (column,) = draft.columns()
+    assert (column.categories, column.missing_marks, column.missing) == (("a", "b", "typed"), ("?",), True)
+    assert column.encode(["?", "", "b"]).tolist() == [3, 3, 1]
+    draft.rows[0]["categories"] = "?; a; b"
+    assert draft.columns()[0].missing_marks == (), "typed as a category, it is one"
 
 
 def test_releases_for_other_people_are_not_added_up() -> None:

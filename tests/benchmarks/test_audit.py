@@ -137,3 +137,18 @@ def test_tables_are_neighbours_and_scores_move_by_most_of_their_sensitivity(rela
             q += ("y",) * strata
             moved = score.value(q, pair.tables[1].count(q), n) - score.value(q, pair.tables[0].count(q), n)
             assert bound * score.sensitivity(unit, n) <= sign * moved <= score.sensitivity(unit, n)
+
+
+def test_the_person_moves_what_is_asked_by_its_whole_sensitivity():
+    """Half the noise is caught in methods that ask only where the pair of tables gives away all that is claimed."""
+    unit = audit.Unit("replace-one")
+    tables = audit.between(unit, audit.SCHEMA).tables
+    asked, counts = audit.ASKED.resolve(audit.SCHEMA)
+    for recipe in (
+        audit.QuestionSums(asked, counts, audit.SCHEMA.sizes),
+        audit.CountHistogram(counts[0], audit.SCHEMA.sizes),
+    ):
+        one, other = (recipe.sums(table) for table in tables)
+        assert math.ceil(np.linalg.norm(one - other)) == recipe.sensitivity(unit)
+    one, other = (audit.answers(table, asked, counts, audit.SCHEMA.sizes) for table in tables)
+    assert set((other - one).tolist()) == {-1, 1}, "a choice tells most where some scores rise and others fall"

@@ -166,7 +166,7 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     person.page.reload()
     person.sees("An unsaved draft from before the reload")
     person.press("Restore the draft")
-    person.sees("Download project file")
+    person.page.get_by_text("An unsaved draft from before the reload").wait_for(state="detached")
     person.rests()
     person.visit("Structure")
     person.paints(".canvas")
@@ -222,6 +222,44 @@ def test_touch_draws_and_the_keyboard_does_the_same(person, tmp_path, samples) -
     person.page.locator(".board .canvas").focus()
     person.page.keyboard.press("Control+z")
     board.project(lambda p: p.dag.edges == (("age", "heart_failure"),))
+    person.fine()
+
+
+def test_the_keyboard_walks_draws_links_and_deletes_on_the_board(person, tmp_path, samples) -> None:
+    person.page.set_viewport_size({"width": 1280, "height": 900})
+    board = open_project(person, empty_readmission(tmp_path, samples))
+    keys = person.page.keyboard
+    board.click("age")
+    board.says("Selected: age")
+    keys.press("Enter")
+    board.says("From age to …")
+    keys.press("ArrowRight")
+    board.says("Enter draws the arrow")
+    keys.press("Enter")
+    (arrow,) = board.project(lambda p: len(p.dag.edges) == 1).dag.edges
+    assert arrow[0] == "age"
+    assert arrow[1] != "age"
+    keys.press("Delete")
+    board.says("are erased")
+    board.project(lambda p: p.dag.edges == ())
+
+    board.click("sex")
+    board.page.keyboard.down("Shift")
+    board.click("readmitted")
+    board.page.keyboard.up("Shift")
+    board.says("Selected: sex and readmitted")
+    board.press("Shared hidden cause")
+    board.project(lambda p: p.dag.hidden == (("sex", "readmitted"),))
+    board.press("Keep apart")
+    found = board.project(lambda p: len(p.separations) == 1)
+    assert found.separations[0].left == ("sex",)
+    said = person.page.locator(".board .say").bounding_box()
+    assert said["y"] + said["height"] < 900, "consequences and refusals stand above the fold"
+    board.drag("age", "diabetes")
+    board.says("age → diabetes is drawn")
+    board.drag("diabetes", "age")
+    board.says("would close the cycle")
+    board.says("Drag from a cause to its effect")  # a refusal clears itself
     person.fine()
 
 

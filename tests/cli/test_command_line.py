@@ -117,7 +117,7 @@ def test_a_person_column_and_private_figures(work, capsys):
     people = {"person": "who", "rows_per_person": 3, "neighbors": "add-remove", "looking": 0.2, "target": "a"}
     write(work, "p.json", {}, plan=people)
     assert run("plan", "p.json") == 0
-    assert "held out by lot" in capsys.readouterr().out
+    assert "held out at random" in capsys.readouterr().out
     assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
     assert "at most 3 rows of each person in 'who' are kept" in capsys.readouterr().err
     facts = json.loads((work / "o" / "release.json").read_text())

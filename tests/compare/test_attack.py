@@ -63,6 +63,23 @@ def test_replacing_a_row_costs_two_units_under_add_remove():
     assert "above the" in above.verdict
 
 
+def test_named_rows_are_attacked():
+    odd = {name: codes.copy() for name, codes in TABLE.codes.items()}
+    for name, codes in odd.items():
+        codes[:] = np.where(np.arange(160) % 8, 0, codes)
+        codes[3] = len(SCHEMA[name].labels) - 1
+    table = type(TABLE)(SCHEMA, odd, 160)
+    found = play(project(), table, np.random.default_rng(0), models=20, targets=[3, 1, 3, 2], attacks=("density",))
+    control = found.control[0]
+    assert len(control.aucs) == 3
+    assert control.outlying == control.aucs[0] == 1.0, "row 3 is the only one of its kind"
+    plain = play(project(), table, np.random.default_rng(0), models=20, targets=[1, 2], attacks=("density",))
+    assert plain.control[0].outlying is None
+    for wrong in ([1, 160], [-1, 2]):
+        with pytest.raises(EspalierError, match="counted from 1 to 160"):
+            play(project(), table, np.random.default_rng(0), models=20, targets=wrong)
+
+
 def test_it_is_cancelled_and_what_cannot_be_judged_is_refused():
     said = []
 
@@ -93,6 +110,8 @@ def test_the_command_prints_figures_and_says_that_they_are_confidential(tmp_path
     printed = capsys.readouterr().out
     assert '"private": false' in printed
     assert all(f'"{attack}"' in printed for attack in ATTACKS)
+    assert main([*asked[:-2], "--rows", "1", "161"]) == 2
+    assert "counted from 1 to 160" in capsys.readouterr().err
     assert main([*asked[:-3], "10"]) == 2
     assert "judge nothing" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["p.json", "t.csv"]

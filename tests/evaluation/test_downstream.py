@@ -34,18 +34,18 @@ def test_rows_of_the_same_law_score_alike_and_unlinked_rows_score_chance():
     assert macro["auc_real"] > 0.8
     assert macro["auc_synthetic"] == pytest.approx(macro["auc_real"], abs=0.03)
     assert bad.macro()["auc_synthetic"] < 0.65
-    assert bad.macro()["auc_real"] == pytest.approx(macro["auc_real"], abs=1e-12)
+    assert bad.macro()["auc_real"] == pytest.approx(macro["auc_real"], abs=1e-3)
     assert good.macro(target="y")["auc_real"] > good.macro(target="z")["auc_real"]
     assert good.to_json()["classifiers"].keys() == set(CLASSIFIERS)
     assert all(t.rarer <= 0.5 for t in good.tasks)
+    assert all(1 - t.rarer < t.accuracy_real < 1 for t in good.tasks if t.target == "y")
 
 
 def test_f1_is_of_the_rarer_side():
     x = np.array([[0.0], [0.0], [0.0], [1.0]] * 20)
     y = x[:, 0] > 0
     for name in CLASSIFIERS:
-        auc, f1 = _judge(name, x, y, x, y)
-        assert (auc, f1) == (1.0, 1.0)
+        assert _judge(name, x, y, x, y) == (1.0, 1.0, 1.0)
     assert _classifier("knn", 4).n_neighbors == 4
 
 

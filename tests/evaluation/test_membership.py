@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from core.errors import Cancelled
-from core.evaluation.membership.attack import BLIND, Interval, Verdict, _auc, ceiling, run, split_at_random
+from core.evaluation.membership.attack import BLIND, Interval, Verdict, _auc, ceiling, run
 from core.evaluation.membership.features import correlation, densities, histogram, naive
 from core.evaluation.membership.game import Game, choose_targets, folds_by_model, publish, shadow_releases
 from core.privacy.unit import Unit
@@ -77,19 +77,6 @@ def test_outlying_targets_have_the_rarest_values():
     assert outlying.sum() == 5
     score = sum(np.log(np.bincount(c, minlength=SIZES[n]) / g.pool_rows)[c] for n, c in g.pool.items())
     assert set(targets[outlying]) == set(np.argsort(score, kind="stable")[:5])
-
-
-def test_a_random_split_of_releases_leaks_the_model():
-    """Each model's releases carry its fingerprint and nothing about the target: only the random split 'finds' it."""
-    rng = np.random.default_rng(4)
-    g, inside = game(), np.arange(30) % 2 == 0
-    releases = []
-    for _ in range(30):
-        prints = {n: rng.dirichlet(np.ones(k) * 3) for n, k in SIZES.items()}
-        releases.append([{n: rng.choice(len(p), 200, p=p) for n, p in prints.items()} for _ in range(12)])
-    random, by_model = split_at_random(g, releases, inside, rng)
-    assert random > 0.9
-    assert by_model < 0.85
 
 
 def test_the_ceiling_is_that_of_gaussians_and_counts_units():

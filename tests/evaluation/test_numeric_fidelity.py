@@ -60,4 +60,54 @@ def test_evaluate_tells_numbers_and_a_regression_where_the_tables_hold_them():
     assert told["largest_correlation_difference"] < 0.05
     assert all(c["relative"] < 0.1 for c in told["columns"])
     bare = Table(schema, rows(50).codes, 50)
-    assert "numbers" not in evaluate(project, bare, bare).to_json()
+    bare_facts = evaluate(project, bare, bare).to_json()
+    assert bare_facts["numbers"] is None
+    assert bare_facts["numbers_reason"] == "a table holds bins only, no numbers"
+
+
+def test_a_forest_on_real_rows_without_a_hold_out_is_judged_on_rows_each_tree_did_not_see():
+    from core.evaluation.numeric_fidelity import numbers_of
+    from core.project.file import Project
+    from core.project.plan import Plan
+    from core.project.schema import Column, Schema
+    from core.tables.table import Table
+
+    schema = Schema((Column("x", "numeric", edges=(0, 1)), Column("y", "numeric", edges=(-9, 9))))
+    rng = np.random.default_rng(1)
+    held = {"x": rng.random(300), "y": rng.normal(size=300)}
+    table = Table(schema, {"x": np.zeros(300), "y": np.zeros(300)}, 300, values=held)
+    told = numbers_of(Project("n", schema, Plan("mst", 1.0, target="y")), table, table, None)
+    assert told is not None
+    assert told["r2_real"] < 0.1 < 0.2 < told["r2_synthetic"], "pure noise is predicted only from the rows themselves"
+
+
+def test_a_release_and_the_same_read_back_give_the_same_figures(tmp_path):
+    from core.evaluation.numeric_fidelity import numbers_of
+    from core.project.file import Project
+    from core.project.plan import Plan
+    from core.project.schema import Column, Schema
+    from core.release.artefact import load_release
+    from core.release.spend import release
+    from core.tables.table import Table
+
+    schema = Schema(
+        (
+            Column("price", "numeric", edges=(0, 0.5, 7, 10.125)),
+            Column("nights", "numeric", edges=(0, 2, 8), integer=True, missing=True),
+        )
+    )
+    rng = np.random.default_rng(0)
+    held = {
+        "price": rng.uniform(0, 10, 200),
+        "nights": np.where(rng.random(200) < 0.2, np.nan, rng.integers(0, 9, 200)),
+    }
+    codes = {"price": np.searchsorted([0.5, 7], held["price"], side="right")}
+    codes["nights"] = np.where(np.isnan(held["nights"]), 2, held["nights"] >= 2)
+    table = Table(schema, codes, 200, values=held)
+    project = Project("n", schema, Plan("mst", 1.0, 1e-6, target="price"))
+    made = release(project, table)
+    made.save(tmp_path / "out")
+    told = numbers_of(project, table, made.synthetic, None)
+    assert told is not None
+    assert told["columns"][1]["synthetic"][2] == np.median([float(t) for t in made.table["nights"] if t])
+    assert numbers_of(project, table, load_release(tmp_path / "out").table, None) == told

@@ -14,6 +14,7 @@ from core.errors import GraphError
 from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict, ways
 from core.graph.dag import Dag
 from core.graph.separations import Separation
+from core.graph.statements import check_statement, statements
 
 DAGS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "dags"
 
@@ -26,7 +27,7 @@ def random_question(rng: np.random.Generator) -> tuple[Effect, list[str]]:
     pairs = [p for p in itertools.combinations(names, 2) if rng.random() < 0.08]
     t, y = rng.choice(names, 2, replace=False).tolist()
     latent = tuple(n for n in names if n not in (t, y) and rng.random() < 0.1)
-    return Effect(Dag(tuple(edges)), t, y, latent, tuple(pairs)), names
+    return Effect(Dag(tuple(edges), hidden=tuple(pairs)), t, y, latent), names
 
 
 def all_paths(edges: set[tuple[str, str]], at: tuple[str, ...], goal: str):
@@ -49,7 +50,7 @@ def below(edges: set[tuple[str, str]], name: str) -> set[str]:
 def by_definition(effect: Effect, names: list[str]) -> set[frozenset[str]]:
     """All valid sets, from the adjustment criterion word by word."""
     edges = set(effect.dag.edges)
-    for i, (a, b) in enumerate(effect.hidden):
+    for i, (a, b) in enumerate(effect.dag.hidden):
         edges |= {(f"h{i}", a), (f"h{i}", b)}
     t, y = effect.treatment, effect.outcome
     paths = list(all_paths(edges, (t,), y))
@@ -144,13 +145,13 @@ def test_a_fence_between_what_the_effect_needs_is_refused():
 
 
 def test_hidden_common_causes_are_named_and_may_leave_no_set():
-    effect = Effect(Dag((("t", "y"), ("u", "t"), ("u", "y"))), "t", "y", latent=("u",), hidden=(("t", "y"),))
+    effect = Effect(Dag((("t", "y"), ("u", "t"), ("u", "y")), hidden=(("t", "y"),)), "t", "y", latent=("u",))
     assert choices(effect, {"t": 2, "y": 2}) == ()
     said = effect.hidden_causes()
-    assert said == ("a hidden cause of t and y", "u, which is not in the table, is a cause of t and y")
-    assert {w.path[1] for w in ways(effect, []) if w.open and not w.causal} == {"u", "a hidden cause of t and y"}
-    only_hidden = Effect(Dag((("t", "y"),)), "t", "y", hidden=(("t", "y"),))
-    assert "t ← a hidden cause of t and y → y stays open" in verdict(only_hidden, []).sentence
+    assert said == ("an unmeasured cause of t and y", "u, which is not in the table, is a cause of t and y")
+    assert {w.path[1] for w in ways(effect, []) if w.open and not w.causal} == {"u", "an unmeasured cause of t and y"}
+    only_hidden = Effect(Dag((("t", "y"),), hidden=(("t", "y"),)), "t", "y")
+    assert "t ← an unmeasured cause of t and y → y stays open" in verdict(only_hidden, []).sentence
     assert "not a column of the table" in verdict(effect, ["u"]).sentence
 
 
@@ -187,3 +188,16 @@ def test_two_hundred_columns_take_no_time():
     assert time.process_time() - start < 5
     assert found
     assert all(verdict(effect, c.columns).valid for c in found)
+
+
+def test_unmeasured_causes_count_in_choices_caveat_and_statements():
+    drawn = Dag((("t", "y"), ("z", "t"), ("z", "y"), ("z", "a")))
+    assert choices(Effect(drawn, "t", "y"), dict.fromkeys(["t", "y", "z"], 2))
+    dag = drawn.sharing("y", "a").sharing("y", "t")
+    effect = Effect(dag, "t", "y")
+    assert choices(effect, dict.fromkeys(["t", "y", "z"], 2)) == ()
+    assert "an unmeasured cause of y and t" in effect.caveat
+    assert "not drawn would bias the effect" in effect.caveat
+    assert check_statement(dag, Separation(("a",), ("t",), ("z",))) == ""
+    assert "stays open" in check_statement(dag, Separation(("a",), ("y",), ("z", "t")))
+    assert not any({*s.left, *s.right} == {"a", "y"} for s in statements(dag, dict.fromkeys(["t", "y", "z", "a"], 2)))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.errors import GraphError
 from core.graph.dag import Dag
 from core.graph.implied import change, implied, without
 from core.graph.layers import depths, layered
@@ -119,3 +120,23 @@ def test_crossings_are_undone(crossed):
     top, bottom = layers
     order = {top.index(x) - bottom.index(y) for x, y in crossed}
     assert order == {0}
+
+
+def test_an_unmeasured_cause_opens_what_the_arrows_leave_closed() -> None:
+    drawn = Dag((("sex", "job"), ("job", "hired")), hidden=(("sex", "hired"),))
+    roles = Roles(outcome=("hired",), protected=("sex",), admissible=("job",))
+    assert implied(drawn.sharing("sex", "hired", False), "hired", roles).separated is True
+    found = implied(drawn, "hired", roles)
+    assert found.separated is False
+    assert found.paths == (("sex", "an unmeasured cause of sex and hired", "hired"),)
+    assert not drawn.d_separated(["sex"], ["hired"], ["job"])
+    assert Dag.from_json(drawn.to_json()) == drawn
+    assert drawn.sharing("hired", "sex") == drawn.sharing("hired", "sex").sharing("hired", "sex")
+    direct = Dag((("job", "hired"),), hidden=(("hired", "job"),))
+    assert direct.confounded == (("job", "hired"),)
+
+
+@pytest.mark.parametrize("hidden", [[["a", "a"]], [["a", "b"], ["b", "a"]], [["a"]], "ab", [["a", 1]]])
+def test_an_unmeasured_cause_that_cannot_be_is_refused(hidden: object) -> None:
+    with pytest.raises(GraphError):
+        Dag.from_json({"edges": [], "hidden": hidden})

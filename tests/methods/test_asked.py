@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import math
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -20,6 +21,7 @@ from core.methods.question_links import links_of, widened
 from core.models.questions import Network, lower_bound
 from core.privacy.questions.lowering import Block
 from core.project.constraints import Constraints
+from core.project.file import Project
 from core.project.plan import Plan
 from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
@@ -28,6 +30,7 @@ from core.release.planning import preview
 from core.release.spend import release
 from tests.methods.test_contract import ASKED, SCHEMA, project, table
 
+ROOT = Path(__file__).resolve().parents[2]
 TRUE = {"young no": ({"a": [0], "y": [0]},), "far": ({"x": [0, 1]}, {"p": [0, 1]})}
 CROSSING = QuestionList(({"name": "who", "where": {"s": ["f"], "y": ["yes"]}},))
 
@@ -189,8 +192,14 @@ def test_what_is_too_wide_is_refused_by_the_plan():
     wide = type(asked())(
         "t", schema, Plan("mst", 1.0, 1e-6, question_share=0.3), question_list=QuestionList((odd, *pairs))
     )
-    with pytest.raises(SizeError, match="limit is"):
+    with pytest.raises(SizeError, match="limit is .* Leave out the question 'odd'"):
         preview(wide, 2000)
+
+
+def test_where_questions_do_not_fit_beside_a_method_what_to_do_is_said():
+    services = Project.load(ROOT / "sample_data/services.json").with_plan(method="workload")
+    with pytest.raises(SizeError, match="Leave out the count 'burdens' and what asks for it .* beside which they fit:"):
+        preview(services, 6_000)
 
 
 @pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])

@@ -26,6 +26,7 @@ SCHEMA = Schema(
         Column("noise", "categorical", tuple("abcde")),
     )
 )
+DAYS = Column("days", "numeric", edges=(0, 2, 4, 6, 8, 10), integer=True)
 DRAWN = Dag((("z", "t"), ("z", "y"), ("w", "t"), ("w", "y"), ("t", "m"), ("m", "y")))
 TRUTH = 0.25 * 0.8
 """t raises m by 0.8, m raises the risk by 0.25."""
@@ -117,4 +118,65 @@ def test_a_fence_between_treatment_and_outcome_refuses():
 
 
 def test_hidden_causes_are_named_each_time():
-    assert any("not drawn would bias it" in w for w in preview(project(), 20_000).warnings)
+    assert any("not drawn would bias the effect" in w for w in preview(project(), 20_000).warnings)
+
+
+def test_the_report_says_the_effect_and_why(made):
+    facts = made.to_json()["effect"]
+    assert (facts["treatment"], facts["outcome"], facts["event"], facts["adjust"]) == ("t", "y", "yes", ["z", "w"])
+    assert (facts["by"], facts["valid_sets"], facts["copies"]) == ("drawing", 1, 20)
+    assert {n["name"].split(",")[0] for n in facts["numbers"]} == {
+        f"{kind} {what}" for kind in ("crude", "adjusted") for what in ("difference", "ratio")
+    }
+    assert all(n["low"] < n["value"] < n["high"] for n in facts["numbers"])
+    front, _ = made.files["report.html"].decode().split('<div class="annex">')
+    for said in (
+        "The effect of t on y</h2>",
+        "Given z and w, every path from t to y that is not the effect is closed.",
+        "t → m → y: part of the effect, open.",
+        "adjusted risk ratio",
+        "not drawn would bias the effect",
+        "nothing here was read off the real table without being paid for",
+    ):
+        assert said in front
+    answers = Study.of(made).ask(asking.effect_by_drawing(made.project, "t", "y", None, made.rows))
+    assert [a.value for a in answers] == [n["value"] for n in facts["numbers"]]
+
+
+def test_several_levels_and_a_binned_outcome_and_no_copies_of_its_own():
+    schema = Schema((Column("dose", "ordinal", ("no", "half", "full")), *SCHEMA.columns[:2], DAYS))
+    drawn = Dag((("z", "dose"), ("z", "days"), ("dose", "days")), hidden=(("w", "days"),))
+    plan = Plan.from_json(
+        {"method": "prism", "epsilon": 2.0, "target": "days", "regime": "effect", "treatment": "dose", "adjust": ["z"]}
+    )
+    rng, n = np.random.default_rng(7), 8000
+    z, w = rng.integers(0, 3, n), rng.integers(0, 2, n)
+    dose = np.minimum(rng.integers(0, 3, n) + (rng.random(n) < 0.3 * z), 2)
+    days = np.clip(rng.integers(0, 3, n) + dose - (rng.random(n) < 0.4 * z), 0, 4)
+    codes = {name: np.asarray(v, dtype=np.int64) for name, v in {"dose": dose, "z": z, "w": w, "days": days}.items()}
+    one = release(Project("doses", schema, plan, drawn), Table(schema, codes, n))
+    facts = one.to_json()["effect"]
+    assert not one.copies
+    assert (facts["event"], facts["by"], facts["copies"]) == (None, "plan", 20)
+    assert [n["name"] for n in facts["numbers"]] == [
+        f"{kind} difference, dose: {level} against no" for level in ("half", "full") for kind in ("crude", "adjusted")
+    ]
+    assert all(n["promised"] for n in facts["numbers"])
+    report = one.files["report.html"].decode()
+    for said in (
+        "days was counted in bins",
+        "the mean of days",
+        "the plan says so",
+        "an unmeasured cause of w and days",
+    ):
+        assert said in report
+    truth = [days[dose == d].mean() * 2 + 1 for d in range(3)]  # bins of two days, middles 1, 3, …
+    crude = next(n for n in facts["numbers"] if n["name"].startswith("crude difference, dose: full"))
+    assert crude["value"] == pytest.approx(truth[2] - truth[0], abs=0.5)
+
+
+def test_other_regimes_have_no_effect_section():
+    rows = table(3000)
+    plain = release(project(regime="causal", treatment=None, copies=0), rows)
+    assert "effect" not in plain.to_json()
+    assert "<h2>The effect of" not in plain.files["report.html"].decode()

@@ -14,7 +14,7 @@ from core.errors import ProjectError
 from core.evaluation.dependence import cmi
 from core.graph.dag import Dag
 from core.graph.separations import Separation
-from core.methods import frame_of
+from core.methods import fit, frame_of
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.marginals import TREES
 from core.methods.workload import Request, Workload, measure_pairs, workload
@@ -47,6 +47,27 @@ def test_columns_of_no_weight_are_in_no_pair_and_a_triple_on_request_is_counted(
     measured = workload(curator_of(made.plan, table()), made, frame_of(made))
     assert ("s", "a", "y") in measured.cliques
     assert not any("p" in q for q in measured.cliques if len(q) > 1)
+
+
+@pytest.mark.parametrize("few", [0, 10**6])
+def test_a_pair_of_no_weight_is_never_counted(few, monkeypatch):
+    """a and y depend on each other most, so that a tree without weights begins with them."""
+    monkeypatch.setattr(import_module("core.methods.workload"), "FEW", few)
+    made = project(method="workload", epsilon=20.0, weights={"a × y": 0})
+    measured = workload(curator_of(made.plan, table()), made, frame_of(made))
+    assert not any({"a", "y"} <= set(q) for q in measured.cliques)
+    assert any(len(q) == 2 for q in measured.cliques)
+
+
+def test_prism_without_a_background_is_the_star():
+    made = project(method="prism", epsilon=0.02, features=10)
+    curator = curator_of(made.plan, table(200))
+    fitted = fit(curator, made, frame_of(made))
+    spent = {1: 0.0, 2: 0.0}
+    for m in fitted.measurements:
+        spent[len(m.clique)] += m.rho / curator.budget.rho
+        assert len(m.clique) == 1 or "y" in m.clique
+    assert spent == pytest.approx({1: 0.1, 2: 0.9}, rel=1e-6)
 
 
 def test_a_tiny_budget_counts_columns_alone():

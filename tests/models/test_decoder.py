@@ -20,7 +20,7 @@ EDGES = (("a", "b"), ("a", "y"), ("b", "y"), ("only", "y"))
 
 
 def decoder(latent=0, seed=0):
-    heads = Heads(SIZES, parents_of(SIZES, EDGES), {"y": 2.0}, latent)
+    heads = Heads(SIZES, parents_of(SIZES, EDGES), {"y": 2.0}, latent, {"b": 1})
     return Decoder(heads, np.random.default_rng(seed).normal(size=heads.parameters))
 
 
@@ -28,8 +28,8 @@ def joint(model):
     """p of every row, from the parameters."""
     blocks, out = model.heads.blocks(model.parameters)[0], {}
     for a, b, y in itertools.product(range(2), range(3), range(2)):
-        odds = [(blocks["a"][0], a), (blocks["b"][0] + blocks["b"][1 + a], b)]
-        odds.append((blocks["y"][0] + blocks["y"][1 + a] + blocks["y"][3 + b], y))
+        of_a, of_b = (np.concatenate([[np.zeros(2)], blocks["y"][1:2]]), np.insert(blocks["y"][2:], 1, 0, axis=0))
+        odds = [(blocks["a"][0], a), (blocks["b"][0] + a * blocks["b"][1], b), (blocks["y"][0] + of_a[a] + of_b[b], y)]
         out[a, b, y] = float(np.prod([np.exp(o[k]) / np.exp(o).sum() for o, k in odds]))
     return out
 
@@ -42,6 +42,31 @@ def test_rows_are_drawn_from_the_network():
     flat = rows["a"] * 6 + rows["b"] * 2 + rows["y"].astype(int)
     seen = np.bincount(flat, minlength=12) / n
     assert np.abs(seen - list(joint(model).values())).max() < 0.007
+
+
+def test_even_rows_err_less_and_follow_the_same_network():
+    model, n = decoder(), 3000
+    truth = np.array(list(joint(model).values()))
+    errors: dict[bool, list[float]] = {False: [], True: []}
+    summed = np.zeros(12)
+    for seed in range(20):
+        for even in errors:
+            rows = model.sample(n, np.random.default_rng(seed), even=even)
+            seen = np.bincount(rows["a"] * 6 + rows["b"] * 2 + rows["y"].astype(int), minlength=12) / n
+            errors[even].append(np.abs(seen - truth).sum())
+            summed += seen * even
+    assert max(errors[True]) < 0.02 < np.mean(errors[False])
+    assert np.abs(summed / 20 - truth).max() < 0.002
+
+
+def test_even_rows_of_columns_without_a_link_stay_unlinked():
+    sizes = {"a": 3, "b": 4}
+    heads = Heads(sizes, {})
+    rows = Decoder(heads, np.zeros(heads.parameters)).sample(8000, np.random.default_rng(0), even=True)
+    counts = np.bincount(rows["a"] * 4 + rows["b"].astype(int), minlength=12)
+    assert np.abs(counts - 8000 / 12).max() < 150  # 6 standard deviations of independent draws
+    neighbours = np.corrcoef(rows["b"][1:], rows["b"][:-1])[0, 1]
+    assert abs(neighbours) < 0.06
 
 
 def archive(**arrays):
@@ -188,7 +213,7 @@ def test_a_thousand_columns_have_no_width():
 
 def test_one_category_per_row_is_drawn():
     odds = np.log(np.array([[1.0, 1e-12, 1e-12], [1e-12, 1.0, 1e-12], [1e-12, 1e-12, 1.0]]))
-    assert draw(odds, np.random.default_rng(0)).tolist() == [0, 1, 2]
+    assert draw(odds, np.random.default_rng(0).random(3)).tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="steps"):
         Training(steps=0)
     with pytest.raises(ValueError, match="rows"):

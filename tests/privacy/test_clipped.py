@@ -24,11 +24,12 @@ from core.privacy.unit import Unit
 
 SIZES = {"a": 2, "one": 1, "b": 3, "y": 2}
 PARENTS = {"b": ("a", "one"), "y": ("a", "b")}
+BASE = {"a": 1, "b": 2}
 ROWS = list(itertools.product(*map(range, SIZES.values())))
 
 
 def heads(latent=0, importance=3.0):
-    return Heads(SIZES, PARENTS, {"y": importance}, latent)
+    return Heads(SIZES, PARENTS, {"y": importance}, latent, BASE)
 
 
 def codes(rows):
@@ -51,7 +52,7 @@ def gradient(one, net, parameters, step=0):
     for i, name in enumerate(SIZES):
         if SIZES[name] == 1:
             continue
-        parents = [np.eye(SIZES[p])[one[list(SIZES).index(p)]] for p in net.inputs(name)]
+        parents = [np.delete(np.eye(SIZES[p])[one[list(SIZES).index(p)]], BASE[p]) for p in net.inputs(name)]
         read = np.concatenate([[1.0], *parents, z])
         odds = read @ blocks[name]
         p = np.exp(odds - odds.max())
@@ -89,8 +90,9 @@ def test_without_clipping_it_is_the_gradient_of_the_log_likelihood():
             for name in ("a", "b", "y"):
                 odds, place = blocks[name][0].copy(), 1
                 for parent in net.inputs(name):
-                    odds += blocks[name][place + at[parent]]
-                    place += SIZES[parent]
+                    if at[parent] != BASE[parent]:
+                        odds += blocks[name][place + at[parent] - (at[parent] > BASE[parent])]
+                    place += SIZES[parent] - 1
                 total += odds[at[name]] - np.log(np.exp(odds).sum())
         return total
 
@@ -190,6 +192,8 @@ def test_what_cannot_be_asked_is_refused():
     assert error.value.column == "x"
     with pytest.raises(ValueError, match="latent"):
         Heads(SIZES, {}, latent=9)
+    with pytest.raises(ValueError, match="base"):
+        Heads(SIZES, {}, base={"a": 2})
 
 
 def worst_move(sums):

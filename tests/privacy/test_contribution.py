@@ -283,7 +283,7 @@ def test_thousands_of_rows_of_one_person_count_as_k():
     assert made.rows < 1000
     facts = made.to_json()
     assert facts["spent"]["person"] == "id"
-    assert any("chosen by lot" in p for p in facts["promises"])
+    assert any("chosen at random" in p for p in facts["promises"])
     assert not any("is a promise" in p for p in facts["promises"])
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from core.methods.select.allocation import BudgetSplit
+from core.methods.select.allocation import BudgetSplit, Choices
 from core.methods.select.features import fit_features
 from core.methods.select.spanning import Growth
 from core.privacy.accounting import Budget
@@ -134,13 +134,13 @@ def test_a_private_fit_finds_the_columns_that_matter_and_its_rehearsal_costs_the
     r = Rehearsal(t.schema.sizes, Unit(), Budget(1.0, 1e-9, 0.5), 4000)
     for x in (c, r):
         budget = BudgetSplit.of(plan, x.budget, x.sizes)
-        chosen, unspent = fit_features(x, budget, 0.5, "y", names, 2, Growth(tuple(x.sizes), ()), "selection")
+        chosen, unspent = fit_features(Choices(x, budget, 0.5, "selection"), "y", names, 2, Growth(tuple(x.sizes), ()))
         assert len(chosen) == 2
         assert unspent == 0
         assert x.spending.rho == pytest.approx(0.25)
     free = Growth(tuple(c.sizes), ())
-    chosen, _ = fit_features(c, BudgetSplit.of(plan, c.budget, c.sizes), 0.4, "y", names, 2, free)
+    chosen, _ = fit_features(Choices(c, BudgetSplit.of(plan, c.budget, c.sizes), 0.4), "y", names, 2, free)
     assert chosen == ("x0", "x1")
-    assert fit_features(c, budget, 0.4, "y", names, 8, free) == (tuple(names), 0.4), (
+    assert fit_features(Choices(c, budget, 0.4), "y", names, 8, free) == (tuple(names), 0.4), (
         "nothing is drawn where all are taken"
     )

@@ -34,6 +34,9 @@ RNG = np.random.default_rng(0)
         ({"name": "a", "categories": ["x"], "missing": "yes"}, "true or false"),
         ({"name": "a", "categories": ["x"], "unknown": "missing"}, 'needs "missing": true'),
         ({"name": "a", "categories": ["x"], "unknown": "drop"}, "the only other policy"),
+        ({"name": "a", "categories": ["x"], "missing_marks": ["?"]}, 'needs "missing": true'),
+        ({"name": "a", "categories": ["x"], "missing": True, "missing_marks": ["x"]}, "both a mark"),
+        ({"name": "a", "categories": ["x"], "missing": True, "missing_marks": "x"}, "list of texts"),
         ({"name": "a", "categories": ["x"], "integer": True}, "belongs to numeric"),
         ({"name": "a", "categories": ["x"], "guessed": ["soul"]}, "not fields that can be guessed"),
         ({"name": "a", "categories": ["x"], "confirmed": ["soul"]}, "not fields that can be guessed"),
@@ -72,6 +75,17 @@ def test_bins_are_half_open_and_the_last_is_closed_and_outside_is_clipped():
 def test_text_that_is_not_a_number_is_refused(text):
     with pytest.raises(TableError, match="column 'a'"):
         Column("a", "numeric", edges=(0, 10)).encode([text])
+
+
+def test_marks_count_as_empty_cells():
+    c = Column("a", "numeric", edges=(0, 10, 20), missing=True, missing_marks=("?", "-9"))
+    assert c.encode(["?", "-9", "", "-8", "15"]).tolist() == [2, 2, 2, 0, 1]
+    assert np.isnan(c.numbers(["-9", "?"])).all()
+    assert Column.from_json(c.to_json()) == c
+    c = Column("a", "categorical", ("x",), missing=True, missing_marks=("?",))
+    assert c.encode(["x", "?"]).tolist() == [0, 1]
+    with pytest.raises(TableError, match="not among"):
+        c.encode(["NA"])
 
 
 def test_missing_and_unknown():

@@ -167,7 +167,21 @@ def test_what_is_too_wide_is_refused_with_its_columns_and_questions():
         check_cost(lowered, max_cells=1_000_000)
     assert error.value.columns == cost.columns
     assert not any("~" in word for word in str(error.value).split())
+    assert "Leave out the question 'odd': without it the largest table has" in str(error.value)
+    with pytest.raises(SizeError, match="Leave out the question '.*', and others: without it alone"):
+        check_cost(lowered, max_cells=1_000)
+    with pytest.raises(SizeError, match="Leave out the count 'n' and what asks for it .1 of the questions.: without"):
+        _of_one_count(max_cells=100)
     assert check_cost(lower(sizes, asked[1:3])).largest <= 216
+
+
+def _of_one_count(max_cells):
+    from core.models.questions import Count
+
+    sizes = {f"c{i}": 4 for i in range(8)}
+    count = Count("n", dict.fromkeys(sizes, (1, 2)), 8)
+    asked = [Question("many", ({"n": (5, 6, 7, 8)},)), Question("pair", ({"c0": (1,), "c1": (1,)},))]
+    check_cost(lower(sizes, asked, [count]), max_cells=max_cells)
 
 
 @dataclass(frozen=True)

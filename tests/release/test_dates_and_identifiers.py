@@ -58,6 +58,9 @@ def test_a_release_of_dates_with_invented_identifiers(tmp_path):
     made.save(tmp_path / "out")
     again = load_release(tmp_path / "out")
     assert all(np.array_equal(again.table.codes[n], made.codes[n]) for n in schema.names)
+    for days in (made.synthetic.values, again.table.values):
+        known = days["first"][~np.isnan(days["first"])]
+        assert known.tolist() == [date.fromisoformat(t).toordinal() for t in made.table["first"] if t]
     assert (tmp_path / "out" / "synthetic.csv").read_text("utf-8").startswith("patient,first,last,ill\n")
 
 

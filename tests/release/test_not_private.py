@@ -131,6 +131,11 @@ def test_a_private_method_is_refused_here_and_an_epsilon_there():
         check_options(Plan.from_json({"method": "mst"}))
     with pytest.raises(ProjectError, match="take epsilon out of the plan"):
         check_options(Plan.from_json({"method": "two-stage", "epsilon": 1.0}))
+    with pytest.raises(ProjectError, match="once epsilon is out of the plan"):
+        preview(project(epsilon=1.0), 400)
+    assert project(epsilon=None).plan == project().plan
+    with pytest.raises(ProjectError, match="epsilon is missing"):
+        check_options(Plan.from_json({"method": "mst", "epsilon": None}))
     with pytest.raises(ProjectError, match="finite"):
         Plan.from_json({"method": "mst", "epsilon": float("inf")})
     with pytest.raises(ProjectError, match="must be a number"):
@@ -163,8 +168,11 @@ def test_what_it_cannot_keep_is_refused(changed, says):
 
 def test_an_unreachable_threshold_says_the_best_that_can_be_had():
     with pytest.raises(ProjectError, match=r"cannot be reached: .* in \d+\.\d% of cases") as error:
-        blurred(project(lid=0.0, eta=0.2), frame())
-    assert 0 < error.value.data["best"] <= 1
+        blurred(project(lid=0.0, eta=0.0005), frame())
+    best, offer = error.value.data["best"], error.value.data["offer"]
+    assert 0 < best < offer < 1
+    assert f'ask for {offer:.0%} ("lid": {offer:g})' in str(error.value)
+    assert blurred(project(lid=offer, eta=0.0005), frame()).disclosure["lid_inputs"] <= offer
 
 
 def test_the_command_line_says_so_and_refuses_a_ledger(tmp_path, capsys):

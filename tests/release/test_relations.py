@@ -220,7 +220,7 @@ def in_postgres(postgres):
         con.execute("DROP TABLE far")
 
 
-@pytest.mark.parametrize("plan", [{}, PLANS[4]], ids=str)
+@pytest.mark.parametrize("plan", PLANS, ids=str)
 def test_a_release_from_postgres(in_postgres, path, plan, tmp_path):
     ledger = Ledger(tmp_path / "l.db", create=True)
     unit = {"neighbors": "replace-one", "rows_per_person": 1, "person": None} | plan
@@ -229,8 +229,12 @@ def test_a_release_from_postgres(in_postgres, path, plan, tmp_path):
     relation = open_relation(in_postgres, "far")
     made = release(project(**plan), relation, ledger=ledger.account("far", "me"))
     real = Table.encode(read_table(path), SCHEMA)
-    for name in SCHEMA.names:
-        assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
+    if plan.get("rows") != 9_000:  # with that many filler rows the shares are others
+        for name in SCHEMA.names:
+            assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
+    if plan.get("neighbors") != "add-remove":
+        assert made.rows == plan.get("rows", ROWS)
+    assert (made.private_evaluation is not None) == ("private_evaluation" in plan)
     left = "SELECT count(*) FROM pg_class WHERE relname LIKE 'espalier%' AND relnamespace = pg_my_temp_schema()"
     found = relation.backend.con.execute(left).fetchone()
     assert found == (0,)
@@ -242,14 +246,25 @@ def test_a_release_from_postgres(in_postgres, path, plan, tmp_path):
     assert "host=" not in "".join(f.decode("utf-8", "replace") for n, f in made.files.items() if n != "model.npz")
 
 
-@pytest.mark.parametrize(
-    ("plan", "words"),
-    [
-        ({"private_evaluation": 0.2}, "cannot be held out"),
-        ({"person": "id", "rows_per_person": 2, "rows": 3_000}, "cannot be filled or cut"),
-    ],
-)
-def test_what_a_server_cannot_do_is_refused_before_it_reads(in_postgres, plan, words, monkeypatch):
-    monkeypatch.setattr(Relation, "snapshot", lambda *_, **__: pytest.fail("it was read"))
-    with pytest.raises(TableError, match=words):
-        release(project(**plan), open_relation(in_postgres, "far"))
+def test_an_engine_killed_in_the_middle_leaves_a_ledger_that_is_right(in_postgres, tmp_path):
+    import psycopg
+
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger.open_table("far", epsilon=2.0, delta=1e-6)
+    relation = open_relation(in_postgres, "far")
+    server_process = relation.backend.con.info.backend_pid
+
+    def kill(_, message):
+        if message == "Choosing the tree":  # the columns were counted by then
+            with psycopg.connect(in_postgres, autocommit=True) as con:
+                con.execute("SELECT pg_terminate_backend(%s)", [server_process])
+
+    plan = project().with_plan(epsilon=1.0)
+    with pytest.raises(TableError, match="the engine gave up while it counted"):
+        release(plan, relation, kill, ledger.account("far", "me"))
+    assert ledger.verify() == []
+    (entry,) = ledger.population_of("far").entries
+    assert entry.counted == entry.reserved > 0
+    assert entry.ended is not None
+    with psycopg.connect(in_postgres, autocommit=True) as con:
+        assert con.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'espalier%'").fetchone() == (0,)

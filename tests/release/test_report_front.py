@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from core.evaluation import evaluate
+from core.evaluation.verdict import verdict
 from core.project.file import Project
 from core.release import release
 from core.release.report import render
@@ -44,12 +46,37 @@ def test_a_release_drowned_in_noise_says_so(made):
     assert "Noise outweighs the data" not in made.files["report.html"].decode()
 
 
+def test_the_report_shows_only_what_was_paid_for(made):
+    """All of it follows from release.json, whose every number is public or paid for."""
+    facts = json.loads(made.files["release.json"])
+    assert render(facts) == made.files["report.html"].decode()
+
+
+@pytest.mark.parametrize("sample", ["hiring", "readmission"])
+def test_a_release_at_a_tiny_epsilon_is_told_not_to_be_used(sample, samples_folder):
+    project = Project.load(samples_folder / f"{sample}.json").with_plan(epsilon=0.01)
+    table = Table.encode(read_table(samples_folder / f"{sample}.csv"), project.schema)
+    made = release(project, table)
+    found = evaluate(project, table, Table(project.schema, made.codes, made.shown), model=made.model).to_json()
+    said = verdict(project, found)
+    assert said.grade == "poor", said
+    assert said.headline.startswith("This table should not be used")
+
+
 def test_who_signed_is_shown_escaped(made):
     facts = made.to_json()
     facts["project"] = {**facts["project"], "signoff": {"drawn_by": "<b>Dr. A</b>"}}
     shown = render(facts)
     assert "&lt;b&gt;Dr. A&lt;/b&gt;" in shown
     assert shown.count("not signed") == 2
+
+
+def test_why_the_plan_was_chosen_stands_in_the_report(made):
+    facts = made.to_json()
+    facts["project"] = {**facts["project"], "signoff": {"chosen_because": "fair & good", "compared_with": "MST"}}
+    assert "Why this plan</td><td>fair &amp; good" in render(facts)
+    assert "Why this plan" not in made.files["report.html"].decode()
+    assert Project.from_json(facts["project"]).signoff["compared_with"] == "MST"
 
 
 def test_the_card_describes_the_table(made):

@@ -11,6 +11,7 @@ import pytest
 from core.analysis.figures import Level
 from core.cli.main import main
 from core.errors import ProjectError
+from core.models.graphical import GraphicalModel
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
@@ -54,8 +55,11 @@ def test_a_release_hands_over_its_copies_and_its_counts(folder):
     assert facts["copies"] == 6
     assert facts["project"]["plan"]["copies"] == 6
     names = [path.name for path in sorted(folder.glob("copies/*"))]
-    assert names == [f"{i:02d}.csv.gz" for i in range(1, 7)]
-    texts = [gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("copies/*"))]
+    assert names == [f"{i:02d}.{kind}" for i in range(1, 7) for kind in ("csv.gz", "npz")]
+    kept = GraphicalModel.loads((folder / "copies" / "01.npz").read_bytes())
+    assert kept.total == 6000
+    assert dict(kept.sizes) == SCHEMA.sizes
+    texts = [gzip.decompress(path.read_bytes()) for path in sorted(folder.glob("copies/*.csv.gz"))]
     assert len(set(texts)) == 6
     assert all(text.count(b"\n") == 6001 and text.startswith(b"hours,side,noise,sick\n") for text in texts)
     assert b"'=yes" in texts[0], "text that looks like a formula is defused in copies too"
@@ -105,7 +109,7 @@ def test_copies_are_made_later_for_a_release_that_has_none(tmp_path, capsys):
         assert not (folder / "copies").exists()
         assert main(["copies", str(folder), "--number", "3", "--quiet"]) == 0
         written = folder.with_name(f"{folder.name}-copies") / "copies"
-        assert len(list(written.iterdir())) == 3
+        assert len(list(written.iterdir())) == 6, "rows and a model each"
         assert main(["copies", str(folder), "--number", "3", "--quiet"]) == 2, "nothing is overwritten"
         asked = ["analyse", str(folder), "--proportion", "sick==yes", "--among", "hours=20 – 40", "--json"]
         capsys.readouterr()
@@ -153,3 +157,35 @@ def test_a_damaged_file_of_counts_is_told():
     for data in (b"", b"no archive", made(copies=0).files["model.npz"]):
         with pytest.raises(ProjectError, match="counts"):
             NoisyCounts.loads(data)
+
+
+QUESTIONS = {
+    "questions": [
+        {"name": "sick right", "where": {"side": ["right"], "sick": ["=yes"]}},
+        {"name": "many and sick", "where": {"marks": [1, 2], "sick": ["=yes"]}},
+    ],
+    "counts": [{"name": "marks", "of": {"side": ["right"], "noise": ["a", "b"]}, "up_to": 2}],
+}
+
+
+@pytest.mark.parametrize("asked", [("questions", "counts"), ("counts",)], ids=["questions and counts", "counts"])
+@pytest.mark.parametrize("plan", [{}, {"method": "mst", "compress": True, "neighbors": "add-remove", "delta": 1e-6}])
+def test_copies_are_made_of_releases_with_questions(asked, plan):
+    given = {"method": "prism", "epsilon": 3.0, "target": "sick", "question_share": 0.4, "copies": 3, **plan}
+    data = {**Project("asked", SCHEMA, Plan.from_json(given)).to_json(), **{key: QUESTIONS[key] for key in asked}}
+    one = release(Project.from_json(data), table())
+    study = Study.of_files(one.files)
+    assert len(study.given) == 3
+    assert not np.array_equal(study.given[0]["noise"], study.given[1]["noise"])
+    back = study.counted
+    assert (back.direct is None) == (one.fitted.answers.direct is None)
+    assert [m.values.tolist() for m in back.histograms] == [m.values.tolist() for m in one.fitted.answers.histograms]
+    assert back.histograms
+    made = [model.marginal(("marks",)) for model, _ in study.drawn(3, np.random.default_rng(1))]
+    assert np.std([m[2] for m in made]) > 0
+    assert np.allclose(np.mean(made, axis=0), one.model.marginal(("marks",)), atol=250)
+    (answer,) = study.ask(asking.proportion(SCHEMA, "sick==yes"))
+    truth = float(table().codes["sick"].mean())
+    assert answer.low is not None
+    assert answer.high is not None
+    assert answer.value == pytest.approx(truth, abs=0.06)

@@ -64,6 +64,15 @@ def press(app: AppTest, label: str) -> AppTest:
     return app
 
 
+def review(app: AppTest) -> AppTest:
+    """Look at the guessed columns one by one on the Data page, and confirm each as it stands."""
+    while buttons := [b for b in app.button if (b.key or "").startswith("review-confirm")]:
+        assert not buttons[0].disabled, sentences(app)
+        buttons[0].click().run()
+        assert not app.exception, [e.value for e in app.exception]
+    return app
+
+
 def finish(app: AppTest) -> AppTest:
     """Wait for the session's job, then let the page take over what it made."""
     if (job := state(app).job) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -19,6 +20,26 @@ from tests.support.app import ROOT
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+
+RULES = {
+    "light": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]},
+    "dark": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
+}
+"""Only colours differ in the dark."""
+FOUND = """async only => (await axe.run(document, { resultTypes: ['violations'], runOnly: only })).violations
+  .filter(v => ['serious', 'critical'].includes(v.impact))
+  .flatMap(v => v.nodes.map(n => `${v.id}: ${n.target.flat().join(' ')} | ${n.html.slice(0, 160)} | ` +
+    (n.any[0] || n.all[0] || n.none[0] || {}).message))"""
+
+
+def axe() -> str:
+    """axe-core's script, as a package ships it."""
+    spec = importlib.util.find_spec("axe_playwright_python")
+    if spec is None or spec.origin is None:
+        if os.environ.get("CI"):
+            pytest.fail("axe-core is missing, and CI must run it: pip install -r requirements-dev.txt")
+        pytest.skip("axe-core is missing: pip install -r requirements-dev.txt")
+    return Path(spec.origin).with_name("axe.min.js").read_text("utf-8")
 
 
 @contextmanager
@@ -132,6 +153,17 @@ class Person:
             arg=what,
             timeout=20_000,
         )
+
+    def violations(self, where: str) -> list[str]:
+        """What axe-core finds on the page as it is, light and dark."""
+        found: list[str] = []
+        for scheme, only in RULES.items():
+            self.page.emulate_media(color_scheme=scheme)
+            self.rests()
+            self.page.evaluate("script => { if (!window.axe) (0, eval)(script) }", axe())
+            found += [f"{where}, {scheme}: {line}" for line in self.page.evaluate(FOUND, only)]
+        self.page.emulate_media(color_scheme="light")
+        return found
 
     def fine(self) -> None:
         """Nothing broke, and nothing was fetched from another machine."""

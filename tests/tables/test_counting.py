@@ -48,6 +48,17 @@ def test_batches_add_up_and_planes_are_used():
     assert all(np.array_equal(got, data.count(q)) for q, got in zip(pairs, counting.counts(), strict=True))
 
 
+def test_pairs_on_planes_may_be_asked_for_in_any_order():
+    """A run of planes in another order than they lie, such as 1, 3, 2, 4, is not the run between its ends."""
+    sizes = {f"c{i}": 2 for i in range(7)}
+    data, pairs = table(sizes, 200), list(itertools.combinations(sizes, 2))
+    assert Counting(pairs, sizes)._pairs
+    for seed in range(50):
+        asked = [pairs[i] for i in np.random.default_rng(seed).permutation(len(pairs))]
+        for clique, got in zip(asked, data.count_many(asked), strict=True):
+            assert np.array_equal(got, data.count(clique)), (seed, clique)
+
+
 def test_a_cover_holds_everything_within_its_cells():
     sizes = {f"c{i}": (11, 9, 16, 7, 15, 6, 5, 2, 7, 6, 8, 2)[i] for i in range(12)}
     cliques = [*itertools.combinations(sizes, 2), *((n,) for n in sizes), *itertools.combinations(list(sizes)[:5], 3)]

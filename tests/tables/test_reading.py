@@ -23,7 +23,7 @@ from core.errors import TableError
 from core.project.file import Project
 from core.project.schema import Column, LeftOut, Schema
 from core.tables import reading
-from core.tables.guessing import guess_schema, identifiers
+from core.tables.guessing import guess_column, guess_schema, identifiers, possible_marks, reasons
 from core.tables.reading import TextColumn, TextTable, misread, read_table
 from core.tables.table import Table
 
@@ -448,3 +448,30 @@ def test_a_table_is_read_without_pandas(tmp_path):
         "read_table(Path(sys.argv[1])); sys.exit('pandas' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, cwd=Path(__file__).resolve().parents[2])
+
+
+@pytest.mark.parametrize(
+    ("cells", "marks"),
+    [
+        (["?", "a", "b"], ("?",)),
+        (["1", "2", " NA ", "n/a"], (" NA ", "n/a")),
+        (["-9", "0", "3", "7"], ("-9",)),
+        (["-9", "-4", "3", "7"], ()),
+        (["1", "3", "40", "999"], ("999",)),
+        (["97", "98", "99"], ()),
+        (["a", "b", ""], ()),
+    ],
+)
+def test_marks_of_missing_values_are_found(cells, marks):
+    assert possible_marks(TextColumn.of(cells)) == marks
+
+
+def test_a_guess_says_why_and_leaves_marks_out():
+    cells = TextColumn.of(["?", *map(str, range(30))])
+    assert guess_column("a", cells).kind == "categorical"
+    guess = guess_column("a", cells, ("?",))
+    assert (guess.kind, guess.edges[0], guess.missing, guess.missing_marks) == ("numeric", 0, True, ("?",))
+    assert "All of its 30 different values are numbers" in reasons(cells, guess)[0]
+    assert "not all numbers" in reasons(cells, guess_column("a", cells))[0]
+    few = TextColumn.of(["1", "2"])
+    assert "no more than 20" in reasons(few, guess_column("a", few))[0]

@@ -145,6 +145,77 @@ def test_a_collation_does_not_merge_people(in_postgres):
     snapshot.close()
 
 
+WRITTEN = [
+    *(
+        "2024-02-29",
+        "2023-02-29",
+        "1900-02-29",
+        "2000-02-29",
+        " 2024-01-31\t",
+        "2024-01-31T10:00",
+        "2024-1-31",
+        "",
+        None,
+    ),
+    *("2024-01-31 23:59:59+02:00", "0000-01-01", "0001-01-01", "9998-12-31", "2024-13-01", "2024-00-10", "2024-04-31"),
+    *("2024-04-30", "2024-06-00", "2024-01-31x", "2024-01-31T", "x2024-01-31", "٢٠٢٤-٠١-٠١", "20240131", "2024-03-31"),
+    *("2024-04-01", "2023-12-31", "2024-12-31", "2025-01-01"),
+]
+MIDNIGHT = dt.datetime(2024, 4, 1)
+CALENDAR = {
+    "t": WRITTEN,
+    "d": [dt.date(2024, 3, 31), dt.date(2024, 4, 1), None, dt.date(1, 1, 1), dt.date(9999, 12, 31)] * 5 + [None] * 3,
+    "m": [MIDNIGHT - dt.timedelta(microseconds=1), MIDNIGHT, None, dt.datetime(9999, 12, 31, 23)] * 7,
+    "n": list(range(28)),
+}
+BINS = {"missing": True, "unknown": "missing"}
+DATES = Schema.from_json(
+    [
+        {"name": name, "kind": "date", "dates": {"from": "2024-01-01", "to": "2024-12-31", "by": by}, **BINS}
+        for name, by in (("t", "month"), ("d", "quarter"), ("m", "week"), ("n", "month"))
+    ]
+)
+
+
+def test_engines_bin_days_as_the_schema_does(tmp_path, postgres):
+    import psycopg
+
+    data, path = pa.table(CALENDAR), tmp_path / "t.parquet"
+    parquet.write_table(data, path)
+    expected = rows_of(Table.encode(read_table(path), DATES).codes, DATES)
+    assert rows_in(open_relation(path).snapshot(DATES)) == expected
+    csv.write_csv(data, tmp_path / "t.csv")
+    assert rows_in(open_relation(tmp_path / "t.csv").snapshot(DATES)) == expected
+    with psycopg.connect(postgres, autocommit=True) as con:
+        con.execute("CREATE TABLE days (t text, d date, m timestamp, n int)")
+        with con.cursor().copy("COPY days FROM STDIN") as copy:
+            for row in zip(*CALENDAR.values(), strict=True):
+                copy.write_row(row)
+        try:
+            snapshot = RemoteSnapshot(open_relation(postgres, "days"), DATES)
+            assert rows_in(snapshot) == expected
+            snapshot.close()
+            con.execute("INSERT INTO days VALUES (NULL, 'infinity', '-infinity', NULL)")
+            snapshot = RemoteSnapshot(open_relation(postgres, "days"), DATES)
+            assert rows_in(snapshot) - expected == {tuple(c.values for c in DATES.columns): 1}
+            snapshot.close()
+        finally:
+            con.execute("DROP TABLE days")
+
+
+def test_moments_with_a_zone_and_texts_that_are_no_days_are_refused(tmp_path):
+    path = tmp_path / "t.parquet"
+    strict = Schema.from_json(
+        [{"name": "t", "kind": "date", "dates": {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}}]
+    )
+    parquet.write_table(pa.table({"t": pa.array([dt.datetime(2024, 1, 1)], pa.timestamp("us", "UTC"))}), path)
+    with pytest.raises(TableError, match="depends on the zone"):
+        open_relation(path).snapshot(strict)
+    parquet.write_table(pa.table({"t": ["2024-02-30"]}), path)
+    with pytest.raises(TableError, match="'t' holds a value that its schema does not declare"):
+        open_relation(path).snapshot(strict)
+
+
 SMALL = Schema((Column("a", "categorical", ("x", "y", "z")), Column("v", "numeric", edges=(0, 10, 20, 100))))
 
 
@@ -237,6 +308,7 @@ def test_gradient_and_digest(tmp_path):
         (["x", None], {}, "empty cells"),
         (["x", ""], {"missing": True}, None),
         (["x", "secret"], {"missing": True, "unknown": "missing"}, None),
+        (["x", "?"], {"missing": True, "missing_marks": ("?",)}, None),
     ],
 )
 def test_a_refusal_names_the_column_and_no_value(tmp_path, cells, options, words):
@@ -249,6 +321,15 @@ def test_a_refusal_names_the_column_and_no_value(tmp_path, cells, options, words
         open_relation(tmp_path / "t.parquet").snapshot(schema)
     assert refused.value.column == "col"
     assert "secret" not in str(refused.value)
+
+
+def test_a_mark_is_an_empty_cell_of_texts_and_of_numbers(tmp_path):
+    cells = {"text": ["5", "?", "-9"], "whole": [5, 6, -9], "real": [5.0, 6.0, -9.0]}
+    parquet.write_table(pa.table(cells), tmp_path / "t.parquet")
+    marks = {"text": ("?", "-9"), "whole": ("-9",), "real": ("-9",)}
+    columns = [Column(n, "numeric", edges=(0, 10), missing=True, missing_marks=m) for n, m in marks.items()]
+    snapshot = open_relation(tmp_path / "t.parquet").snapshot(Schema(tuple(columns)))
+    assert [c.tolist() for c in snapshot.count_many([(n,) for n in marks])] == [[1, 2], [2, 1], [2, 1]]
 
 
 def test_people_who_are_not_named_and_columns_that_are_not_there(tmp_path):

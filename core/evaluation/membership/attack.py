@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.evaluation.membership.features import SUMMARIES, densities
-from core.evaluation.membership.game import Codes, FloatArray, Game, Report, Shadows, folds_by_model
+from core.evaluation.membership.game import FloatArray, Game, Report, Shadows, folds_by_model
 from core.privacy.unit import Unit
 
 FOLDS = 6
@@ -38,15 +37,15 @@ class Verdict:
 
     ``auc`` is the mean over targets of the AUC over models, ``advantage`` the mean of 2·accuracy − 1 of guessing the
     likelier side (0 is chance, 1 always right); ``aucs`` by target. ``random`` and ``outlying`` are the mean AUC of
-    either kind of target.
+    either kind of target, None where there is none of it.
     """
 
     attack: Attack
     auc: Interval
     advantage: Interval
     aucs: tuple[float, ...]
-    random: float
-    outlying: float
+    random: float | None
+    outlying: float | None
 
     def says(self, control: Verdict) -> str:
         """One sentence; ``control`` is the same attack's verdict on real rows published."""
@@ -83,27 +82,6 @@ def run(
             rest = np.setdiff1d(np.arange(game.models), part)
             scores[i, part] = score(seen[rest], shadows.inside[rest, target], seen[part])
     return _judged(attack, scores, shadows.inside[:, targets[0]].T, targets[1], rng)
-
-
-def split_at_random(
-    game: Game, codes_of: Sequence[Sequence[Codes]], inside: NDArray[np.bool_], rng: np.random.Generator
-) -> tuple[float, float]:
-    """The leak of the causal-VAE paper's protocol: accuracy with releases split at random, and split by model.
-
-    ``codes_of[m]`` are several releases of one model m, ``inside[m]`` whether the target was in its table. The same
-    classifier and features (histograms, a random forest) on the same releases; only the split differs.
-    """
-    from sklearn.ensemble import RandomForestClassifier
-
-    model = np.repeat(np.arange(len(codes_of)), [len(r) for r in codes_of])
-    x = np.array([SUMMARIES["histogram"](r, game.sizes) for releases in codes_of for r in releases])
-    y = inside[model]
-    tests = (rng.random(len(y)) < 1 / 3, np.isin(model, rng.permutation(len(codes_of))[: len(codes_of) // 3]))
-    out = []
-    for test in tests:
-        forest = RandomForestClassifier(100, random_state=0).fit(x[~test], y[~test])
-        out.append(float((forest.predict(x[test]) == y[test]).mean()))
-    return out[0], out[1]
 
 
 def ceiling(rho: float, unit: Unit, rows_per_target: int = 1) -> float:
@@ -166,7 +144,9 @@ def _judged(
         drawn[r, 0] = np.mean([_auc(scores[t, m], inside[t, m]) for t in chosen])
         drawn[r, 1] = np.mean([_advantage(scores[t, m], inside[t, m]) for t in chosen])
     low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
-    by_kind = [float(np.mean([a for a, o in zip(aucs, outlying, strict=True) if o == kind])) for kind in (False, True)]
+    by_kind = [
+        float(np.mean(np.array(aucs)[outlying == kind])) if (outlying == kind).any() else None for kind in (False, True)
+    ]
     return Verdict(
         attack,
         Interval(float(np.mean(aucs)), float(low[0]), float(high[0])),

@@ -70,14 +70,25 @@ def choose_targets(game: Game, count: int, rng: np.random.Generator) -> tuple[ND
     """
     if not 2 <= count <= game.pool_rows:
         raise ValueError(f"{count} targets cannot be taken from a pool of {game.pool_rows} rows")
+    outliers = _by_rarity(game)[: count // 2]
+    others = np.setdiff1d(np.arange(game.pool_rows), outliers)
+    chosen = rng.choice(others, count - len(outliers), replace=False)
+    return np.concatenate([chosen, outliers]), np.arange(count) >= len(chosen)
+
+
+def named_targets(game: Game, rows: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """These ``rows`` of the pool, and which of them are outliers: among its twentieth that is rarest."""
+    outliers = _by_rarity(game)[: game.pool_rows // 20]
+    return np.array(rows, dtype=np.intp), np.isin(rows, outliers)
+
+
+def _by_rarity(game: Game) -> NDArray[np.intp]:
+    """The rows of the pool, the most outlying first."""
     rarity = np.zeros(game.pool_rows)
     for name, size in game.sizes.items():
         share = np.bincount(game.pool[name], minlength=size) / game.pool_rows
         rarity += np.log(share[game.pool[name]])
-    outliers = np.argsort(rarity, kind="stable")[: count // 2]
-    others = np.setdiff1d(np.arange(game.pool_rows), outliers)
-    chosen = rng.choice(others, count - len(outliers), replace=False)
-    return np.concatenate([chosen, outliers]), np.arange(count) >= len(chosen)
+    return np.argsort(rarity, kind="stable")
 
 
 def shadow_releases(

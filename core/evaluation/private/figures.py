@@ -81,9 +81,9 @@ class PrivateEvaluation:
 
 
 WHY = (
-    "These measurements saw only people (rows) held out by lot, whom the release's own measurements and choices never "
-    "saw. Nobody is in both parts, so both together cost the larger of the two sums of ρ, not their sum. The ρ spent "
-    "is that of the release; this section's ρ is no larger and is not added."
+    "These measurements saw only people (rows) held out at random, whom the release's own measurements and choices "
+    "never saw. Nobody is in both parts, so both together cost the larger of the two sums of ρ, not their sum. The ρ "
+    "spent is that of the release; this section's ρ is no larger and is not added."
 )
 
 

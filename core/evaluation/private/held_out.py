@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import TableError
 from core.evaluation.private.counts import BINS, HeldOutCounts
 from core.evaluation.private.figures import PrivateEvaluation, PrivateFigure, combined
 from core.evaluation.private.intervals import (
@@ -40,6 +39,7 @@ from core.privacy.draws import Draw, Measurement
 from core.privacy.rehearsal import Rehearsal
 from core.privacy.unit import Unit
 from core.project.file import Project
+from core.tables.remote import RemoteSnapshot
 from core.tables.snapshot import Snapshot
 from core.tables.source import Source
 from core.tables.table import Table
@@ -132,9 +132,9 @@ def judged(asked: HeldOutCounts, synthetic: Table, held: Source) -> Source:
 
     if isinstance(held, Table):
         return replace(held, schema=asked.schema, codes={**held.codes, **made(held.codes)})
-    if isinstance(held, Snapshot):
+    if isinstance(held, Snapshot | RemoteSnapshot):
         return held.widened(asked.schema, made)
-    raise TableError("the held-out rows stay in a database, where no classifier can look at them")
+    raise TypeError("a classifier looks at tables and snapshots only")
 
 
 def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:

@@ -223,7 +223,8 @@ def graph_of(dag: Dag, roles: Roles, columns: tuple[str, ...]) -> MixedGraph:
         )
         for name in columns
     )
-    return MixedGraph(tuple(nodes), tuple(Edge(*pair, said=dag.annotation(*pair)) for pair in dag.edges))
+    arrows = tuple(Edge(*pair, said=dag.annotation(*pair)) for pair in dag.edges)
+    return MixedGraph(tuple(nodes), (*arrows, *(Edge(a, b, "<->") for a, b in dag.hidden)))
 
 
 __all__ = [

@@ -39,7 +39,7 @@ def summary(graph: MixedGraph, name: str) -> str:
     if graph.remarks:
         lines += ["", "notes", *(f"  line {r.line}: {r.text}" for r in graph.remarks)]
     if questions := resolve(graph).questions:
-        lines += ["", "to be settled when it is taken into a project"]
+        lines += ["", "to be resolved when it is imported into a project"]
         for q in questions:
             lines.append(f"  line {q.line}: {q.text}")
             lines += [f"    {'*' if value == q.default else '-'} {words}" for value, words in q.choices.items()]

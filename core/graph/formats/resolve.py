@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Literal
 
 from core.errors import GraphError
@@ -21,9 +21,9 @@ from core.graph.formats.mixed import Edge, MixedGraph, Node, shown
 from core.graph.roles import Roles
 
 Kind = Literal["matrix", "latent", "column", "undirected", "partly directed", "bidirected", "cycle", "role"]
-MARGINALISE, DROP, NOTE = "marginalise", "drop", "note"
+MARGINALISE, DROP, SHARE = "marginalise", "drop", "share"
 LIMIT = 100_000
-"""Arrows that marginalising one latent node may add at most."""
+"""Arrows, or pairs that share a cause, that marginalising one latent node may add at most."""
 _SUGGESTED_FOR = 200
 _ALIKE = (
     {"sex", "gender"},
@@ -115,15 +115,16 @@ def resolve(
     clashes = _clashes(names)
     if asking.open or clashes:
         return Resolved(tuple(asking.questions), tuple(asking.open), clashes)
-    pairs, groups = _marginalised([(e.left, e.right) for e in arrows], confounded, hidden, asking)
+    pairs, shared = _marginalised([(e.left, e.right) for e in arrows], confounded, hidden, asking)
     nodes, drawn = [n for n in graph.nodes if n.name in names], set(pairs)
     dag = Dag(
         tuple((names[a], names[b]) for a, b in pairs),
         positions={names[n.name]: n.position for n in nodes if n.position is not None},
         annotations={
-            **_annotated(nodes, groups, names),
+            **{(names[n.name],): n.said for n in nodes if n.said},
             **{(names[e.left], names[e.right]): e.said for e in arrows if e.said and (e.left, e.right) in drawn},
         },
+        hidden=tuple((names[a], names[b]) for a, b in shared),
     )
     unsaid = [shown(n.name) for n in graph.nodes if n.said and n.name not in names]
     unsaid += [str(e) for e in edges if e.said and not {(e.left, e.right), (e.right, e.left)} & drawn]
@@ -146,7 +147,11 @@ def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
         )
     edges = tuple(dict.fromkeys((*have.edges, *new.edges))) if keep else new.edges
     positions = {**new.positions, **have.positions} if keep else new.positions
-    return replace(have, edges=edges, positions=positions, annotations=annotations)
+    hidden = new.hidden
+    if keep:
+        known = {frozenset(pair) for pair in have.hidden}
+        hidden = (*have.hidden, *(pair for pair in new.hidden if frozenset(pair) not in known))
+    return replace(have, edges=edges, positions=positions, annotations=annotations, hidden=hidden)
 
 
 def _matrix(graph: MixedGraph, asking: _Asking) -> str | None:
@@ -190,7 +195,7 @@ def _fates(graph: MixedGraph, columns: tuple[str, ...] | None, asking: _Asking) 
 
 
 _HIDE = {
-    MARGINALISE: "marginalise it: its causes become causes of its effects, which share an unmeasured cause",
+    MARGINALISE: "not in my table: connect its causes to its effects",
     DROP: "leave it out, with its links",
 }
 
@@ -275,11 +280,8 @@ def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tu
             if ends in arrows:
                 asking.remarks.append(f"{edge} (line {edge.line}) is the arrow of line {arrows[ends].line}")
             arrows.setdefault(ends, Edge(*ends, "->", edge.line, edge.said))
-        elif answer == NOTE:
+        elif answer == SHARE:
             confounded.append(ends)
-            asking.remarks.append(
-                f"{edge} (line {edge.line}) becomes a note of the columns that share the unmeasured cause"
-            )
         elif answer == DROP:
             asking.remarks.append(f"{edge} (line {edge.line}) is left out")
         if answer in ("->", "<-") and edge.mark != "->":
@@ -290,11 +292,11 @@ def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tu
 def _direction(edge: Edge) -> Question:
     forth, back = f"{shown(edge.left)} → {shown(edge.right)}", f"{shown(edge.right)} → {shown(edge.left)}"
     key = f"edge:{edge.left}\n{edge.mark}\n{edge.right}"
-    share = {NOTE: "a note on both: they share an unmeasured cause"}
+    share = {SHARE: f"{shown(edge.left)} ↔ {shown(edge.right)}: they share an unmeasured cause"}
     out = {DROP: "leave it out"}
     if edge.mark == "<->":
-        text = f"{edge} says that an unmeasured cause is shared, which an arrow cannot"
-        return Question(key, "bidirected", edge.line, text, {**share, "->": forth, "<-": back, **out}, NOTE)
+        text = f"{edge} says that an unmeasured cause is shared"
+        return Question(key, "bidirected", edge.line, text, {**share, "->": forth, "<-": back, **out}, SHARE)
     if edge.mark == "o->":
         text = f"{edge} is an arrow or a shared unmeasured cause"
         return Question(key, "partly directed", edge.line, text, {"->": forth, **share, **out})
@@ -359,8 +361,8 @@ def _clashes(called: Mapping[str, str]) -> tuple[str, ...]:
 
 def _marginalised(
     pairs: list[tuple[str, str]], confounded: list[tuple[str, str]], hidden: list[str], asking: _Asking
-) -> tuple[list[tuple[str, str]], list[set[str]]]:
-    """The latent projection: arrows through hidden nodes, and groups that share an unmeasured cause.
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The latent projection: arrows through hidden nodes, and pairs that share an unmeasured cause.
 
     Hidden nodes go one by one (Verma 1993, "Graphical aspects of causal models"): causes of one become causes of its
     effects, its effects are confounded, and whoever was confounded with it is confounded with its effects. A group is
@@ -388,7 +390,11 @@ def _marginalised(
         asking.remarks.append(_hidden_remark(name, list(before), list(after)))
     left = dict.fromkeys((cause, effect) for cause, found in effects.items() for effect in found)
     in_order = dict.fromkeys([*(pair for pair in pairs if pair in left), *left])
-    return list(in_order), [group for group in groups if len(group) > 1]
+    if sum(len(group) ** 2 for group in groups) > 2 * LIMIT:
+        raise GraphError(f"more than {LIMIT:,} pairs would share an unmeasured cause; leave some latent names out")
+    order = {name: i for i, name in enumerate(dict.fromkeys(n for pair in (*pairs, *confounded) for n in pair))}
+    ranked = (sorted(group - set(hidden), key=order.__getitem__) for group in groups)
+    return list(in_order), list(dict.fromkeys(pair for group in ranked for pair in combinations(group, 2)))
 
 
 def _hidden_remark(name: str, before: list[str], after: list[str]) -> str:
@@ -400,22 +406,3 @@ def _hidden_remark(name: str, before: list[str], after: list[str]) -> str:
 
 def _list(names: list[str]) -> str:
     return ", ".join(map(shown, names[:6])) + (" …" if len(names) > 6 else "")
-
-
-def _annotated(
-    nodes: list[Node], groups: list[set[str]], names: Mapping[str, str]
-) -> dict[tuple[str, ...], Annotation]:
-    """What is said of each column, with a note of those it shares an unmeasured cause with."""
-    order = {column: i for i, column in enumerate(names.values())}
-    sharing: dict[str, set[str]] = {}
-    for group in groups:
-        for name in group & names.keys():
-            sharing.setdefault(name, set()).update(names[other] for other in group & names.keys() - {name})
-    out: dict[tuple[str, ...], Annotation] = {}
-    for node in nodes:
-        note, others = node.said.note, sorted(sharing.get(node.name, ()), key=order.__getitem__)
-        if others:
-            note += ("; " if note else "") + f"shares an unmeasured cause with {', '.join(others)}"
-        if said := replace(node.said, note=note[:MOST]):
-            out[names[node.name],] = said
-    return out

@@ -17,6 +17,8 @@ from typing import Literal
 
 from core.graph.separations import Clique
 from core.privacy.accounting import Budget
+from core.privacy.curator import Curator
+from core.privacy.scores import Score
 from core.project.plan import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
@@ -96,6 +98,20 @@ class BudgetSplit:
         scale = min(1.0, MOST_BY_HAND / taken) if rest and taken else 1 / taken if taken else 0.0
         left = 1 - taken * scale
         return [hand[i] * scale if i in hand else part / rest * left for i, part in enumerate(parts)]
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Private choices that ``curator`` makes for ``share`` of the ``budget``, booked in ``pool``."""
+
+    curator: Curator
+    budget: BudgetSplit
+    share: float
+    pool: str = ""
+
+    def one(self, score: Score, candidates: Sequence[Clique], of: int, what: str) -> Clique:
+        """One of ``candidates``, for the price of one of ``of`` equal choices."""
+        return self.curator.choose(score, candidates, self.budget.choice(self.share / of), what, self.pool)
 
 
 def _down(rho: float) -> float:

@@ -6,23 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.methods.select.allocation import BudgetSplit
+from core.methods.select.allocation import BudgetSplit, Choices
 from core.methods.select.spanning import Growth
-from core.methods.select.usefulness import how_many
+from core.methods.select.usefulness import useful_cells
 from core.privacy.curator import Curator
 from core.privacy.gradient import LogisticGradient
 from core.privacy.scores import FeatureScore
 
 
 def choose_features(
-    curator: Curator,
-    budget: BudgetSplit,
-    share: float,
-    target: str,
-    candidates: Sequence[str],
-    k: int,
-    growth: Growth,
-    pool: str = "",
+    choices: Choices, target: str, candidates: Sequence[str], k: int, growth: Growth
 ) -> tuple[tuple[str, ...], float]:
     """``k`` of ``candidates`` by association with ``target``, and the share of the budget left unspent.
 
@@ -31,11 +24,12 @@ def choose_features(
     ``growth`` has linked are not offered; those chosen are linked there. What is chosen predicts; it is not claimed to
     be causal or a blanket.
     """
+    share, sizes = choices.share, choices.curator.sizes
     if k >= len(candidates) and growth.link_all([(name, target) for name in candidates]):
         return tuple(candidates), share
-    order = list(curator.sizes)
+    order = list(sizes)
     pairs = {tuple(sorted((name, target), key=order.index)): name for name in candidates}
-    left = sorted(pairs, key=lambda q: -curator.sizes[pairs[q]])
+    left = sorted(pairs, key=lambda q: -sizes[pairs[q]])
     score = FeatureScore(target)
     chosen: set[str] = set()
     steps = min(k, len(candidates))
@@ -46,7 +40,7 @@ def choose_features(
             break
         pair = left[0]
         if len(left) > 1:
-            pair = curator.choose(score, left, budget.choice(share / steps), f"feature for {target}", pool)
+            pair = choices.one(score, left, steps, f"feature for {target}")
             unspent -= share / steps
         left.remove(pair)
         growth.link(pair)
@@ -61,14 +55,7 @@ thousand (20 columns, n = 5,000, ε = 1, a tenth of ρ: of 12 columns that matte
 
 
 def fit_features(
-    curator: Curator,
-    budget: BudgetSplit,
-    share: float,
-    target: str,
-    candidates: Sequence[str],
-    k: int,
-    growth: Growth,
-    pool: str = "",
+    choices: Choices, target: str, candidates: Sequence[str], k: int, growth: Growth
 ) -> tuple[tuple[str, ...], float]:
     """The support of a private logistic fit with ``k`` columns, and the share of the budget left unspent (regime 3b).
 
@@ -79,6 +66,7 @@ def fit_features(
     subsampling (Thakurta & Smith 2013) needs blocks of rows by the hundred, more than a few thousand rows give. A
     column that only repeats others gains little in the second step, which greedy selection cannot see.
     """
+    curator, budget, share, pool = choices.curator, choices.budget, choices.share, choices.pool
     sizes = curator.sizes
     candidates = [name for name in candidates if sizes[name] > 1]
     if k >= len(candidates) and growth.link_all([(name, target) for name in candidates]):
@@ -120,4 +108,7 @@ def suggested(
     From the budget, the sizes of the domains and ``rows``, which is n or a noisy total.
     """
     cells = sorted(curator.sizes[name] * curator.sizes[target] for name in candidates)
-    return max(1, how_many(curator, budget, share, cells[len(cells) // 2], len(cells), rows, THETA)) if cells else 1
+    for k in range(len(cells), 1, -1):
+        if cells[len(cells) // 2] <= useful_cells(curator, budget, share / k, rows, THETA):
+            return k
+    return 1

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.junction_tree import cells, junction_tree
+from core.graph.elimination import eliminate
 from core.graph.separations import Clique, Separation
 from core.methods.select.spanning import Growth
 from core.privacy.draws import ScoreMeasurement
@@ -21,10 +21,6 @@ from core.privacy.draws import ScoreMeasurement
 FITTED = 0.6
 """What the fit leaves of a count's noise, as a part of it: marginals share columns, and no cell is below zero. On Adult
 0.4 takes pairs that bring more noise than they tell (TV 0.0102 against 0.0096), 0.9 leaves pairs out (0.0105)."""
-
-PASSED_ON = 0.8
-"""How much of a product of correlations a path is taken to carry: with 1 Adult has an AUC of 0.888 at ε = 1, with 0.5
-0.890; child's TV is 0.0083 and 0.0096."""
 
 MEAN = math.sqrt(2 / math.pi)
 """E|x| of a standard normal x."""
@@ -38,25 +34,13 @@ class Candidate:
     """A marginal that may be counted.
 
     ``error`` is how far the model is from it (L1, in rows), as far as is known; ``weight`` what it counts in the
-    workload; ``cells`` how many of its cells can be wrong by the whole noise (see `noisy_cells`). ``most`` is the error
-    of independence where one of two columns is a function of the other (see `largest_error`); 0 where the model that
-    errs is not independence.
+    workload; ``cells`` how many of its cells can be wrong by the whole noise (see `noisy_cells`).
     """
 
     clique: Clique
     error: float
     weight: float
     cells: float
-    most: float = 0.0
-
-
-def largest_error(expected: NDArray[np.float64]) -> float:
-    """‖c − E‖₁ at most, about: 2n(1 − Σ p²) of the column that has less to tell, ``expected`` being n·p·q."""
-    total = float(expected.sum())
-    if expected.ndim != 2 or total <= 0:
-        return 0.0
-    shares = [expected.sum(axis=axis) / total for axis in (0, 1)]
-    return 2 * total * min(1 - float((p**2).sum()) for p in shares)
 
 
 def noisy_cells(expected: NDArray[np.float64], sigma: float) -> float:
@@ -109,9 +93,9 @@ class Room:
             return True
         if not self._growth.may_link(new).all():
             return False
-        tree = junction_tree(self._sizes, [*self.held, clique])
-        largest = max(math.prod(node.shape) for node in tree.nodes)
-        if largest > self._max_cells or cells(tree) > TREES * self._max_cells:
+        buckets = eliminate(self._sizes, [*self.held, clique])  # the tables of the junction tree
+        held = [self._sizes[own] * math.prod(self._sizes[name] for name in given) for own, given in buckets]
+        if max(held) > self._max_cells or sum(held) > TREES * self._max_cells:
             return False
         if not self._growth.link_all(new):
             return False
@@ -126,21 +110,15 @@ def best_subset(candidates: Sequence[Candidate], noise: float, room: Room) -> li
     ``noise`` is σ in rows of a count that gets the whole budget of the step. Where ρ_i ∝ a_i^(2/3), a_i = w_i·cells_i,
     counting a set brings an error of `FITTED` · √(2/π) · ``noise`` · (Σ a_i^(2/3))^(3/2), the least for that budget
     (PRISM, Theorem 6.3); what is left out keeps its error. Nothing is taken that would bring more than it takes away.
-
-    What is chosen explains other pairs too: a correlation r from a to c and one of s from c to b leave r·s between a
-    and b. So with error/``most`` for a correlation, a pair's error falls by the largest product along a path of pairs
-    chosen so far, times its ``most``.
     """
-    explained = _Explained(candidates)
     a = np.array([(c.weight * c.cells) ** (2 / 3) for c in candidates])
-    weight = np.array([c.weight for c in candidates])
-    error = weight * np.array([c.error for c in candidates])
+    error = np.array([c.weight * c.error for c in candidates])
     open_ = np.ones(len(candidates), dtype=bool)
     chosen: list[Candidate] = []
     taken = 0.0
     while open_.any():
         brings = FITTED * MEAN * noise * ((taken + a) ** 1.5 - taken**1.5)
-        gain = np.where(open_, error - weight * explained.error() - brings, -np.inf)
+        gain = np.where(open_, error - brings, -np.inf)
         best = int(np.argmax(gain))
         if gain[best] <= 0:
             break
@@ -148,28 +126,4 @@ def best_subset(candidates: Sequence[Candidate], noise: float, room: Room) -> li
         if room.take(candidates[best].clique):
             chosen.append(candidates[best])
             taken += float(a[best])
-            explained.by(candidates[best])
     return chosen
-
-
-class _Explained:
-    """How much of each candidate's error those taken so far explain, by products of correlations along paths."""
-
-    def __init__(self, candidates: Sequence[Candidate]) -> None:
-        names = list(dict.fromkeys(name for c in candidates for name in c.clique))
-        self._place = {name: i for i, name in enumerate(names)}
-        self._link = np.eye(len(names))
-        self._most = np.array([c.most for c in candidates])
-        self._ends = np.array([[self._place[c.clique[0]], self._place[c.clique[-1]]] for c in candidates])
-
-    def error(self) -> NDArray[np.float64]:
-        """In rows, one for each candidate."""
-        return np.asarray(PASSED_ON * self._most * self._link[self._ends[:, 0], self._ends[:, 1]])
-
-    def by(self, taken: Candidate) -> None:
-        """``taken`` is counted from now on."""
-        if not taken.most:
-            return
-        a, b = (self._place[name] for name in (taken.clique[0], taken.clique[-1]))
-        path = min(1.0, taken.error / taken.most) * np.outer(self._link[:, a], self._link[b])
-        self._link = np.maximum(self._link, np.maximum(path, path.T))

@@ -7,9 +7,8 @@ import math
 from collections.abc import Sequence
 
 from core.graph.separations import Clique
-from core.methods.select.allocation import BudgetSplit
+from core.methods.select.allocation import Choices
 from core.methods.select.constrained import fits
-from core.privacy.curator import Curator
 from core.privacy.scores import FeatureScore
 
 DEGREE = 2
@@ -20,13 +19,11 @@ WIDE = 100
 its square (measured: 100 columns of 50,000 rows, a few seconds)."""
 
 
-def choose_network(
-    curator: Curator, budget: BudgetSplit, share: float, first: str, useful: int, max_cells: int, pool: str = ""
-) -> tuple[list[Clique], float]:
+def choose_network(choices: Choices, first: str, useful: int, max_cells: int) -> tuple[list[Clique], float]:
     """A clique {X} ∪ Pa(X) for every column X but ``first``, and the share of the budget left unspent.
 
     Greedy Bayes: each round draws one (X, Pa) by the exponential mechanism with the R score, X not yet placed and
-    Pa at most ``degree`` placed columns, for share/(d − 1); a round without alternatives pays nothing. As in the
+    Pa at most `DEGREE` placed columns, for share/(d − 1); a round without alternatives pays nothing. As in the
     paper only maximal parent sets are offered (R never falls when a parent joins): several parents where their
     table with X has at most ``useful`` cells, else one. Unlike there, Pa lies inside one clique chosen before. So
     the moral graph is chordal and the junction tree's cliques are those chosen: the model is never larger than its
@@ -34,7 +31,8 @@ def choose_network(
     columns beside: what would bring the model above ``max_cells`` together with them is not offered, and a column for
     which nothing is left is counted alone.
     """
-    sizes, place = curator.sizes, {name: i for i, name in enumerate(curator.sizes)}
+    sizes, share = choices.curator.sizes, choices.share
+    place = {name: i for i, name in enumerate(sizes)}
     left = [name for name in sizes if name != first]
     degree = DEGREE if len(sizes) <= WIDE else 1
     child: dict[Clique, str] = {}  # of a candidate just one column is not placed; X stays that one until it is placed
@@ -58,14 +56,14 @@ def choose_network(
     paid, rounds = 0, len(left)
     offer((first,))
     while left:
-        offered = {q: held for q, held in offered.items() if fits(curator, [*chosen, q], max_cells)}
+        offered = {q: held for q, held in offered.items() if fits(choices.curator, [*chosen, q], max_cells)}
         candidates = sorted(offered, key=lambda q: -offered[q])  # largest first: a rehearsal takes the first
         if not candidates:
             chosen += [(name,) for name in left]
             break
         found = candidates[0]
         if len(candidates) > 1:
-            found = curator.choose(score, candidates, budget.choice(share / rounds), "column and its parents", pool)
+            found = choices.one(score, candidates, rounds, "column and its parents")
             paid += 1
         x = child[found]
         chosen.append(found)

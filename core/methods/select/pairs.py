@@ -3,50 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from core.graph.separations import Clique, Separation, clique_edges
-from core.methods.select.allocation import BudgetSplit
+from core.graph.separations import Clique, clique_edges
+from core.methods.select.allocation import Choices
 from core.methods.select.cliques import further_cliques
-from core.methods.select.constrained import trunk
 from core.methods.select.spanning import Growth
-from core.privacy.curator import Curator
 from core.privacy.scores import ConditionalScore, EdgeScore
 
 
+@dataclass(frozen=True)
+class Reach:
+    """How far pairs may go beside a tree: which ``pairs``, how many, up to what width and cells."""
+
+    pairs: Sequence[Clique]
+    most: int
+    width: int
+    max_cells: int
+
+
 def choose_pairs(
-    curator: Curator,
-    budget: BudgetSplit,
-    share: float,
-    separations: Sequence[Separation],
-    score: EdgeScore,
-    tree: Sequence[Clique],
-    linked: Sequence[Clique],
-    columns: Sequence[str],
-    most: int,
-    width: int,
-    max_cells: int,
-    pool: str = "",
+    choices: Choices, growth: Growth, score: EdgeScore, tree: Sequence[Clique], reach: Reach
 ) -> tuple[list[Clique], float]:
-    """At most ``most`` pairs beside the cliques ``tree``, and the part of ``share`` left unspent.
+    """Pairs beside the cliques ``tree``, inside the frame of ``growth``, and the part of the share left unspent.
 
     share/most pays for each choice, by the exponential mechanism with ``score``; to stop is one of the candidates, so
     that where nothing is left to be said no more is counted.
-    The graph over ``columns`` stays chordal with cliques of at most ``width`` + 1 columns (see `further_cliques`), so
-    that what is measured together with ``linked`` stays small. The frame counts ``linked`` too.
+    The graph over the columns stays chordal with cliques of at most ``width`` + 1 columns (see `further_cliques`), so
+    that what is measured together with what ``growth`` has linked stays small.
     """
-    growth = Growth(tuple(curator.sizes), separations)
+    share, most = choices.share, reach.most
     held: set[Clique] = set(clique_edges(tree))
-    for pair in (*linked, *held):
+    for pair in held:
         growth.link(pair)
-    sizes = {name: curator.sizes[name] for name in columns}
+    allowed = set(reach.pairs)
+    paired = {name for pair in allowed for name in pair}
+    sizes = {name: size for name, size in choices.curator.sizes.items() if name in paired}
     chosen: list[Clique] = []
     for paid in range(most):
-        offered = further_cliques(sizes, [*tree, *chosen], (), width, max_cells)
-        new = [pair for pair in offered if len(pair) == 2 and pair not in held]
+        offered = further_cliques(sizes, [*tree, *chosen], (), reach.width, reach.max_cells)
+        new = [pair for pair in offered if pair in allowed and pair not in held]
         candidates = [pair for pair, fine in zip(new, growth.may_link(new).tolist(), strict=True) if fine]
         if not candidates:
             return chosen, share * (most - paid) / most
-        pair = curator.choose(score, [*candidates, ()], budget.choice(share / most), "further pair", pool)
+        pair = choices.one(score, [*candidates, ()], most, "further pair")
         if not pair:
             return chosen, share * (most - paid - 1) / most
         growth.link(pair)
@@ -56,30 +56,16 @@ def choose_pairs(
 
 
 def choose_triples(
-    curator: Curator,
-    budget: BudgetSplit,
-    share: float,
-    separations: Sequence[Separation],
-    target: str,
-    features: Sequence[str],
-    most: int,
-    max_cells: int,
-    linked: Sequence[Clique],
-    pool: str = "",
+    choices: Choices, growth: Growth, target: str, most: int, max_cells: int
 ) -> tuple[list[Clique], float]:
-    """At most ``most`` tables (X, X′, target) with X, X′ among ``features``, and the part of ``share`` left unspent.
+    """At most ``most`` tables (X, X′, target) with X, X′ among the columns of ``growth``, and the share left unspent.
 
     PRISM §5.3: by association given the target (:class:`ConditionalScore`, where the paper has conditional mutual
     information), share/most a choice. Offered are tables of at most ``max_cells`` cells that the frame allows; the
     pairs stay a forest, so that the model's cliques stay triples.
     """
-    order, sizes = list(curator.sizes), curator.sizes
-    growth = Growth(tuple(order), separations, features, sizes)
-    for pair in linked:
-        growth.link(pair)
-    for pair in trunk(curator):  # what constraints link must not close a loop either
-        if target not in pair:
-            growth.add(pair)
+    share, sizes = choices.share, choices.curator.sizes
+    order = list(sizes)
     score = ConditionalScore(target)
     chosen: list[Clique] = []
     paid = 0
@@ -89,7 +75,7 @@ def choose_triples(
             break
         triple = next(iter(triples))
         if len(triples) > 1:
-            triple = curator.choose(score, list(triples), budget.choice(share / most), "three-way table", pool)
+            triple = choices.one(score, list(triples), most, "three-way table")
             paid += 1
         growth.add(triples[triple])
         chosen.append(triple)

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.graph.separations import Clique, Separation
-from core.methods.select.allocation import BudgetSplit
-from core.privacy.curator import Curator
+from core.methods.select.allocation import Choices
 from core.privacy.scores import EdgeScore
 
 SEARCH_LIMIT = 300
@@ -22,27 +21,26 @@ SEARCH_LIMIT = 300
 
 
 def choose_tree(
-    curator: Curator,
-    budget: BudgetSplit,
-    share: float,
+    choices: Choices,
     separations: Sequence[Separation],
     score: EdgeScore,
-    columns: Sequence[str] | None = None,
+    among: Sequence[Clique] | None = None,
     linked: Sequence[Clique] = (),
     start: Sequence[Clique] = (),
-    pool: str = "",
 ) -> tuple[list[Clique], float]:
-    """The edges of a tree (or a forest) over ``columns`` and the share of the budget left unspent.
+    """The edges of a tree (or a forest) and the share of the budget left unspent.
 
-    Columns with one category stay out: that they depend on nothing is public.
-
-    ``linked`` are pairs that are measured anyway: the frame counts them, the tree does not (loops with them are
-    welcome). ``start`` are pairs that the tree begins with; they are not returned. Each step pays share/(steps at
-    most), draws by the exponential mechanism with ``score`` among the edges the frame allows, and pays nothing where
-    only one is left. Selection releases the choices only.
+    Columns with one category stay out: that they depend on nothing is public. ``among`` are the pairs that may be
+    edges, all unless given. ``linked`` are pairs that are measured anyway: the frame counts them, the tree does not
+    (loops with them are welcome). ``start`` are pairs that the tree begins with; they are not returned. Each step pays
+    share/(steps at most), draws by the exponential mechanism with ``score`` among the edges the frame allows, and pays
+    nothing where only one is left. Selection releases the choices only.
     """
-    varied = [c for c in (curator.sizes if columns is None else columns) if curator.sizes[c] > 1]
-    growth = Growth(tuple(curator.sizes), separations, varied, curator.sizes)
+    sizes, share = choices.curator.sizes, choices.share
+    named = set(sizes) if among is None else {name for pair in among for name in pair}
+    growth = Growth(tuple(sizes), separations, [c for c in sizes if sizes[c] > 1 and c in named], sizes)
+    if among is not None:
+        growth.keep(among)
     for clique in linked:
         growth.link(clique)
     for pair in start:
@@ -56,7 +54,7 @@ def choose_tree(
         if len(candidates) == 1:
             edge = candidates[0]
         else:
-            edge = curator.choose(score, candidates, budget.choice(share / steps), "tree edge", pool)
+            edge = choices.one(score, candidates, steps, "tree edge")
             paid += 1
         growth.add(edge)
         chosen.append(edge)
@@ -120,6 +118,11 @@ class Growth:
             raise ValueError(f"{edge} would close a loop")
         self.link(edge)
         self._part[self._part == self._part[b]] = self._part[a]
+
+    def keep(self, among: Iterable[Clique]) -> None:
+        """Offer no other pairs than those ``among``."""
+        kept = set(map(frozenset, among))
+        self._allowed &= np.array([frozenset(pair) in kept for pair in self._pairs], dtype=bool)
 
     def link(self, edge: Clique) -> None:
         """Count ``edge`` in the frame but not in the forest; raises :class:`ValueError` if the frame forbids it."""

@@ -33,14 +33,3 @@ def useful_cells(
     if n is None:
         return CELLS
     return math.floor(n / (theta * expected_noise(curator, budget, share)))
-
-
-def how_many(
-    curator: Curator, budget: BudgetSplit, share: float, cells: int, most: int, rows: float, theta: float = USEFUL
-) -> int:
-    """How many tables, at most ``most``, are worth counting for ``share`` of the budget.
-
-    The largest m for which a table of ``cells`` cells (a middling one) is useful at the price of share/m.
-    """
-    fitting = (m for m in range(most, 0, -1) if cells <= useful_cells(curator, budget, share / m, rows, theta))
-    return next(fitting, 0)

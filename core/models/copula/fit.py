@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.copula.layout import Layout
+from core.models.copula.layout import SMALL_TABLE, Layout
 from core.models.copula.model import CopulaModel, Inputs, Nominal, Response
-from core.models.copula.shapes import Shape, to_chances
+from core.models.copula.shapes import Shape, smoothed, to_chances
 from core.privacy.draws import SumMeasurement
 from core.privacy.features import Features, Fourier, Polynomial, Surface, side_by_side
 from core.privacy.moments import Bin, Histogram, Left, Moments, Scored, WithOutcome
@@ -24,7 +24,7 @@ Ask = Callable[[SumRecipe, float, str], SumMeasurement]
 """What answers a recipe, having paid so much ρ from a pool: a curator."""
 
 COUNTS, SCORES, FIT, LEFT = "one-way", "dependence", "regression", "residuals"
-SHARES = {COUNTS: 0.2, SCORES: 0.1, FIT: 0.55, LEFT: 0.15}
+SHARES = {COUNTS: 0.15, SCORES: 0.1, FIT: 0.65, LEFT: 0.1}
 """Parts of ρ."""
 
 SCORE_UNITS = 2**10
@@ -36,21 +36,21 @@ LENGTH = 1.3
 CATEGORY = 0.5
 """Length of a row's categories beside its scores."""
 
-REACH = {Polynomial: 1.5, Fourier: 3.0}
+REACH, REACH_OF_FEW = {Polynomial: 2.0, Fourier: 4.0}, 1.2
 """The target is clipped to so many standard deviations around its middle for the fit, both from noisy counts: less
 where rows are few and noise counts for more."""
 
-LEFT_BINS, LEFT_REACH = 20, 1.5
-"""Bins for what the fit leaves, and how far they reach on either side, in the reach of the fit."""
+LEFT_BINS, LEFT_REACH = 24, 3.0
+"""Bins for what the fit leaves, and how far they reach on either side, in standard deviations of the target."""
 
-SCORE_REACH = 2.5
-"""Normal scores of this size are scores of 1; a polynomial clips there."""
+FURTHEST = 3.0
+"""Standard deviations beyond which a value counts no further for the features."""
 
 ROWS_FOR_MOMENTS = 4_000
 """Synthetic inputs drawn to know their moments."""
 
-MODEL_ERROR = 1e-3
-"""By how much the moments of synthetic inputs are trusted: their error, in squared lengths of a row's features."""
+LEAST_LEFT = 0.05
+"""The share of the target's variance that is left by any fit."""
 
 DAMPING = 0.3
 """Directions whose moments lie below so much of the noise's norm are damped."""
@@ -76,20 +76,22 @@ def fit(
     normal = {n: _normal(shapes[n], total) for n in layout.inputs}
     slopes, spread = _linked(layout, normal, nominal, total, (ask, rhos.get(SCORES, 0.0)))
     inputs = Inputs(layout, shapes, nominal, slopes, spread)
-    scores = {n: z / SCORE_REACH for n, z in normal.items()}
-    surface = _surface(inputs, layout.features(scores, rows, rng), total, (ask, rhos[FIT]), rng)
-    return CopulaModel(inputs, _left(surface, layout, total, (ask, rhos[LEFT])), total)
+    seen = {n: (z + _standardised(shapes[n])) / 2 for n, z in normal.items()}
+    surface = _surface(inputs, layout.features(seen, rows, rng), total, (ask, rhos[FIT]), rng)
+    return CopulaModel(inputs, _left(surface, inputs, total, (ask, rhos[LEFT]), rng), total)
 
 
 def _one_way(layout: Layout, ask: Ask, rho: float, rows: int | None) -> tuple[dict[str, Shape], float]:
     """Every axis's noisy distribution, equal shares of ``rho``, and the number of rows, public or noisy."""
     each = math.nextafter(rho / len(layout.axes), 0)  # so that the parts never add up to more
-    answers = {}
+    answers, sigma = {}, 0.0
     for name, axis in layout.axes.items():
         recipe = Histogram(f"counts of {name}", axis.bins, layout.reading.only(name), Bin(name, axis))
-        answers[name] = ask(recipe, each, COUNTS).values
+        answer = ask(recipe, each, COUNTS)
+        answers[name], sigma = answer.values, answer.sigma
     total = float(rows) if rows is not None else _total(list(answers.values()))
-    return {n: Shape(axis, to_chances(answers[n], total)) for n, axis in layout.axes.items()}, total
+    even = {n: smoothed(answers[n], np.diff(axis.edges), sigma) for n, axis in layout.axes.items()}
+    return {n: Shape(axis, to_chances(even[n], total)) for n, axis in layout.axes.items()}, total
 
 
 def _total(answers: list[NDArray[np.float64]]) -> float:
@@ -104,6 +106,16 @@ def _normal(shape: Shape, total: float) -> NDArray[np.float64]:
 
     tail = min(0.5 / total, 0.25)
     return np.asarray(ndtri(np.clip(shape.share_below(shape.axis.middles), tail, 1 - tail)))
+
+
+def _standardised(shape: Shape) -> NDArray[np.float64]:
+    """Each tick in standard deviations from the mean of the noisy distribution.
+
+    A target is smooth in a column's values as often as in its ranks, so the features see the mean of both.
+    """
+    edges = np.asarray(shape.axis.edges)
+    mean = float(shape.chances @ (edges[1:] + edges[:-1])) / 2
+    return np.asarray(np.clip((shape.axis.middles - mean) / _spread(shape), -FURTHEST, FURTHEST))
 
 
 def _linked(
@@ -159,6 +171,19 @@ def damped(matrix: NDArray[np.float64], right: NDArray[np.float64], noise: float
     return np.asarray(vectors @ (gain[:, None] * (vectors.T @ right.reshape(len(values), -1)))).reshape(right.shape)
 
 
+def cleaned(noisy: NDArray[np.float64], like: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
+    """``like``, put right by as much of its difference from the ``noisy`` matrix as stands out of the noise.
+
+    A symmetric matrix of noise (``noise`` beside the diagonal, √2 times as much on it) has eigenvalues up to
+    e = 2·√p·``noise``. Of the difference those within it go to 0 and a larger v to √(v² − e²), which errs least for
+    differences of low rank (Donoho, Gavish & Johnstone 2018).
+    """
+    values, vectors = np.linalg.eigh(noisy - like)
+    edge = 2 * math.sqrt(len(values)) * noise
+    kept = np.sign(values) * np.sqrt(np.maximum(values**2 - edge**2, 0.0))
+    return np.asarray(like + (vectors * kept) @ vectors.T)
+
+
 def _surface(
     inputs: Inputs, features: Features, total: float, bought: tuple[Ask, float], rng: np.random.Generator
 ) -> Surface:
@@ -173,9 +198,8 @@ def _surface(
     edges = np.asarray(axis.edges)
     middles = (edges[1:] + edges[:-1]) / 2
     middle = float(shape.chances @ middles)
-    half = REACH[type(features)] * max(
-        math.sqrt(float(shape.chances @ (middles - middle) ** 2)), float(np.diff(edges).min())
-    )
+    reach = REACH_OF_FEW if total < SMALL_TABLE else REACH[type(features)]
+    half = reach * _spread(shape)
     length = math.isqrt(features.square)
     outcome = np.trunc(length * np.clip((axis.middles - middle) / half, -1, 1)).astype(np.int64)
     vectors = WithOutcome(features, inputs.layout.target, outcome)
@@ -184,16 +208,37 @@ def _surface(
     scale = recipe.square / (features.square * total)
     moments, noise = scale * recipe.matrix(answer.values), scale * recipe.noise(answer.sigma)
     made = features.of(inputs.draw(ROWS_FOR_MOMENTS, rng)[1]) / length
-    known = noise**2 / (noise**2 + MODEL_ERROR**2)
-    matrix = (1 - known) * moments[:-1, :-1] + known * (made.T @ made) / len(made)
+    matrix = cleaned(moments[:-1, :-1], made.T @ made / len(made), noise)
     weights = damped(matrix, moments[:-1, -1], DAMPING * noise * math.sqrt(features.size))
     return Surface(features, weights * half / length, middle, half)
 
 
-def _left(surface: Surface, layout: Layout, total: float, bought: tuple[Ask, float]) -> Response:
-    """The response: the fit, with the noisy histogram of what it leaves, over public bins."""
-    reach, axis = surface.half * LEFT_REACH, layout.axes[layout.target]
+def _spread(shape: Shape) -> float:
+    """The standard deviation of a noisy distribution, at least a bin's width."""
+    edges = np.asarray(shape.axis.edges)
+    middles = (edges[1:] + edges[:-1]) / 2
+    apart = middles - float(shape.chances @ middles)
+    return max(math.sqrt(float(shape.chances @ apart**2)), float(np.diff(edges).min()))
+
+
+def _left(
+    surface: Surface, inputs: Inputs, total: float, bought: tuple[Ask, float], rng: np.random.Generator
+) -> Response:
+    """The response: the fit, with the noisy histogram of what it leaves, over public bins.
+
+    Noise in that histogram makes it too wide. How much the target varies is known from its own counts, and how much the
+    fit does over synthetic inputs from the fit; what is left is drawn in so that both together vary as the target does.
+    """
+    layout = inputs.layout
+    reach, axis = LEFT_REACH * _spread(inputs.shapes[layout.target]), layout.axes[layout.target]
     edges = np.linspace(-reach, reach, LEFT_BINS + 1)
     group = Left(surface, axis, tuple(edges.tolist()))
     recipe = Histogram(f"counts of what the fit of {axis.name} leaves", LEFT_BINS, layout.reading, group)
-    return Response(surface, to_chances(bought[0](recipe, bought[1], LEFT).values, total), edges)
+    answer = bought[0](recipe, bought[1], LEFT)
+    chances = to_chances(smoothed(answer.values, np.diff(edges), answer.sigma), total)
+    middles = (edges[1:] + edges[:-1]) / 2
+    mean = float(chances @ middles)
+    known = _spread(inputs.shapes[layout.target]) ** 2
+    fitted = float(surface.at(inputs.draw(ROWS_FOR_MOMENTS, rng)[1]).var())
+    wanted = math.sqrt(max(known - fitted, LEAST_LEFT * known) / float(chances @ (middles - mean) ** 2 + 1e-300))
+    return Response(surface, chances, mean + min(wanted, 1.0) * (edges - mean))

@@ -17,16 +17,16 @@ from core.project.axes import Axis
 from core.project.schema import Column, Schema
 
 SMALL_TABLE = 5_000
-"""Public rows below which the features are a polynomial."""
+"""Public rows below which the features are a polynomial, also where all columns are numbers."""
 
 MOST_PRODUCTS = 400
 """Products of a polynomial at most: their moments are some 80,000 sums."""
 
-FREQUENCIES = 32
+FREQUENCIES = 48
 """Random frequencies, two features each."""
 
-WIDTH = 1.0
-"""Width of the kernel that they stand for, in scores."""
+WIDTH = 0.8
+"""Width of the kernel that they stand for, see :func:`core.models.copula.planned.fourier`."""
 
 
 @dataclass(frozen=True)
@@ -100,9 +100,14 @@ class Layout:
     def features(
         self, scores: Mapping[str, NDArray[np.float64]], rows: int | None, rng: np.random.Generator
     ) -> Polynomial | Fourier:
-        """A polynomial below ``SMALL_TABLE`` public rows, where it is not too long; random features otherwise."""
+        """Random features where all columns are numbers and rows are many; else a polynomial, if it is not too long.
+
+        ``scores`` are standard deviations by tick, ``rows`` those of a public number. A polynomial has each category's
+        level and its products with numbers outright, which random features only come near to.
+        """
         width = 1 + len(scores) + sum(1 if size == 2 else size for size in self.categories.values())
-        if rows is not None and rows < SMALL_TABLE and width * (width + 1) // 2 <= MOST_PRODUCTS:
+        few = self.categories or (rows is not None and rows < SMALL_TABLE)
+        if few and width * (width + 1) // 2 <= MOST_PRODUCTS:
             return polynomial(scores, self.categories)
         return fourier(scores, self.categories, FREQUENCIES, WIDTH, rng)
 

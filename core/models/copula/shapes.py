@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.project.axes import Axis
+
+CLEAR = 2.5
+"""Standard deviations beyond which a difference is no noise."""
 
 
 @dataclass(frozen=True)
@@ -54,3 +58,20 @@ def to_chances(counts: NDArray[np.float64], total: float) -> NDArray[np.float64]
     last = int(np.flatnonzero(down - off > 0)[-1])
     kept = np.maximum(counts - off[last], 0.0)
     return np.asarray(kept / kept.sum())
+
+
+def smoothed(counts: NDArray[np.float64], widths: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
+    """Noisy ``counts`` of bins of these ``widths`` with what does not stand out of the noise taken for even.
+
+    ``sigma`` is the noise of one count. Halves are compared, then halves of halves: where their densities differ by
+    less than ``CLEAR`` of the standard deviations that noise gives them, the half's rows are spread by width and only
+    what is inside each may still differ (Haar's wavelets with a hard threshold, Donoho & Johnstone 1994).
+    """
+    if len(counts) == 1:
+        return counts
+    middle = len(counts) // 2
+    parts = [(smoothed(counts[s], widths[s], sigma), widths[s]) for s in (slice(middle), slice(middle, None))]
+    sums, wide = np.array([c.sum() for c, _ in parts]), np.array([w.sum() for _, w in parts])
+    noise = sigma * math.sqrt(float(np.sum([len(c) / w.sum() ** 2 for c, w in parts])))
+    even = np.zeros(2) if abs(np.subtract(*(sums / wide))) > CLEAR * noise else sums.sum() * wide / wide.sum() - sums
+    return np.concatenate([c + more * w / w.sum() for (c, w), more in zip(parts, even, strict=True)])

@@ -58,7 +58,7 @@ class Course:
 
 ROUNDS, DAMPING = 0.1, 0.7
 """Constants of `public_rule` and of the measured step, set on seeds that no benchmark reports
-(``python -m benchmarks.questions rule``): with 10,000 questions on 20 columns they hold from 500 to 10,000 rows."""
+(``python -m benchmarks.asked rule``): with 10,000 questions on 20 columns they hold from 500 to 10,000 rows."""
 
 FEWEST, MOST = 5, 100
 

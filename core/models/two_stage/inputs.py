@@ -133,7 +133,8 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
     x − (αx + (1−α)s) = (1−α)(x − s), so that row i is disclosed if m_i ≤ 1/(1−α). At most k = ⌊lid·n⌋ rows are, as long
     as m₍k+1₎ > 1/(1−α): α stays below 1 − 1/m₍k+1₎, by a millionth of the distance here. The paper's equation (10) is a
     bound for rows drawn independently; after matching it is passed several times over, so nothing is taken from it.
-    Raises :class:`ProjectError`, with the best that can be had, where even α = 0 discloses more.
+    Raises :class:`ProjectError` where even α = 0 discloses more: its data hold ``best``, the share that was had, and
+    ``offer``, a share that another Latin hypercube will almost surely keep to (None where only 1 would).
     """
     k = math.floor(lid * len(near) + 1e-9)
     if k >= len(near):
@@ -142,12 +143,16 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
     alpha = 1 - (1 + 1e-6) / next_row if next_row > 0 else -math.inf
     if alpha < 0:
         best = disclosed(near, 0.0)
+        room = 3 * math.sqrt(best * (1 - best) / len(near))
+        offer = math.ceil(100 * (best + room)) / 100
+        asked = f'ask for {offer:.0%} ("lid": {offer:g}), ' if offer < 1 else ""
         raise ProjectError(
             f"a LID of {lid:.1%} cannot be reached: even rows without any part of a real one come within eta of theirs "
-            f"in {best:.1%} of cases; ask for at least that, leave columns of few whole numbers out of anonymize, or, "
-            "where numbers are not whole, ask for a smaller eta",
+            f"in {best:.1%} of cases; {asked}leave columns of few whole numbers out of anonymize, or, where numbers "
+            "are not whole, ask for a smaller eta",
             key="lid",
             best=best,
+            offer=offer if offer < 1 else None,
         )
     return alpha
 

@@ -57,7 +57,7 @@ class Lowered:
 
     ``zeros`` tie the latter to the former. ``blocks`` hold the questions' indicators, one block per clique;
     ``order[j]`` is the number of the question that stands at position j of the blocks' statistics; ``owner`` names the
-    question or count for which a hidden column was made.
+    question or count for which a hidden column was made. ``asked`` and ``counted`` are what was lowered.
     """
 
     sizes: Mapping[str, int]
@@ -67,6 +67,8 @@ class Lowered:
     blocks: tuple[Block, ...]
     order: NDArray[np.intp]
     owner: Mapping[str, str]
+    asked: tuple[Question, ...] = ()
+    counted: tuple[Count, ...] = ()
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -118,7 +120,15 @@ def lower(
                 gates.count(count, branching)
             blocks, order = gates.ask(questions, scopes, direct)
             lowered = Lowered(
-                gates.sizes, tuple(sizes), tuple(c.name for c in counts), tuple(gates.zeros), blocks, order, gates.owner
+                gates.sizes,
+                tuple(sizes),
+                tuple(c.name for c in counts),
+                tuple(gates.zeros),
+                blocks,
+                order,
+                gates.owner,
+                tuple(questions),
+                tuple(counts),
             )
             found.append((cells(junction_tree(lowered.sizes, [*beside, *lowered.cliques])), len(found), lowered))
     return min(found)[2]
@@ -221,10 +231,11 @@ class _Gates:
         held = table.size * size
         if held > GATE_CELLS:
             raise SizeError(
-                f"A count or question needs one table of {held:,} cells; the limit is {GATE_CELLS:,}. "
+                f"{self._asking!r} needs one table of {held:,} cells; the limit is {GATE_CELLS:,}. "
                 "Count fewer values apart, or ask of fewer columns.",
                 cells=held,
                 limit=GATE_CELLS,
+                questions=(self._asking,),
             )
         self.sizes[name] = size
         self.owner[name] = self._asking

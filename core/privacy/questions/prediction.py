@@ -11,7 +11,10 @@ import numpy as np
 from core.errors import SizeError
 from core.graph.junction_tree import MAX_CELLS, FloatArray, cells, junction_tree
 from core.graph.separations import Clique
-from core.privacy.questions.lowering import Lowered
+from core.privacy.questions.lowering import Lowered, lower
+
+TRIED = 5
+"""Of so many questions and counts a refusal works out what the rest would need."""
 
 STEPS = 20
 """Newton steps that a fit is charged for; most need fewer."""
@@ -52,8 +55,10 @@ def predict_cost(lowered: Lowered, cliques: Iterable[Clique] = (), statistics: i
 
 def check_cost(lowered: Lowered, cliques: Iterable[Clique] = (), *, max_cells: int = MAX_CELLS) -> Cost:
     """`predict_cost`, refusing tables of more than ``max_cells`` cells. Raises `SizeError` that names the columns and
-    questions, with ``cells``, ``limit``, ``columns`` and ``questions`` as attributes."""
-    cost = predict_cost(lowered, cliques)
+    questions and says which one to leave out, with ``cells``, ``limit``, ``columns`` and ``questions`` as attributes.
+    """
+    beside = tuple(cliques)
+    cost = predict_cost(lowered, beside)
     if cost.largest <= max_cells:
         return cost
     shown = ", ".join(cost.questions[:5]) + (", …" if len(cost.questions) > 5 else "")
@@ -61,12 +66,39 @@ def check_cost(lowered: Lowered, cliques: Iterable[Clique] = (), *, max_cells: i
     raise SizeError(
         f"The questions need one table of {cost.largest:,} cells (about {cost.seconds:,.0f} seconds in all) over "
         f"{', '.join(cost.columns) or 'states alone'}{because}; the limit is {max_cells:,}. "
-        "Ask fewer questions together, or of columns that are measured together.",
+        f"{_what_to_leave_out(lowered, beside, cost, max_cells)}",
         cells=cost.largest,
         limit=max_cells,
         columns=cost.columns,
         questions=cost.questions,
     )
+
+
+def _what_to_leave_out(lowered: Lowered, cliques: tuple[Clique, ...], cost: Cost, max_cells: int) -> str:
+    """The question or count without which the rest needs least, of those in the largest table, the widest first."""
+    sizes = {name: lowered.sizes[name] for name in lowered.visible}
+    held = set(cost.columns)
+    wide = {question.name: len(held & set(question.columns(lowered.visible))) for question in lowered.asked}
+    wide |= {count.name: len(held & set(count.members)) for count in lowered.counted}
+    owners = sorted(cost.questions, key=lambda name: -wide.get(name, 0))
+    others = sorted((name for name in wide if wide[name] > 1 and name not in owners), key=lambda name: -wide[name])
+    found: list[tuple[int, str, str]] = []
+    for name in [*owners, *others][:TRIED]:
+        counts = [count for count in lowered.counted if count.name != name]
+        gone = {count.name for count in lowered.counted} - {count.name for count in counts}
+        asked = [q for q in lowered.asked if q.name != name or gone]
+        kept = [q for q in asked if not gone & {column for condition in q.alternatives for column in condition}]
+        needed = predict_cost(lower(sizes, kept, counts, cliques), cliques).largest
+        what = f"the count {name!r}" if gone else f"the question {name!r}"
+        if len(kept) < len(asked):
+            what += f" and what asks for it ({len(asked) - len(kept)} of the questions)"
+        found.append((needed, what, name))
+    if not found:
+        return "Ask fewer questions together."
+    needed, what, _ = min(found)
+    if needed <= max_cells:
+        return f"Leave out {what}: without it the largest table has {needed:,} cells."
+    return f"Leave out {what}, and others: without it alone the largest table still has {needed:,} cells."
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,8 @@ class QuestionSums:
     Proof: k rows of one person that change (come or go) move the vector by a sum of k vectors, each no longer than the
     maximum over all rows that can be encoded (pairs of them), by the triangle inequality. Both maxima are exact; where
     pairs of rows are too many for one table, the first is replaced by the proved min(2 max_x Σ_j q_j(x), questions).
-    A count in a condition is a function of the row like any other. At least one row is always assumed.
+    A count in a condition is a function of the row like any other. At least one row is always assumed, and of one
+    question, whose answer is 0 or 1 for each row, it is no more.
     """
 
     questions: tuple[Question, ...]
@@ -72,6 +73,8 @@ class QuestionSums:
 
     def squared(self, replace: bool) -> int:
         """Δ² in rows for one row per person; raises :class:`SizeError` where the questions are too wide together."""
+        if len(self.questions) == 1:
+            return 1
         if replace not in self._squared:
             lowered = lower(self.sizes, self.questions, self.counts)
             check_cost(lowered)

@@ -10,6 +10,8 @@ export default function (api) {
 }
 
 const NEAR = 6;          // pixels that a click may wander
+const MOST = 12;         // boxes that may be selected together
+const CLEARS = 9000;     // milliseconds after which a refusal clears itself
 const name = (arrow) => arrow[0] + " → " + arrow[1];
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
@@ -17,8 +19,8 @@ function make(parent) {
   const $ = (query) => parent.querySelector(query);
   const root = $(".board"), host = $(".canvas"), say = $(".say"), flag = $(".flag"), list = $(".arrows");
   const self = String(Date.now()) + Math.random();
-  let api, data, net, nodes, edges, timer, watch, waiting = [], sent = 0, seen = {}, ink = {};
-  let mode = "draw", press = null, over = null, spoken = null, flash = [], shown = "", lifted = null, across = 0, chosen = "";
+  let api, data, net, nodes, edges, timer, watch, clears, waiting = [], sent = 0, seen = {}, ink = {};
+  let mode = "draw", press = null, over = null, spoken = null, flash = [], shown = "", lifted = null, across = 0, chosen = "", link = null, from = null;
 
   // --- to and from Python -------------------------------------------------------------------------------------
   function act(action) {
@@ -56,6 +58,8 @@ function make(parent) {
     shown = text;
     say.textContent = text;
     say.classList.toggle("bad", Boolean(bad));
+    clearTimeout(clears);
+    if (bad) clears = setTimeout(() => { flash = []; if (net) net.redraw(); tell(data.hint); }, CLEARS);
   }
 
   // --- the drawing --------------------------------------------------------------------------------------------
@@ -89,6 +93,8 @@ function make(parent) {
 
   const box = (n) => boxOf(n, data.selected.columns.includes(n.id), ink);
   const line = (e) => lineOf(e, same(data.selected.arrow, [e.from, e.to]), ink);
+  const links = () => [...data.shared.map((l) => [l, "share"]), ...data.apart.map((l) => [l, "apart"])]
+    .map(([l, kind]) => linkOf(l, kind, same(link, [l.from, l.to, kind]), ink));
 
   function replace(set, wanted, old) {
     const gone = set.getIds().filter((i) => !wanted.some((w) => w.id === i));
@@ -102,7 +108,7 @@ function make(parent) {
       const b = box(n), was = seen.places && seen.places[n.id];
       return was && same(was, [n.x, n.y]) && nodes.get(n.id) ? b : { ...b, x: n.x, y: n.y };
     });
-    const lines = data.edges.map(line);
+    const lines = [...data.edges.map(line), ...links()];
     edges.remove(edges.getIds().filter((i) => !lines.some((l) => l.id === i)));
     replace(nodes, boxes, {});
     replace(edges, lines, seen.lines || {});
@@ -201,6 +207,7 @@ function make(parent) {
     const p = press;
     if (!p || e.pointerId !== p.pointer) return;
     press = null;
+    flash = [];
     const at = spot(e);
     if (p.column === undefined) {
       if (!p.moved) pick(net.getNodeAt(at), net.getEdgeAt(at), e);
@@ -217,29 +224,40 @@ function make(parent) {
     net.redraw();
   }
 
-  function cancel() { press = null; if (net) { net.redraw(); } }
+  function cancel() { press = null; from = null; flash = []; if (net) { net.redraw(); } }
 
   function pick(column, edge, e) {
     if (column !== undefined) {
       const others = data.selected.columns.filter((c) => c !== column);
-      const columns = e.shiftKey || e.ctrlKey || e.metaKey ? [...others.slice(-1), column] : [column];
+      const columns = e.shiftKey || e.ctrlKey || e.metaKey ? [...others, column].slice(-MOST) : [column];
       select({ columns, arrow: null });
-    } else if (edge !== undefined) select({ columns: [], arrow: JSON.parse(edge) });
-    else if (data.selected.columns.length || data.selected.arrow) select({ columns: [], arrow: null });
+    } else if (edge !== undefined) {
+      const ends = JSON.parse(edge);
+      select({ columns: [], arrow: ends.length === 2 ? ends : null }, ends.length === 3 ? ends : null);
+    } else if (data.selected.columns.length || data.selected.arrow || link) select({ columns: [], arrow: null });
   }
 
-  function select(selected) {
-    if (same(selected, data.selected)) return;
+  // `other` is a link that is no arrow: a shared cause, or a separation. Python need not know that it is selected.
+  function select(selected, other = null) {
+    if (same(selected, data.selected) && same(link, other)) return;
+    link = other;
     data.selected = selected;
     act({ do: "select", ...selected });
     const boxes = data.nodes.map(box), lines = data.edges.map(line);
     nodes.update(boxes);
-    edges.update(lines.map(({ smooth, ...rest }) => rest));
+    edges.update([...lines.map(({ smooth, ...rest }) => rest), ...links()]);
     for (const l of lines) seen.lines[l.id] = { ...l, smooth: (seen.lines[l.id] || l).smooth };
     buttons();
     const arrow = selected.arrow;
-    tell(arrow ? "Selected: " + name(arrow) + ". " + (consequence(arrow) || "")
+    const [one, other_, ...through] = selected.columns;
+    tell(link ? told(link) : arrow ? "Selected: " + name(arrow) + ". " + (consequence(arrow) || "")
+      : through.length ? "Selected: " + one + " and " + other_ + ", through " + through.join(", ")
       : selected.columns.length ? "Selected: " + selected.columns.join(" and ") : "Nothing is selected.");
+  }
+
+  function told(of) {
+    const found = (of[2] === "share" ? data.shared : data.apart).find((l) => l.from === of[0] && l.to === of[1]);
+    return found ? found.text : "";
   }
 
   function keep() {
@@ -262,7 +280,7 @@ function make(parent) {
     over = edge;
     if (edge === undefined) { say.textContent = shown; say.classList.remove("bad"); return; }
     const arrow = JSON.parse(edge);
-    say.textContent = name(arrow) + ". " + (consequence(arrow) || "");
+    say.textContent = arrow.length === 3 ? told(arrow) : name(arrow) + ". " + (consequence(arrow) || "");
     say.classList.remove("bad");
   }
 
@@ -278,7 +296,7 @@ function make(parent) {
   function draw(cause, effect) {
     flash = [];
     const bad = refusal(cause, effect);
-    if (bad) { tell(bad + " Nothing was drawn.", true); setTimeout(() => { flash = []; if (net) net.redraw(); }, 4000); return; }
+    if (bad) { tell(bad + " Nothing was drawn.", true); return; }
     const e = { from: cause, to: effect };
     data.arrows.push([cause, effect]);
     data.edges.push(e);
@@ -292,7 +310,10 @@ function make(parent) {
 
   function erase() {
     const { arrow, columns } = data.selected;
-    if (arrow) {
+    if (link) {
+      act({ do: "unlink", link });
+      link = null;
+    } else if (arrow) {
       edges.remove(id(arrow));
       data.edges = data.edges.filter((e) => !same([e.from, e.to], arrow));
       data.arrows = data.arrows.filter((a) => !same(a, arrow));
@@ -308,11 +329,52 @@ function make(parent) {
     buttons();
   }
 
+  // The box that lies next in a direction: near, and not far to the side.
+  function nextTo(column, dx, dy) {
+    const all = net.getPositions(), here = all[column];
+    if (!here) return data.centre in all ? data.centre : nodes.getIds()[0];
+    let best = null, least = Infinity;
+    for (const [n, p] of Object.entries(all)) {
+      const along = (p.x - here.x) * dx + (p.y - here.y) * dy, aside = Math.abs((p.x - here.x) * dy) + Math.abs((p.y - here.y) * dx);
+      if (n !== column && along > 4 && along + 2 * aside < least) { best = n; least = along + 2 * aside; }
+    }
+    return best;
+  }
+
+  // Arrow keys go from box to box (with Shift they add the box); Enter begins an arrow, and draws it to another box.
+  function walk(e, k) {
+    const step = { arrowleft: [-1, 0], arrowright: [1, 0], arrowup: [0, -1], arrowdown: [0, 1] }[k];
+    const columns = data.selected.columns, last = columns.at(-1);
+    if (step) {
+      const next = nextTo(last, ...step);
+      if (next !== null && next !== undefined) {
+        select({ columns: e.shiftKey ? [...columns.filter((c) => c !== next), next].slice(-MOST) : [next], arrow: null });
+        sight();
+        if (from) tell("From " + from + " to " + next + ": Enter draws the arrow, Escape stops.");
+      } else tell("There is no box further that way.");
+    } else if (last === undefined) tell("Go to a box with the arrow keys first.");
+    else if (!from || from === last) {
+      from = last;
+      tell("From " + last + " to …: go to the effect with the arrow keys, then press Enter.");
+    } else {
+      const cause = from;
+      from = null;
+      if (data.arrows.some((a) => same(a, [cause, last]))) select({ columns: [], arrow: [cause, last] });
+      else draw(cause, last);
+    }
+  }
+
   function key(e) {
     const ctrl = e.ctrlKey || e.metaKey, k = e.key.toLowerCase();
     const what = k === "delete" || k === "backspace" ? "erase" : ctrl && k === "z" ? (e.shiftKey ? "redo" : "undo")
       : ctrl && k === "y" ? "redo" : null;
     if (k === "escape") { cancel(); select({ columns: [], arrow: null }); }
+    if (k === "enter" || (k.startsWith("arrow") && !ctrl && !e.altKey)) {
+      e.preventDefault();
+      e.stopPropagation();
+      walk(e, k);
+      return;
+    }
     if (!what) return;
     e.preventDefault();
     e.stopPropagation();
@@ -342,8 +404,10 @@ function make(parent) {
       b.setAttribute("aria-pressed", String(one !== null && role === b.dataset.role));
     });
     $(".who").textContent = one !== null ? "Role of " + one + ":" : "Role (select a column first):";
-    $("[data-do=erase]").disabled = !arrow && !columns.length;
-    $("[data-do=erase]").textContent = columns.length ? "Erase its arrows" : "Delete arrow";
+    $("[data-do=erase]").disabled = !arrow && !columns.length && !link;
+    $("[data-do=erase]").textContent = link ? "Delete link" : columns.length ? "Erase its arrows" : "Delete arrow";
+    $("[data-do=share]").disabled = columns.length !== 2;
+    $("[data-do=apart]").disabled = columns.length < 2;
     $("[data-do=undo]").disabled = !data.undo;
     $("[data-do=redo]").disabled = !data.redo;
     parent.querySelectorAll("[data-mode]").forEach((b) => b.setAttribute("aria-pressed", String(b.dataset.mode === mode)));
@@ -351,6 +415,12 @@ function make(parent) {
 
   function describe() {
     host.setAttribute("aria-label", data.alt);
+    $(".told").replaceChildren(...data.told.map(({ text, bad }) => {
+      const item = document.createElement("li");
+      item.textContent = text;
+      if (bad) item.className = "bad";
+      return item;
+    }));
     if (same(lifted, data.arrows)) return;
     lifted = data.arrows.map((a) => [...a]);
     list.replaceChildren(...data.arrows.map((a) => {
@@ -363,6 +433,8 @@ function make(parent) {
 
   const does = {
     erase, fit: () => fit(true), in: () => zoom(1.25), out: () => zoom(0.8),
+    share: () => act({ do: "share", pair: data.selected.columns }),
+    apart: () => act({ do: "separate", columns: data.selected.columns }),
     undo: () => act({ do: "undo" }), redo: () => act({ do: "redo" }), arrange: () => act({ do: "arrange" }),
   };
   root.addEventListener("click", (e) => {
@@ -380,6 +452,7 @@ function make(parent) {
 
   function end() {
     clearTimeout(timer);
+    clearTimeout(clears);
     if (watch) watch.disconnect();
     if (net) net.destroy();
     net = null;

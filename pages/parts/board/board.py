@@ -15,7 +15,7 @@ from core.graph.roles import Roles
 from pages.parts.board import drawing
 from pages.parts.board.boxes import COLORS, apart, label, load_vis, width
 from pages.parts.session.session import Session
-from pages.parts.structure import implications
+from pages.parts.structure import effects, implications
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = ("geometry.js", "looks.js", "board.js")
@@ -30,10 +30,13 @@ def _html() -> str:
         f"{role.capitalize()}</button>"
         for role, _ in Roles().items()
     )
+    legend = "".join(f"<li><b>{escape(icon)}</b> {escape(meaning)}</li>" for icon, meaning in drawing.LEGEND.items())
     return f"""<div class="board" role="group" aria-label="Drawing board">
 <div class="bar"><span class="group" role="group" aria-label="What dragging does">
 <button data-mode="draw" aria-pressed="true">Draw arrows</button><button data-mode="move">Move boxes</button></span>
 <span class="group" role="group" aria-label="Change"><button data-do="erase" disabled>Delete arrow</button>
+<button data-do="share" disabled title="Select two boxes first">Shared hidden cause</button>
+<button data-do="apart" disabled title="Select two boxes first; further ones are the gate">Keep apart</button>
 <button data-do="undo" disabled>Undo</button><button data-do="redo" disabled>Redo</button></span>
 <span class="group" role="group" aria-label="View"><button data-do="arrange">Arrange by layers</button>
 <button data-do="fit">Fit</button><button data-do="out" aria-label="Smaller">−</button>
@@ -41,8 +44,9 @@ def _html() -> str:
 <div class="bar"><span class="group" role="group" aria-label="Role of the selected column"><span class="who"></span>
 {roles}<button data-role="" disabled><span class="dot" style="background:{COLORS[None]}"></span>No role</button>
 </span></div>
-<div class="canvas" tabindex="0" role="img" aria-label="{escape(drawing.HINT)}"></div>
-<p class="say" role="status" aria-live="polite"></p><p class="flag" role="status"></p>
+<div class="both"><div class="canvas" tabindex="0" role="application" aria-label="{escape(drawing.HINT)}"></div>
+<div class="side"><p class="say" role="status" aria-live="polite"></p><p class="flag" role="status"></p>
+<ul class="told" aria-label="What this implies"></ul><ul class="legend" aria-label="Legend">{legend}</ul></div></div>
 <ul class="arrows unseen" aria-label="Arrows"></ul></div>"""
 
 
@@ -74,11 +78,13 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
     assert project is not None
     dag, roles, target = project.dag, project.roles, project.plan.target
     columns, marks = drawing.shown(state), drawing.marks(state)
-    tagged = {n: implications.tags(n, project, now, marks) for n in columns}
+    effect = effects.asked(state)
+    said, open_arrows = effects.marks(*effect) if effect else ({}, set())
+    tagged = {n: [*implications.tags(n, project, now, marks), *said.get(n, ())] for n in columns}
     at = apart(drawing.places(state, columns), {n: width(n, roles, target, tags=tagged[n]) for n in columns})
     visible = set(columns)
     avoiding = implications.avoiding(now, roles) if "paths" in marks else []
-    lit = {a for p in avoiding for a in arrows_of(p, dag.edges)}
+    lit = open_arrows | {a for p in avoiding for a in arrows_of(p, dag.links)}
     few = len(dag.edges) <= MOST_WHAT_IF
     nodes = []
     for n in columns:
@@ -90,8 +96,8 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
                 "y": at[n][1],
                 "color": COLORS[roles.of(n)],
                 "label": label(n, roles, target, tags),
-                "heavy": n == target or implications.PARENT in tags,
-                "dashed": implications.BLANKET in tags,
+                "heavy": n == target or any(implications.PARENT in tag for tag in tags),
+                "dashed": any(implications.BLANKET in tag for tag in tags),
             }
         )
     edges = []
@@ -111,9 +117,26 @@ def data(state: Session, now: Implied) -> dict[str, Any]:
     chosen, arrow = drawing.selected(state)
     board = state.drafts.board
     hidden = len(project.schema.columns) - len(columns)
+    own = set(project.separations)
     return {
         "nodes": nodes,
         "edges": edges,
+        "shared": [
+            {
+                "from": a,
+                "to": b,
+                "lit": any(cause in arrow for arrow in lit),
+                "text": f"{a} ↔ {b}: they share an unmeasured cause. Delete erases this link.",
+            }
+            for cause, (a, b) in dag.unmeasured.items()
+            if visible.issuperset((a, b))
+        ],
+        "apart": [
+            {"from": a, "to": b, "lit": False, "text": implications.apart(a, b, s, s in own)}
+            for a, b, s in drawing.apart(state)
+            if visible.issuperset((a, b))
+        ],
+        "told": implications.told(project, now),
         "arrows": [list(e) for e in dag.edges],
         "roles": {n: role for n in columns if (role := roles.of(n))},
         "selected": {"columns": list(chosen), "arrow": list(arrow) if arrow else None},

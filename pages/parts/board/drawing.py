@@ -6,6 +6,7 @@ believed: names, kinds and numbers are checked here, and the graph checks itself
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 from core.errors import EspalierError, GraphError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
+from core.graph.separations import Separation
+from core.methods import frame_of, method_of
 from core.project.file import Project
 from pages.parts.board.boxes import Places, arranged
 from pages.parts.session.session import Session
@@ -22,7 +25,20 @@ MOST_BOXES = 60
 FAR = 1e6
 WIDE = 1000
 """How wide a line of boxes may be, in the drawing's pixels; less on a narrow screen."""
-HINT = "Drag from a cause to its effect to draw an arrow. Click a box or an arrow to select it."
+HINT = (
+    "Drag from a cause to its effect. Click a box or a line to select it, Shift and click for several. Keyboard: "
+    "arrow keys, Enter, Delete."
+)
+LEGEND = {
+    "◆": "direct cause of the target",
+    "◇": "in its neighbourhood (Markov blanket)",
+    "▮": "behind the fence",
+    "∩": "gate of the fence",
+    "↔": "dashed: a shared unmeasured cause",
+    "‖": "dotted: kept apart in the released table",
+}
+MOST_SELECTED, MOST_APART = 12, 40
+"""Boxes that may be selected together, and dotted lines that are drawn."""
 AROUND = (
     "The drawing shows the neighbourhood of what is selected. Choose a column below, or use the Causes tab to draw "
     "arrows to columns that are not shown."
@@ -59,7 +75,7 @@ def say(state: Session, text: str, bad: bool = False) -> None:
 
 
 def selected(state: Session) -> tuple[tuple[str, ...], tuple[str, str] | None]:
-    """The selected columns (one or two) and the selected arrow, as far as they are still there."""
+    """The selected columns and the selected arrow, as far as they are still there."""
     assert state.project is not None
     board = state.drafts.board
     return (
@@ -191,8 +207,47 @@ def _redo(state: Session, _: Mapping[str, Any]) -> str:
 
 def _select(state: Session, action: Mapping[str, Any]) -> None:
     columns, arrow = action.get("columns"), action.get("arrow")
-    chosen = tuple(_column(state, c) for c in columns[:2]) if isinstance(columns, list) else ()
+    chosen = tuple(_column(state, c) for c in columns[:MOST_SELECTED]) if isinstance(columns, list) else ()
     select(state, chosen, None if arrow is None else _arrow(state, arrow))
+
+
+def _share(state: Session, action: Mapping[str, Any]) -> str:
+    assert state.project is not None
+    one, other = _arrow(state, action.get("pair"))
+    state.redraw(state.project.dag.sharing(one, other))
+    return f"{one} ↔ {other}: they share an unmeasured cause."
+
+
+def _separate(state: Session, action: Mapping[str, Any]) -> str:
+    """The first two columns are kept apart; the others are the gate."""
+    project, columns = state.project, action.get("columns")
+    assert project is not None
+    if not isinstance(columns, list) or len(columns) < 2:
+        raise GraphError("select the two boxes that are to be kept apart")
+    one, other, *gate = [_column(state, c) for c in columns[:MOST_SELECTED]]
+    new = Separation((one,), (other,), project.schema.clique(gate))
+    if any((set(s.left + s.right), s.given) == ({one, other}, new.given) for s in project.separations):
+        raise GraphError(f"{one} and {other} are kept apart so already")
+    state.change_separations([*project.separations, new])
+    kept = "" if method_of(project.plan).fence != "never" else " The plan's method does not keep it: choose another."
+    how = f"linked only through {', '.join(gate)}" if gate else "not linked at all"
+    return f"{one} and {other} will be {how} in the released table.{kept}"
+
+
+def _unlink(state: Session, action: Mapping[str, Any]) -> str:
+    project, link = state.project, action.get("link")
+    assert project is not None
+    if not isinstance(link, list) or len(link) != 3:
+        raise GraphError("the drawing sent no link")
+    one, other = _arrow(state, link[:2])
+    if link[2] == "share":
+        state.redraw(project.dag.sharing(one, other, False))
+        return f"{one} ↔ {other} is erased. Undo brings it back."
+    kept = [s for s in project.separations if not s.forbids(one, other)]
+    if len(kept) == len(project.separations):
+        raise GraphError(f"{one} and {other} are kept apart by roles or method: change a role, or the method on Plan")
+    state.change_separations(kept)
+    return f"{one} and {other} are no longer kept apart by a separation of yours."
 
 
 _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], str | None]] = {
@@ -205,14 +260,18 @@ _ACTIONS: dict[str, Callable[[Session, Mapping[str, Any]], str | None]] = {
     "redo": _redo,
     "select": _select,
     "width": _width,
+    "share": _share,
+    "separate": _separate,
+    "unlink": _unlink,
 }
 
 
 MARKS = {
-    "parents": "Direct causes, Pa(Y)",
-    "blanket": "Markov blanket, Mb(Y)",
-    "fence": "Fence",
-    "paths": "Open paths to the outcome",
+    "parents": "◆ Direct causes",
+    "blanket": "◇ Neighbourhood",
+    "fence": "▮ Fence",
+    "paths": "Open paths (red)",
+    "apart": "‖ Kept apart",
 }
 VIEWS = {"all": "All columns", "linked": "Columns with an arrow or a role", "around": "Around the selected column"}
 
@@ -233,6 +292,23 @@ def marks(state: Session) -> list[str]:
     """What is marked on the drawing: some of :data:`MARKS`."""
     chosen = state.drafts.board.marks
     return list(MARKS) if chosen is None else chosen
+
+
+def apart(state: Session) -> list[tuple[str, str, Separation]]:
+    """The pairs that are kept apart: the person's own separations, then those of the plan as it stands."""
+    project = state.project
+    assert project is not None
+    if "apart" not in marks(state):
+        return []
+    try:
+        framed = frame_of(project).separations
+    except EspalierError:
+        framed = ()
+    found: dict[frozenset[str], tuple[str, str, Separation]] = {}
+    for s in (*project.separations, *framed):
+        for a, b in itertools.product(s.left, s.right):
+            found.setdefault(frozenset((a, b)), (a, b, s))
+    return list(found.values())[:MOST_APART]
 
 
 def steps(state: Session) -> int:

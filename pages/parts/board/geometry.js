@@ -40,7 +40,7 @@ function extent(all) {
 function frame(all, wide, heart, whole) {
   const across = all.right - all.left + 40, down = all.bottom - all.top + 40;
   const scale = Math.max(Math.min(1, wide / across), READABLE);
-  const tall = Math.round(Math.min(Math.max(down * scale, 300), 760));
+  const tall = Math.round(Math.min(Math.max(down * scale, 300), 520));
   const shrink = Math.max(Math.min(1, wide / across, tall / down), whole ? 0.1 : READABLE);
   const place = (low, top, room, at) => top - low + 40 <= room + 2 ? (low + top) / 2
     : Math.min(Math.max(at, low - 20 + room / 2), top + 20 - room / 2);

@@ -18,6 +18,18 @@ function lineOf(e, chosen, ink) {
     font: { size: 13, color: ink.text, face: ink.font, strokeWidth: 4, strokeColor: ink.paper, align: "horizontal" } };
 }
 
+// What links two boxes and is no arrow: an unmeasured cause that both share (dashed, a head at either end), or a
+// separation (dotted, a double bar).
+function linkOf(l, kind, chosen, ink) {
+  const share = kind === "share", color = chosen ? ink.main : l.lit ? ink.bad : ink.text;
+  const heads = share ? { enabled: true, scaleFactor: 0.7 } : { enabled: false };
+  return { id: JSON.stringify([l.from, l.to, kind]), from: l.from, to: l.to, arrows: { to: heads, from: heads },
+    dashes: share ? [9, 7] : [2, 6], width: chosen ? 5 : 2, hoverWidth: 0, selectionWidth: 0,
+    color: { color, opacity: chosen || l.lit ? 1 : share ? 0.8 : 0.5, inherit: false },
+    smooth: { enabled: true, type: share ? "curvedCW" : "curvedCCW", roundness: 0.22 }, label: share ? undefined : "‖",
+    font: { size: 20, color, face: ink.font, strokeWidth: 4, strokeColor: ink.paper, align: "middle" } };
+}
+
 function inks(host) {
   const style = getComputedStyle(host), read = (v, other) => style.getPropertyValue(v).trim() || other;
   return { text: read("--st-text-color", "#444"), paper: read("--st-background-color", "#fff"),

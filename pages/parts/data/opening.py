@@ -37,7 +37,6 @@ def samples(state: Session) -> None:
                 on_click=open_sample,
                 args=(state, key, rows),
             )
-    st.caption("The samples are invented: no row describes a real person.")
 
 
 def open_sample(state: Session, key: str, rows: int) -> None:

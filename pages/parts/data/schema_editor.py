@@ -1,4 +1,4 @@
-"""The declared schema on the Data page: an editable table, what is unconfirmed, public coarsening."""
+"""The declared schema on the Data page: an editable table, and public coarsening."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from core.project.coarsening import even_bins, group, growing_bins
 from core.project.schema import Column, Schema
 from core.tables.guessing import guess_column
 from core.tables.table import Table
-from pages.parts.data.schema_rows import LISTED, ONE_BY_ONE, SchemaDraft, guessed_categories
+from pages.parts.data.schema_rows import SchemaDraft
 from pages.parts.session.session import Session
 from pages.parts.text import name, names, plain
 
 _CONFIG = {
     "use": st.column_config.CheckboxColumn("Use", help="Untick to leave the column out of everything", width=70),
-    "checked": st.column_config.CheckboxColumn(
-        "Checked", help="Tick what you have checked, then confirm below", width=90
-    ),
     "guess": st.column_config.TextColumn(
         "⚠ Guessed, unconfirmed", disabled=True, help="Fields that were read off the private table"
     ),
@@ -66,8 +63,8 @@ def show(state: Session) -> None:
     if draft.base is None or key not in st.session_state:
         draft.refresh()
         draft.base = draft.frame()
-    hidden = set() if any(row["guess"] for row in draft.rows) else {"checked", "guess"}
-    order = ("use", "name", "guess", "checked", "kind", "categories", "edges", "integer", "missing", "unknown")
+    hidden = set() if any(row["guess"] for row in draft.rows) else {"guess"}
+    order = ("use", "name", "guess", "kind", "categories", "edges", "integer", "missing", "unknown")
     edited = st.data_editor(
         draft.base,
         key=key,
@@ -130,90 +127,6 @@ def _left_out(state: Session, draft: SchemaDraft) -> None:
             icon=":material/visibility:",
             on_click=lambda: draft.add([guess_column(n, text.columns[n]) for n in unknown]),
         )
-
-
-def confirm(state: Session) -> None:
-    """What is unconfirmed, and the deliberate acts of confirming it."""
-    _confirm_left_out(state)
-    _confirm_columns(state)
-
-
-def _confirm_left_out(state: Session) -> None:
-    assert state.project is not None
-    out = [c.name for c in state.project.schema.left_out if not c.confirmed]
-    if not out:
-        return
-    draft = _draft(state)
-    with st.container(border=True):
-        st.markdown(
-            f"#### :material/warning: {len(out)} column{' was' if len(out) == 1 else 's were'} left out by a guess: "
-            f"{names(out, 8)}"
-        )
-        st.markdown(
-            f"{names(out, 8)}: looks like an identifier, because its values hardly repeat. Which columns are released "
-            "is public, and this was read off the private rows: **confirm it only if you would have left out the same "
-            "without looking**. If it is no identifier, tick **Use**; if one person has several rows, use it as the "
-            "**person column** on Plan once it is confirmed. A release is refused until then."
-        )
-        st.button(
-            "Leave it out" if len(out) == 1 else f"Leave these {len(out)} out",
-            on_click=draft.confirm_left_out,
-            icon=":material/check:",
-            key=f"confirm-left-out-{state.opened}",
-        )
-
-
-def _confirm_columns(state: Session) -> None:
-    assert state.project is not None
-    guessed = state.project.schema.guessed
-    if not guessed:
-        return
-    draft = _draft(state)
-    ticked = sum(row["checked"] and bool(row["guess"]) for row in draft.rows)
-    pairs = draft.guessed()
-    with st.container(border=True):
-        st.markdown(
-            f"#### :material/warning: {len(guessed)} column{' holds' if len(guessed) == 1 else 's hold'} guesses: "
-            f"{names((c.name for c in guessed), 8)}"
-        )
-        st.markdown(
-            "A guess was read off the private rows, and a category or a range can give a person away by itself: a rare "
-            "diagnosis, the highest age. **Confirm a column only if you would have written the same without looking**, "
-            "because a code book, a form or common knowledge says so. Otherwise replace the values. "
-            "A release is refused until no guess is left."
-        )
-        _becomes_public([column for row, column in pairs if row["checked"]])
-        if alone := [c.name for row, c in pairs if guessed_categories(c) > ONE_BY_ONE and not row["checked"]]:
-            st.caption(
-                f"“Tick all” leaves out what has more than {ONE_BY_ONE} categories: {names(alone)}. Read them, then "
-                "tick one by one."
-            )
-        with st.container(horizontal=True):
-            st.button(
-                f"Confirm the {ticked} ticked columns" if ticked != 1 else "Confirm the ticked column",
-                type="primary",
-                disabled=not ticked,
-                on_click=draft.confirm,
-                icon=":material/check:",
-            )
-            st.button("Tick all: I have checked every one", on_click=draft.tick_all)
-
-
-def _becomes_public(ticked: list[Column]) -> None:
-    """What cannot be seen at a glance of the ticked columns: many categories, and ranges."""
-    many = [c for c in ticked if guessed_categories(c) > LISTED]
-    for c in many:
-        st.markdown(
-            f"- {name(c.name)}: **{len(c.categories):,} categories** will be public, among them "
-            f"{names((c.categories[0], c.categories[len(c.categories) // 2], c.categories[-1]))}."
-        )
-    for c in ticked:
-        for title, inside in c.groups if "categories" in c.guessed else ():
-            st.markdown(f"- {name(c.name)}: what {name(title)} stands for will be public: {names(inside, LISTED)}.")
-    ranges = [f"{name(c.name)} {c.edges[0]:.12g} to {c.edges[-1]:.12g}" for c in ticked if "edges" in c.guessed]
-    if ranges:
-        more = f", and {len(ranges) - 20} more" if len(ranges) > 20 else ""
-        st.markdown(f"- Ranges that will be public: {', '.join(ranges[:20])}{more}.")
 
 
 def coarsen(state: Session) -> None:

@@ -12,13 +12,13 @@ import pandas as pd
 from core.errors import EspalierError, SchemaError
 from core.project.dates import DateBins
 from core.project.schema import FIELDS, Column, Identifier, LeftOut, Schema
+from core.tables.guessing import guess_column
+from core.tables.reading import TextColumn
 
-LISTED, ONE_BY_ONE = 30, 50
-"""Guessed categories above which a column is shown before it is confirmed, and is not ticked with all others."""
 INVENTED = "invented"
 IN_HIERARCHY = re.compile(r"\s*at most (\d{1,6}) of [\d,]+ codes in a hierarchy\s*")
 TEXTS = ("guess", "name", "kind", "categories", "edges")
-FLAGS = ("use", "checked", "integer", "missing", "unknown")
+FLAGS = ("use", "integer", "missing", "unknown")
 
 
 @dataclass
@@ -28,6 +28,10 @@ class SchemaDraft:
     ``origin`` is, by row, the column as it was opened or guessed: a guessed field is one no more when nothing of the
     guess is left in it, or when the person has confirmed the row. ``left_out`` are the columns that a guess left out,
     also those that are in use by now. ``revision`` grows when the rows change from outside.
+
+    ``reviewed`` is the column that the review shows, and ``seen`` the descriptions that it has shown to their end: only
+    such a description can be confirmed. ``pages`` counts, by column, the further categories that were asked for, and
+    ``not_marks`` holds, by column, marks that mean a value of their own.
     """
 
     rows: list[dict[str, Any]]
@@ -36,6 +40,10 @@ class SchemaDraft:
     revision: int = 0
     base: pd.DataFrame | None = None
     errors: dict[int, str] = field(default_factory=dict)
+    reviewed: str | None = None
+    seen: dict[str, Column] = field(default_factory=dict)
+    pages: dict[str, int] = field(default_factory=dict)
+    not_marks: dict[str, set[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, schema: Schema) -> SchemaDraft:
@@ -49,7 +57,7 @@ class SchemaDraft:
 
     def frame(self) -> pd.DataFrame:
         """The rows for the editor."""
-        made = pd.DataFrame(self.rows, columns=["use", "checked", *TEXTS, "integer", "missing", "unknown"])
+        made = pd.DataFrame(self.rows, columns=["use", *TEXTS, "integer", "missing", "unknown"])
         return made.astype({**dict.fromkeys(FLAGS, bool), **dict.fromkeys(TEXTS, str)})
 
     def take(self, edited: pd.DataFrame) -> None:
@@ -101,7 +109,7 @@ class SchemaDraft:
         """Another description of one column, decided elsewhere on the page."""
         for i, row in enumerate(self.rows):
             if row["name"] == column.name:
-                self.rows[i], self.origin[i] = {**row_of(column), "checked": row["checked"]}, column
+                self.rows[i], self.origin[i] = row_of(column), column
         self.revision += 1
 
     def add(self, columns: list[Column]) -> None:
@@ -116,28 +124,39 @@ class SchemaDraft:
             row["use"] = row["use"] and row["name"] != column
         self.revision += 1
 
-    def guessed(self) -> list[tuple[dict[str, Any], Column]]:
-        """The rows in use that still hold a guess, each with its column."""
-        found = {c.name: c for c in self.columns() if c.guessed}
-        return [(row, found[row["name"]]) for row in self.rows if row["use"] and row["name"] in found]
+    def to_review(self) -> list[Column]:
+        """The columns in use that were guessed, confirmed or not, as they are described now."""
+        return [c for c in self.columns() if c.guessed or c.confirmed]
 
-    def tick_all(self) -> None:
-        """Mark the guessed columns in use as checked, but for those whose categories are too many to be seen."""
-        for row, column in self.guessed():
-            row["checked"] = row["checked"] or guessed_categories(column) <= ONE_BY_ONE
+    def confirm(self, *names: str) -> None:
+        """Confirm the guessed fields of these columns, of those whose description was seen as it stands now."""
+        described = {c.name: c for c in self.columns()}
+        for row, (i, origin) in zip(self.rows, enumerate(self.origin), strict=True):
+            column = described.get(row["name"])
+            if column is None or column.name not in names or self.seen.get(column.name) != column or origin is None:
+                continue
+            row["guess"] = ""
+            confirmed = tuple(dict.fromkeys((*origin.confirmed, *column.guessed)))
+            self.origin[i] = replace(origin, guessed=(), confirmed=confirmed)
+            self.seen[column.name] = replace(column, guessed=(), confirmed=confirmed)
         self.revision += 1
 
-    def confirm(self) -> None:
-        """Confirm the guessed fields of the rows that are ticked."""
-        for i, (row, origin) in enumerate(zip(self.rows, self.origin, strict=True)):
-            if row["checked"] and row["use"] and row["kind"] != "identifier" and i not in self.errors:
-                row["checked"], row["guess"] = False, ""
-                if origin is not None:
-                    still = column_of(row, origin).guessed
-                    self.origin[i] = replace(
-                        origin, guessed=(), confirmed=tuple(dict.fromkeys((*origin.confirmed, *still)))
-                    )
-        self.revision += 1
+    def means_missing(self, name: str, mark: str, cells: TextColumn) -> None:
+        """From now on ``mark`` is an empty cell of the column. A guess that nobody has touched is guessed anew."""
+        i = next(i for i, row in enumerate(self.rows) if row["name"] == name)
+        now = column_of(self.rows[i], self.origin[i])
+        marks = (*now.missing_marks, mark)
+        if now == guess_column(name, cells, now.missing_marks):
+            self.replace(guess_column(name, cells, marks))
+            return
+        kept = tuple(c for c in now.categories if c != mark)
+        if now.kind == "numeric" or kept:
+            groups = tuple((title, tuple(t for t in inside if t != mark)) for title, inside in now.groups)
+            self.replace(replace(now, categories=kept, groups=groups, missing=True, missing_marks=marks))
+
+    def is_value(self, name: str, mark: str) -> None:
+        """``mark`` is a value like any other."""
+        self.not_marks.setdefault(name, set()).add(mark)
 
     def refresh(self) -> None:
         """What each row says about its guessed fields, after typing."""
@@ -146,17 +165,10 @@ class SchemaDraft:
                 row["guess"] = _guess_text(column_of(row, origin))
 
 
-def guessed_categories(column: Column) -> int:
-    """How many categories were read off the table and confirmed by nobody, those in groups too."""
-    grouped = sum(len(members) for _, members in column.groups)
-    return len(column.categories) + grouped if "categories" in column.guessed else 0
-
-
 def row_of(column: Column) -> dict[str, Any]:
     """A column as a row."""
     return {
         "use": True,
-        "checked": False,
         "guess": _guess_text(column),
         "name": column.name,
         "kind": column.kind if column.dates is None else "date",
@@ -184,6 +196,7 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
             missing=row["missing"],
             unknown="missing" if row["unknown"] else "refuse",
             dates=dates,
+            missing_marks=_marks(row, origin),
         )
         return made if origin is None else made.marked_like(origin)
     numeric = row["kind"] == "numeric"
@@ -208,12 +221,18 @@ def column_of(row: dict[str, Any], origin: Column | None) -> Column:
         row["missing"],
         "missing" if row["unknown"] else "refuse",
         groups=groups,
+        missing_marks=_marks(row, origin, categories),
     )
     return made if origin is None else made.marked_like(origin)
 
 
+def _marks(row: dict[str, Any], origin: Column | None, categories: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The marks of a missing value, while cells may be empty; one that is typed as a category is a mark no more."""
+    return tuple(m for m in origin.missing_marks if m not in categories) if origin and row["missing"] else ()
+
+
 def _identifier_row(identifier: Identifier) -> dict[str, Any]:
-    empty = dict.fromkeys(("checked", "integer", "missing", "unknown"), False)
+    empty = dict.fromkeys(("integer", "missing", "unknown"), False)
     texts = {"guess": "", "name": identifier.name, "categories": "", "edges": INVENTED if identifier.invented else ""}
     return {"use": True, "kind": "identifier", **empty, **texts}
 

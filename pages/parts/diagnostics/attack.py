@@ -8,7 +8,9 @@ import numpy as np
 import streamlit as st
 
 from core.compare.membership import MODELS, Played, play, rows_of
+from core.errors import EspalierError
 from core.evaluation.membership.attack import BLIND_BELOW
+from core.evaluation.membership.game import TARGETS
 from pages.parts import charts
 from pages.parts.session.session import ReleaseBundle
 from pages.parts.text import plain
@@ -16,15 +18,28 @@ from pages.parts.text import plain
 INTRODUCTION = (
     "Could somebody tell from the synthetic table whether one person's row was in the real one? A game answers it. The "
     f"attacker sees {MODELS} tables, each released under this plan from half of up to 1,000 real rows, and guesses "
-    "which rows were in. Half of the 20 rows that are attacked are outliers. The tables are drawn for the game alone "
-    "and thrown away. It takes minutes."
+    "which rows were in. The tables are drawn for the game alone and thrown away. It takes minutes."
 )
 
 
-def work(released: ReleaseBundle, report: Any) -> Played:
-    """The game, in a job."""
+def rows_field(number: int) -> str:
+    """Which rows to attack, as they are typed."""
+    return st.text_input(
+        "Rows to attack",
+        key=f"attack-rows-{number}",
+        placeholder=f"{TARGETS} rows, half of them outliers",
+        help="Leave it empty, or give two rows of the table or more, the first being 1: 3, 17, 250.",
+    )
+
+
+def work(released: ReleaseBundle, rows: str, report: Any) -> Played:
+    """The game, in a job; ``rows`` as they were typed."""
     assert released.real is not None
-    return play(released.release.project, released.real, np.random.default_rng(), report=report)
+    words = rows.replace(",", " ").split()
+    if wrong := next((word for word in words if not word.isdecimal()), ""):
+        raise EspalierError(f"{wrong!r} is not the number of a row; give numbers such as 3, 17, 250")
+    targets = [int(word) - 1 for word in words] or TARGETS
+    return play(released.release.project, released.real, np.random.default_rng(), targets=targets, report=report)
 
 
 def show(played: Played) -> None:

@@ -7,8 +7,6 @@ from typing import Any
 
 import streamlit as st
 
-from core.evaluation.fidelity import TOLERANCE
-from core.tables.table import Table
 from pages.parts import charts
 from pages.parts.session.session import ReleaseBundle
 from pages.parts.text import plain
@@ -42,7 +40,7 @@ def _one(released: ReleaseBundle, column: str) -> None:
     assert released.real is not None
     series = {
         "real": (released.real.count((column,)) / released.real.rows).tolist(),
-        "synthetic": (_synthetic(released).count((column,)) / released.release.shown).tolist(),
+        "synthetic": (released.release.synthetic.count((column,)) / released.release.shown).tolist(),
     }
     colors = (charts.REAL, charts.SYNTHETIC)
     draw = charts.bars if len(labels) <= UPRIGHT else charts.lying
@@ -61,7 +59,6 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
         errors = {tuple(p["columns"]): p["tv"] for p in facts["pairs"]}
         figure, cells = charts.pair_map(names, errors)
         _clickable(figure, "pair-map", "Error of every pair of columns", cells, "look-pair")
-        st.caption("Darker pairs differ more (total variation). Click a pair to see it.")
     worst = sorted(facts["pairs"], key=lambda p: -p["tv"])[:MOST]
     charts.show(
         charts.lying(
@@ -74,8 +71,7 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
         "Total variation of pairs of columns, the worst first",
     )
     st.caption(
-        "A green bar as long as the grey one means that the link was lost. "
-        f"{_of(worst, facts['pairs'], 'pairs')} KL(real ‖ synthetic) is {facts['kl']:.3f} nats on average."
+        f"A green bar as long as the grey one means that the link was lost. {_of(worst, facts['pairs'], 'pairs')}"
     )
     every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
     chosen = st.selectbox("Show one pair", every, key="look-pair", format_func=" × ".join)
@@ -90,7 +86,7 @@ def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
     assert released.real is not None
     shares = {
         "Real": released.real.count(pair).reshape(shape) / released.real.rows,
-        "Synthetic": _synthetic(released).count(pair).reshape(shape) / released.release.shown,
+        "Synthetic": released.release.synthetic.count(pair).reshape(shape) / released.release.shown,
     }
     top = max(float(s.max()) for s in shares.values())
     for place, (title, share) in zip(st.columns(2), shares.items(), strict=True):
@@ -117,11 +113,6 @@ def _lost(worse: Sequence[Facts]) -> None:
         hide_index=True,
         column_config={k: st.column_config.NumberColumn(format="%.3f") for k in ("synthetic", "without any link")},
     )
-    st.caption(f"A pair counts when its excess is more than chance explains, and more than {TOLERANCE:g}.")
-
-
-def _synthetic(released: ReleaseBundle) -> Table:
-    return Table(released.release.project.schema, released.release.codes, released.release.shown)
 
 
 def _clickable(figure: Any, key: str, alt: str, points: Sequence[Any], field: str) -> None:

@@ -30,13 +30,14 @@ def show(state: Session, released: ReleaseBundle) -> None:
         ):
             many_targets.show(found, released.number)
     with tabs[1]:
+        rows = "" if (released.number, "attack") in state.further else attack.rows_field(released.number)
         if found := _result(
             state,
             released,
             "attack",
             "Play the game",
             attack.INTRODUCTION,
-            lambda report: attack.work(released, report),
+            lambda report: attack.work(released, rows, report),
         ):
             attack.show(found)
     if strength:

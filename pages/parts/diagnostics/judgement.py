@@ -38,18 +38,17 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
         from core.evaluation import evaluate
 
         record()  # before anything is computed: who has looked cannot undo it
-        synthetic = Table(project.schema, release.codes, release.shown)
         part = 1 / (len(tests) + (other is None))
         found = {}
         for i, (title, tested) in enumerate(tests):
             told = partial(_told, report, part * i, part)
-            made = evaluate(project, real, synthetic, model=release.model, holdout=tested, report=told)
+            made = evaluate(project, real, release.synthetic, model=release.model, holdout=tested, report=told)
             found[title] = made.to_json()
         if other is None:
             found[tests[0][0]] |= cost_or_reason(
                 project,
                 real,
-                synthetic,
+                release.synthetic,
                 release.edges,
                 holdout=tests[0][1],
                 report=partial(_told, report, 1 - part, part),

@@ -8,7 +8,6 @@ import numpy as np
 import streamlit as st
 
 from core.evaluation.downstream import CLASSIFIERS, Downstream, many_targets
-from core.tables.table import Table
 from pages.parts.session.session import ReleaseBundle
 from pages.parts.text import names, plain
 
@@ -36,8 +35,7 @@ def work(released: ReleaseBundle, report: Any) -> Downstream:
     """The fits, in a job."""
     made = released.release
     assert released.real is not None
-    synthetic = Table(made.project.schema, made.codes, made.shown)
-    return many_targets(released.real, synthetic, released.holdout, np.random.default_rng(0), report=report)
+    return many_targets(released.real, made.synthetic, released.holdout, np.random.default_rng(0), report=report)
 
 
 def show(found: Downstream, number: int) -> None:
@@ -64,4 +62,4 @@ def show(found: Downstream, number: int) -> None:
 
 def _table(rows: list[dict[str, Any]]) -> None:
     columns = {key: st.column_config.NumberColumn(label, format="%.3f") for key, label in FIGURES.items()}
-    st.dataframe(rows, hide_index=True, column_config=columns)
+    st.dataframe(rows, hide_index=True, column_config=columns, column_order=[next(iter(rows[0])), *columns])

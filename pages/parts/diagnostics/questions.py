@@ -7,12 +7,14 @@ from typing import Any
 
 import streamlit as st
 
+from core.models.base import Model
+from core.release.questions import agreement, agreement_said
 from pages.parts import charts
 from pages.parts.text import plain
 
 
-def show(facts: Mapping[str, Any]) -> None:
-    """Both answers to each question, and the values of each count."""
+def show(facts: Mapping[str, Any], model: Model) -> None:
+    """Both answers to each question, the values of each count, and how closely any table could agree."""
     if facts["questions"]:
         st.dataframe(
             [
@@ -40,3 +42,5 @@ def show(facts: Mapping[str, Any]) -> None:
             f"Rows by the count {count['name']}, real and synthetic",
         )
     st.caption("Rows of the real table; synthetic ones are scaled to as many.")
+    if best := agreement(model):
+        st.caption(agreement_said(best))

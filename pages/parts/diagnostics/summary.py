@@ -21,7 +21,7 @@ _LOOKS = {
 
 def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
     """The first sentence in a box, the others below it, and the places side by side. The first finding is home."""
-    (home, facts), *rest = findings.items()
+    (_, facts), *rest = findings.items()
     found = verdict(project, facts, dict(rest))
     box, icon = _LOOKS[found.grade]
     box(f"**{plain(found.headline)}**", icon=icon)
@@ -43,4 +43,3 @@ def show(project: Project, findings: Mapping[str, Mapping[str, Any]]) -> None:
                 for k in ("AUC, trained on synthetic", "AUC, trained on real")
             },
         )
-        st.caption(f"Home is: {plain(home.lower())}. Both models are tested on the same real rows.")

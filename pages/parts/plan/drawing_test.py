@@ -52,14 +52,17 @@ def planned(seen: Preview) -> None:
     """What would be tested, and the smallest association that would be noticed, before anything is paid."""
     if not seen.tests:
         return
-    st.subheader("The test of the drawing", anchor=False)
+    st.subheader(
+        "The test of the drawing",
+        anchor=False,
+        help="Predicted by even margins, from public numbers. Rare values notice less.",
+    )
     rho = sum(line.rho for line in seen.lines if line.pool == POOL)
     st.markdown(
         f"These independences, chosen from the drawing alone, are tested for ρ = {rho:.3g}; all together raise a false "
         f"alarm in at most {100 * LEVEL:g} of 100 releases."
     )
     st.markdown("\n".join(f"- {plain(predicted(test))}." for test in seen.tests))
-    st.caption("Predicted by even margins, from public numbers. Rare values notice less.")
 
 
 def found(state: Session) -> None:

@@ -88,7 +88,8 @@ def _build(state: Session, listed: QuestionList) -> None:
         "Add", ["a question", "a count"], default="a question", key=f"ask-kind-{at}", required=True
     )
     counting = kind == "a count"
-    counts = {} if counting else {str(c["name"]): len(c["of"]) for c in listed.counts}
+    told_apart = {str(c["name"]): min(len(c["of"]), c.get("up_to", len(c["of"]))) for c in listed.counts}
+    counts = {} if counting else told_apart
     chosen = st.multiselect(
         "In how many rows … (choose columns)"
         if not counting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from core.project.question_list import in_words
-from core.release.questions import asked_words
+from core.release.questions import agreement_said, asked_words
 from pages.parts import charts
 from pages.parts.text import plain
 
@@ -52,9 +52,7 @@ def show(facts: Mapping[str, Any], key: str) -> None:
             | {"σ": st.column_config.NumberColumn(format="%.1f")},
         )
         st.caption(
-            "In rows. The intervals hold the true answers, all of them together in 95 of 100 releases; they are "
-            "private figures like everything else here. The fitted answer is the model's; the synthetic rows are "
-            "drawn from it."
+            "In rows. The intervals hold all true answers together in 95 of 100 releases, and are safe to share."
         )
     for i, count in enumerate(counts):
         last = len(count["answer"]) - 1
@@ -68,10 +66,7 @@ def show(facts: Mapping[str, Any], key: str) -> None:
             f"Rows by the count {count['name']}",
         )
     if best := facts.get("agreement"):
-        st.caption(
-            f"No table agrees better with these noisy answers than to within {best['bound']:.3g} σ in the worst of "
-            "them; the weights that prove it are in release.json."
-        )
+        st.caption(agreement_said(best))
 
 
 def dots(questions: Sequence[Mapping[str, Any]]) -> go.Figure:
@@ -90,8 +85,8 @@ def dots(questions: Sequence[Mapping[str, Any]]) -> go.Figure:
             arms = {
                 "type": "data",
                 "symmetric": False,
-                "array": [(q["high"] or 0) - (q["answer"] or 0) for q in questions],
-                "arrayminus": [(q["answer"] or 0) - (q["low"] or 0) for q in questions],
+                "array": [max((q["high"] or 0) - (q["answer"] or 0), 0) for q in questions],
+                "arrayminus": [max((q["answer"] or 0) - (q["low"] or 0), 0) for q in questions],
             }
         figure.add_trace(
             go.Scatter(

@@ -59,7 +59,7 @@ def files(released: ReleaseBundle) -> None:
             )
     if copies := [file for file in released.files if file.startswith("copies/")]:
         st.download_button(
-            f"{len(copies)} copies, for intervals",
+            f"{sum(file.endswith('.csv.gz') for file in copies)} copies, for intervals",
             lambda: zipped({file: released.files[file] for file in copies}),
             file_name=f"{stem}-copies.zip",
             mime="application/zip",
@@ -131,7 +131,6 @@ def show(state: Session, released: ReleaseBundle) -> None:
         st.caption(f"Time: {seconds}.")
     with rows:
         st.dataframe({n: cells[:20] for n, cells in release.table.items()}, hide_index=True)
-        st.caption("Invented rows, drawn from the released model. They may be shown to anyone.")
 
 
 def _picture(release: Release) -> None:

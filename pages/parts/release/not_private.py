@@ -33,13 +33,12 @@ def show(state: Session) -> None:
 
 
 def _make(state: Session, text: TextTable) -> None:
-    project = state.project
-    assert project is not None
+    assert state.project is not None
     try:
-        frame_of(project)
+        frame_of(state.project)
     except EspalierError as error:
         st.error(f"{plain(error)}.")
-        shell.link_to("Plan", "Mend it on Plan")
+        shell.link_to("Plan", "Fix this on the Plan page")
         return
     given = st.file_uploader(
         "A public table of the same columns (optional)",
@@ -51,25 +50,43 @@ def _make(state: Session, text: TextTable) -> None:
         f"I understand: each row of {name(text.source)} comes out as a blurred real person", key=f"blur-{state.opened}"
     )
 
-    def start() -> None:
+    def start(lid: float | None = None) -> None:
+        if lid is not None:
+            state.change_plan(lid=lid)
+        project = state.project
+        assert project is not None
         data, called = (None, "") if given is None else (given.getvalue(), given.name)
+        offered: list[float] = []
 
         def work(report: Report) -> Blurred:
-            return blurred(project, text, report, None if data is None else read_table(data, called))
+            try:
+                return blurred(project, text, report, None if data is None else read_table(data, called))
+            except EspalierError as error:
+                offered.extend(filter(None, [error.data.get("offer")]))
+                raise
 
         def done(made: Blurred) -> None:
             state.blurred = made
 
         def ended(reason: str) -> None:
-            state.trouble["release"] = reason
+            state.trouble["release"], state.lid_offered = reason, offered[0] if offered else None
 
+        state.lid_offered = None
         state.start("release", work, done, ended)
 
     st.button("Make the rows (NOT PRIVATE)", disabled=not agreed, on_click=start, icon=":material/lock_open:")
+    if (offer := state.lid_offered) is not None and "release" in state.trouble:
+        st.button(
+            f"Ask for a LID of {offer:.0%} and make the rows (NOT PRIVATE)",
+            disabled=not agreed,
+            on_click=start,
+            args=(offer,),
+            icon=":material/lock_open:",
+        )
 
 
 def _result(made: Blurred) -> None:
-    st.subheader(f"{made.rows:,} rows of {name(made.project.name)}: NOT PRIVATE", anchor=False)
+    st.subheader(f"{made.rows:,} rows of {plain(made.project.name)}: NOT PRIVATE", anchor=False)
     st.table([{"What the rows give away": what, "": value} for what, value in shown(made.disclosure)])
     if made.public is not None:
         st.markdown(f"Beside the public table: ΔMSE = **{made.public['delta_mse']:.0%}**.")

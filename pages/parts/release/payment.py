@@ -90,8 +90,7 @@ def choose(state: Session) -> tuple[bool, Population | None]:
     )
     if picked == UNRECORDED:
         st.caption(
-            "Sample rows are invented: nothing needs to be recorded. The release says that it is not recorded in a "
-            "ledger."
+            "Sample rows are invented: nothing needs to be recorded."
             if state.sample
             else "Nothing will keep count of this release together with others from the same people. It says so itself."
         )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from core.errors import TableError
 from core.ledger.ledger import Ledger, default_ledger
 from core.privacy.accounting import epsilon_of
-from core.privacy.contribution import check_engine, public_rows, split
+from core.privacy.contribution import public_rows, split
 from core.progress import Report, part
 from core.project.file import Project
 from core.release.artefact import Release
@@ -76,7 +76,6 @@ def _make_far(
 
     plan = project.plan
     account = Ledger(default_ledger()).account(*paid[:3], again=paid.ticked) if paid else None
-    check_engine(plan, relation)
     scan = part(report, 0.0, 0.3)
     with opened(relation, project.schema, plan.person, plan.rows_per_person, scan) as table:
         counted = public_rows(plan, table.rows)

@@ -114,6 +114,8 @@ class Session:
     released: ReleaseBundle | None = None
     blurred: Blurred | None = None
     """Rows of a method that is not private; never among the releases."""
+    lid_offered: float | None = None
+    """The threshold that can be kept, where the last attempt to make such rows missed its own."""
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
     studied: tuple[int, Study] | None = None
@@ -234,6 +236,7 @@ class Session:
         if schema.names != project.schema.names:
             self.past, self.future = [], []  # they speak of other columns
         edges = tuple(dict.fromkeys((*project.dag.edges, *self.parked[0].edges)))
+        hidden = tuple(dict.fromkeys((*project.dag.hidden, *self.parked[0].hidden)))
         roles = {role: (*cols, *getattr(self.parked[1], role)) for role, cols in project.roles.items()}
         further = (*project.separations, *self.drafts.separations)
         whole = [s for s in further if known((*s.left, *s.right, *s.given))]
@@ -244,13 +247,17 @@ class Session:
         if target is not None and target not in inside:
             self.drafts.target = target
         self.parked = (
-            Dag(tuple(e for e in edges if not known(e))),
+            Dag(tuple(e for e in edges if not known(e)), hidden=tuple(pair for pair in hidden if not known(pair))),
             Roles(**{r: tuple(c for c in cols if c not in inside) for r, cols in roles.items()}),
         )
         self.project = replace(
             project,
             schema=schema,
-            dag=replace(project.dag, edges=tuple(e for e in edges if known(e))),
+            dag=replace(
+                project.dag,
+                edges=tuple(e for e in edges if known(e)),
+                hidden=tuple(pair for pair in hidden if known(pair)),
+            ),
             roles=Roles(**{r: tuple(c for c in cols if c in inside) for r, cols in roles.items()}),
             separations=tuple(whole),
             constraints=given.without(self.drafts.constraints),

@@ -255,7 +255,7 @@ def pair(state: Session) -> None:
     if one is None or other is None or one == other:
         st.caption("Choose two different columns, or select two boxes on the drawing (Shift and click the second).")
         return
-    found = between(project.dag.edges, one, other)
+    found = between(project.dag.links, one, other)
     st.markdown(
         f"- **Confounders**, causes of both: {names(found.confounders, 30, 'none')}.\n"
         f"- **Mediators**, on a causal path from one to the other: {names(found.mediators, 30, 'none')}.\n"

@@ -48,7 +48,6 @@ def show(state: Session) -> None:
         st.error(f"{plain(state.trouble['arrow_table'])}. The drawing is unchanged until the table is right.")
     if draft.half:
         st.caption(f"{len(draft.half)} row(s) lack a cause or an effect: they count when both are there.")
-    st.caption("The last row adds an arrow. Tick rows on the left to delete them.")
 
 
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:

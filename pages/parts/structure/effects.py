@@ -6,6 +6,7 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.graph.adjustment import Effect, choices, verdict, ways
+from core.graph.paths import arrows_of
 from pages.parts.session.session import Session
 from pages.parts.text import name, names, plain
 
@@ -42,6 +43,42 @@ def show(state: Session) -> None:
         _answer(state, question)
 
 
+def asked(state: Session) -> tuple[Effect, tuple[str, ...]] | None:
+    """The effect that the fields ask for, and the set that is tried; None while none is, or it cannot be asked."""
+    project = state.project
+    assert project is not None
+    kept, planned = st.session_state, project.plan.options.get("treatment")
+    treatment = kept.get(f"effect-of-{state.opened}", planned)
+    outcome = kept.get(f"effect-on-{state.opened}", project.plan.target)
+    if treatment not in project.schema or outcome not in project.schema:
+        return None
+    try:
+        question = Effect(project.dag, treatment, outcome)
+    except EspalierError:
+        return None
+    tried = kept.get(_set_key(state, question))
+    if tried is None:
+        valid = choices(question, project.schema.sizes)
+        tried = valid[0].columns if valid else ()
+    return question, tuple(tried)
+
+
+def marks(question: Effect, tried: tuple[str, ...]) -> tuple[dict[str, list[str]], set[tuple[str, str]]]:
+    """What the drawing says of each column, and the arrows of paths that stay open and are not the effect."""
+    said = {question.treatment: ["treatment"], **{column: ["adjusted for"] for column in tried}}
+    lit = {
+        arrow
+        for way in ways(question, tried)
+        if way.open and not way.causal
+        for arrow in arrows_of(way.path, question.edges)
+    }
+    return said, lit
+
+
+def _set_key(state: Session, question: Effect) -> str:
+    return f"effect-set-{state.opened}-{question.treatment}-{question.outcome}"
+
+
 def _answer(state: Session, question: Effect) -> None:
     project = state.project
     assert project is not None
@@ -58,16 +95,16 @@ def _answer(state: Session, question: Effect) -> None:
         "Try a set",
         [n for n in schema.names if n not in (question.treatment, question.outcome)],
         schema.clique(valid[0].columns) if valid else [],
-        key=f"effect-set-{state.opened}-{question.treatment}-{question.outcome}",
+        key=_set_key(state, question),
         placeholder="Nothing is adjusted for",
     )
     found = verdict(question, chosen)
     (st.success if found.valid else st.error)(plain(found.sentence))
     lines = [f"- {plain(way.sentence)}" for way in ways(question, chosen)]
     if lines:
-        st.markdown("**Paths between them**\n" + "\n".join(lines))
+        head = "**Paths between them**; those that are open and not the effect are red in the drawing"
+        st.markdown("\n".join([head, *lines]))
     st.caption(
-        f"This holds as far as the drawing does: a common cause of {name(question.treatment)} and "
-        f"{name(question.outcome)} that is not drawn would bias the effect, and no table can show it."
+        f"This holds as far as the drawing does. {plain(question.caveat)} To count what it rests on, choose the effect "
+        "regime on Plan."
     )
-    st.caption("To count what it rests on, choose a method with the effect regime on Plan.")

@@ -38,7 +38,7 @@ READS = "dagitty, DOT, GML, GraphML, BIF, bnlearn, Tetrad, CSV (arrows or a matr
 def show(state: Session) -> None:
     """An expander: bring a graph in, take this one out."""
     with st.expander("Import or export a graph"):
-        bring, take = st.tabs(["Bring one in", "Take this one out"], key=f"graph-files-{state.opened}")
+        bring, take = st.tabs(["Import", "Export"], key=f"graph-files-{state.opened}")
         with bring:
             _bring(state)
         with take:
@@ -157,7 +157,7 @@ def _questions(state: Session, title: str, resolved: Resolved) -> None:
         st.toggle(f"Show all {len(ranked):,} questions", key=key)
         if not st.session_state[key]:
             ranked = ranked[:MOST_QUESTIONS]
-            st.caption("The others have a proposed answer, or come when these are settled.")
+            st.caption("The others have a proposed answer, or come when these are resolved.")
     if directions := [q for q in resolved.open if "->" in q.choices]:
         what = f"{len(directions)} links the directions" if len(directions) > 1 else "one link the direction"
         st.button(
@@ -224,7 +224,7 @@ def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> No
         state.drafts.board.fits += 1
     _close(state)
     state.drafts.graph_file.remarks = (resolved.remarks, state.drawing)
-    drawing.say(state, f"{title} is taken over: {len(resolved.dag.edges)} arrows. Undo brings back what was here.")
+    drawing.say(state, f"{title} is imported: {len(resolved.dag.edges)} arrows. Undo brings back what was here.")
 
 
 def _roles(have: Roles, given: Any) -> Roles:

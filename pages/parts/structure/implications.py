@@ -1,9 +1,10 @@
-"""What a drawing implies, in words and marks: Pa(Y), Mb(Y), the fence, open paths, and what erasing would change."""
+"""What a drawing implies, in words and icons: direct causes, neighbourhood, fence and open paths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import streamlit as st
 
@@ -11,13 +12,16 @@ from core.graph.dag import Dag
 from core.graph.implied import Change, Implied, change, implied
 from core.graph.paths import Path, is_causal
 from core.graph.roles import Roles
+from core.graph.separations import Separation
 from core.methods import method_of
 from core.project.file import Project
 from pages.parts.fields import field, taken
+from pages.parts.glossary import term
 from pages.parts.session.session import Session
 from pages.parts.text import name, names, plain
 
-PARENT, BLANKET = "Pa(Y)", "Mb(Y)"
+PARENT, BLANKET, BEHIND, GATE = "◆", "◇", "▮", "∩"
+"""The icons of the drawing; its legend says what they mean."""
 
 
 def tags(column: str, project: Project, now: Implied, marks: Iterable[str]) -> list[str]:
@@ -26,12 +30,57 @@ def tags(column: str, project: Project, now: Implied, marks: Iterable[str]) -> l
     if "fence" in marks and method_of(project.plan).fenced(project.plan) and roles.protected and roles.outcome:
         role = roles.of(column)
         far = role == "protected" or (role == "inadmissible" and project.plan.strict)
-        out += ["behind the fence"] * far + ["gate"] * (role == "admissible") + ["separated"] * (role == "outcome")
+        out += [BEHIND] * far + [GATE] * (role == "admissible")
     if "parents" in marks and column in now.parents:
         out.append(PARENT)
     elif "blanket" in marks and column in now.blanket:
         out.append(BLANKET)
+    return [" ".join(out)] if out else []
+
+
+def told(project: Project, now: Implied) -> list[dict[str, Any]]:
+    """What the drawing implies, in short sentences beside it; ``bad`` marks a warning."""
+    target, roles, dag = project.plan.target, project.roles, project.dag
+    out: list[dict[str, Any]] = []
+
+    def tell(text: str, bad: bool = False) -> None:
+        out.append({"text": text, "bad": bad})
+
+    if target is None:
+        tell("Give one column the role of outcome: then its direct causes are marked.")
+    else:
+        tell(f"{len(now.parents)} direct cause{'s' * (len(now.parents) != 1)} of {target} (◆).")
+        for cause, effect in dag.confounded:
+            if effect == target:
+                tell(
+                    f"{cause} → {effect} is drawn as a direct cause, and both share an unmeasured cause. Part of their "
+                    "link is not causal, and it may not hold elsewhere.",
+                    True,
+                )
+    others = [f"{a} → {b}" for a, b in dag.confounded if b != target]
+    if others:
+        tell(f"Arrows whose ends share an unmeasured cause: {', '.join(others[:5])}.", True)
+    if now.separated:
+        tell(f"{', '.join(roles.protected)} and {', '.join(roles.outcome)} are separated by the drawing itself.")
+    elif now.separated is False:
+        past = avoiding(now, roles)
+        many = f"{len(past)} open path{'s' * (len(past) != 1)}"
+        tell(f"{many} from {', '.join(roles.protected)} to {', '.join(roles.outcome)} past the gate (red).", bool(past))
+        if past:
+            tell(
+                "The plan's fence erases these links in the released table."
+                if method_of(project.plan).fenced(project.plan)
+                else "The plan has no fence: these links may show in the released table."
+            )
     return out
+
+
+def apart(one: str, other: str, separation: Separation, own: bool) -> str:
+    """Why two columns are kept apart, and how to lift it."""
+    through = f"linked only through {', '.join(separation.given)}" if separation.given else "not linked at all"
+    why = f" Why: {separation.why}." if separation.why else ""
+    lift = "Delete lifts it." if own else "It comes from the roles and the plan's method."
+    return f"{one} and {other} will be {through} in the released table.{why} {lift}"
 
 
 def avoiding(found: Implied, roles: Roles) -> list[Path]:
@@ -74,17 +123,10 @@ def show(state: Session, dag: Dag, found: Implied) -> None:
     project = state.project
     assert project is not None
     target, roles = project.plan.target, project.roles
-    if target is None:
-        st.caption("Give a column the role of outcome, and its direct causes and Markov blanket are shown here.")
-    else:
-        st.markdown(f"**Direct causes of {name(target)}, Pa(Y):** {names(found.parents, 40, 'none drawn')}.")
-        st.markdown(
-            f"**Its Markov blanket, Mb(Y)** (causes, effects, and the effects' other causes): "
-            f"{names(found.blanket, 40, 'none drawn')}."
-        )
-    if found.separated is None:
-        st.caption("Mark a protected column and an outcome, and the paths between them are listed here.")
-    else:
+    if target is not None:
+        st.markdown(f"**Direct causes of {name(target)}:** {names(found.parents, 40, 'none drawn')}.")
+        st.markdown(f"**Its neighbourhood** ({term('Markov blanket')}): {names(found.blanket, 40, 'none drawn')}.")
+    if found.separated is not None:
         ends = f"{names(roles.protected)} and {names(roles.outcome)}"
         if found.separated:
             gate = f" given the admissible {names(roles.admissible)}" if roles.admissible else ""
@@ -113,17 +155,12 @@ def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:
             f"causes that then seem linked{more}:"
         )
         _listed(through, dag)
-    st.caption(
-        "The plan's fence erases these links in the released table, whatever the drawing says."
-        if method_of(project.plan).fenced(project.plan)
-        else "The plan as it stands has no fence: these links may show in the released table."
-    )
 
 
 def _listed(paths: list[Path], dag: Dag) -> None:
     def bullets(some: list[Path]) -> str:
         kinds = {True: "", False: " (association, no causal path)"}
-        return "\n".join(f"- {plain(path_words(p, dag.edges))}{kinds[is_causal(p, dag.edges)]}" for p in some)
+        return "\n".join(f"- {plain(path_words(p, dag.links))}{kinds[is_causal(p, dag.links)]}" for p in some)
 
     st.markdown(bullets(paths[:8]))
     if len(paths) > 8:
@@ -160,13 +197,13 @@ def _take_switch(state: Session) -> None:
 def difference(found: Change, dag: Dag) -> str:
     """A change as markdown, in one line."""
     parts = []
-    for what, lost in (("Pa(Y)", found.parents_lost), ("Mb(Y)", found.blanket_lost)):
+    for what, lost in (("the direct causes lose", found.parents_lost), ("the neighbourhood loses", found.blanket_lost)):
         if lost:
-            parts.append(f"{what} loses {names(lost)}")
+            parts.append(f"{what} {names(lost)}")
     if found.separated:
         parts.append("no open path from protected to outcome is left")
     elif found.paths_lost:
-        shown = "; ".join(plain(path_words(p, dag.edges)) for p in found.paths_lost[:4])
+        shown = "; ".join(plain(path_words(p, dag.links)) for p in found.paths_lost[:4])
         many = f"{len(found.paths_lost)} open paths close" if len(found.paths_lost) > 1 else "an open path closes"
         parts.append(f"{many}: {shown}")
     return f"{', '.join(parts)}." if parts else "the sets and the open paths stay the same."

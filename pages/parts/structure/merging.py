@@ -48,7 +48,7 @@ def show(state: Session) -> None:
     if draft.theirs is None:
         st.caption(
             "Somebody else has drawn the same columns? Open their project file: both drawings are shown side by side, "
-            "and you settle arrow by arrow what becomes of the differences."
+            "and you decide arrow by arrow."
         )
         return
     _decide(state, draft.theirs)
@@ -70,8 +70,7 @@ def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
     if resolved.dag is None:
         asked = [q.text for q in resolved.open] + list(resolved.clashes)
         raise GraphError(
-            f"this graph has to be settled first ({asked[0]}): bring it into a project of its own, "
-            "and compare with that"
+            f"this graph has open questions ({asked[0]}): bring it into a project of its own, and compare with that"
         )
     return resolved.dag, resolved.remarks
 
@@ -97,7 +96,7 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
         st.success("The two drawings do not differ.")
         st.button("Put theirs away", on_click=_away, args=(state,))
         return
-    st.markdown(f"**{len(found)} difference{'s' * (len(found) > 1)} to settle**")
+    st.markdown(f"**{len(found)} difference{'s' * (len(found) > 1)} to resolve**")
     for difference in found:
         box = field(state, f"settle-{difference.kind}-{difference.of!r}", decided.get(difference), theirs.title)
         st.segmented_control(
@@ -123,9 +122,9 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
             st.button(f"{label} for the rest", on_click=_rest, args=(state, open_, side), disabled=not open_)
         st.button("Put theirs away", on_click=_away, args=(state,))
     if open_:
-        st.caption(f"{len(open_)} of {len(found)} not settled yet.")
+        st.caption(f"{len(open_)} of {len(found)} not resolved yet.")
     if "merge" in state.trouble:
-        st.error(f"{plain(state.trouble['merge'])}. Settle one of these arrows the other way.")
+        st.error(f"{plain(state.trouble['merge'])}. Resolve one of these arrows the other way.")
 
 
 def _choice(d: Difference, side: Side) -> str:

@@ -37,18 +37,17 @@ def test_an_edge_without_direction_has_to_be_given_one() -> None:
     assert asked.dag is None
     assert [(q.kind, q.line, q.default, list(q.choices)) for q in asked.open] == [
         ("undirected", 2, None, ["->", "<-", "drop"]),
-        ("partly directed", 3, None, ["->", "note", "drop"]),
-        ("undirected", 4, None, ["->", "<-", "note", "drop"]),
+        ("partly directed", 3, None, ["->", "share", "drop"]),
+        ("undirected", 4, None, ["->", "<-", "share", "drop"]),
         ("undirected", 5, None, ["->", "<-", "drop"]),
     ]
     keys = [q.key for q in asked.open]
-    assert resolve(graph, None, dict(zip(keys[:3], ["<-", "->", "note"], strict=True))).dag is None
-    done = resolve(graph, None, dict(zip(keys, ["<-", "->", "note", "drop"], strict=True)))
+    assert resolve(graph, None, dict(zip(keys[:3], ["<-", "->", "share"], strict=True))).dag is None
+    done = resolve(graph, None, dict(zip(keys, ["<-", "->", "share", "drop"], strict=True)))
     assert done.dag is not None
     assert done.dag.edges == (("b", "a"), ("b", "c"))
-    assert done.dag.annotation("c").note == "shares an unmeasured cause with d"
-    assert done.dag.annotation("d").note == "shares an unmeasured cause with c"
-    assert len(done.remarks) == 4
+    assert done.dag.hidden == (("c", "d"),)
+    assert len(done.remarks) == 3
 
 
 def test_an_answer_that_is_no_choice_counts_for_nothing() -> None:
@@ -57,12 +56,12 @@ def test_an_answer_that_is_no_choice_counts_for_nothing() -> None:
     assert resolve(graph, None, {question.key: "sideways"}).dag is None
 
 
-def test_a_bidirected_edge_is_offered_as_a_note_on_both() -> None:
+def test_a_bidirected_edge_is_a_shared_unmeasured_cause() -> None:
     done = resolve(read_graph("dag {\na <-> b\na -> b\n}"))
-    assert [(q.kind, q.line, q.default) for q in done.questions] == [("bidirected", 2, "note")]
+    assert [(q.kind, q.line, q.default) for q in done.questions] == [("bidirected", 2, "share")]
     assert done.dag is not None
     assert done.dag.edges == (("a", "b"),)
-    assert done.dag.annotation("a") == Annotation("shares an unmeasured cause with b")
+    assert (done.dag.hidden, done.dag.confounded) == ((("a", "b"),), (("a", "b"),))
 
 
 def test_one_cycle_at_a_time_is_named_with_its_arrows() -> None:
@@ -143,7 +142,7 @@ def test_a_latent_node_is_marginalised_or_left_out() -> None:
     assert [(q.kind, q.line, q.default) for q in done.questions] == [("latent", 2, MARGINALISE)]
     assert done.dag is not None
     assert set(done.dag.edges) == {("a", "b"), ("a", "c"), ("c", "d")}
-    assert done.dag.annotation("b").note == "shares an unmeasured cause with c"
+    assert done.dag.hidden == (("b", "c"),)
     assert done.remarks == ("'U' is marginalised: 'a' → 'b', 'c'; 'b', 'c' share an unmeasured cause",)
     dropped = resolve(graph, None, {"node:U": DROP})
     assert dropped.dag is not None
@@ -160,18 +159,14 @@ def test_a_latent_node_is_marginalised_or_left_out() -> None:
     st.sets(st.sampled_from("abcdefg"), max_size=5),
 )
 def test_marginalising_keeps_every_separation_of_what_is_left(pairs: list[tuple[str, str]], hidden: set[str]) -> None:
-    """The DAG with one hidden node per noted pair separates what the whole DAG separates, for all triples and sets."""
+    """The DAG with its unmeasured causes separates what the whole DAG separates, for all triples and sets."""
     nodes = tuple(Node(name, latent=name in hidden) for name in "abcdefg")
     done = resolve(MixedGraph(nodes, tuple(Edge(a, b) for a, b in pairs)))
     assert done.dag is not None
-    whole, left = nx.DiGraph(pairs), nx.DiGraph(done.dag.edges)
+    whole, left = nx.DiGraph(pairs), nx.DiGraph(done.dag.links)
     whole.add_nodes_from("abcdefg")
     seen = [n for n in "abcdefg" if n not in hidden]
     left.add_nodes_from(seen)
-    for (column,), said in done.dag.annotations.items():
-        for other in said.note.removeprefix("shares an unmeasured cause with ").split(", "):
-            cause = "".join(sorted(column + other))
-            left.add_edges_from([(cause, column), (cause, other)])
     for a, b in itertools.combinations(seen, 2):
         others = [n for n in seen if n not in (a, b)]
         for size in (0, 1, 2, len(others)):

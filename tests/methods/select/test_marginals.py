@@ -12,11 +12,9 @@ from core.graph.separations import Separation
 from core.methods.select.marginals import (
     FITTED,
     MEAN,
-    PASSED_ON,
     Candidate,
     Room,
     best_subset,
-    largest_error,
     noisy_cells,
     shrunk,
 )
@@ -36,7 +34,7 @@ def test_a_pair_is_taken_when_its_error_is_above_its_noise_and_not_below():
     assert not best_subset([Candidate(("a", "b"), 0.99 * brings, 1.0, cells)], noise, room())
 
 
-def test_the_subset_errs_as_little_as_the_best_one_where_each_explains_itself_only():
+def test_the_subset_errs_as_little_as_the_best_one():
     """Against all subsets: the greedy choice is within a hundredth of the best predicted error, 30 draws."""
     rng = np.random.default_rng(0)
     pairs = list(itertools.combinations(SIZES, 2))
@@ -51,15 +49,6 @@ def test_the_subset_errs_as_little_as_the_best_one_where_each_explains_itself_on
 
         best = min(predicted(s) for k in range(7) for s in itertools.combinations(given, k))
         assert predicted(best_subset(given, 5.0, room())) <= 1.01 * best
-
-
-def test_what_a_path_explains_is_not_bought():
-    """a determines b and b determines c, so all of what a tells of c passes through b; alone it would be bought."""
-    most = 100.0
-    chain = [Candidate(q, 99.0, 1.0, 4.0, most) for q in (("a", "b"), ("b", "c"))]
-    across = Candidate(("a", "c"), 0.9 * PASSED_ON * most, 1.0, 4.0, most)
-    assert [c.clique for c in best_subset([*chain, across], 5.0, room())] == [("a", "b"), ("b", "c")]
-    assert best_subset([across], 5.0, room()) == [across]
 
 
 def test_frame_and_cap_hold():
@@ -84,8 +73,5 @@ def test_noise_takes_spread_away_and_exact_scores_stay():
     assert shrunk(half) == pytest.approx([30.0, 50.0, 70.0])
 
 
-def test_cells_as_noise_sees_them_and_the_largest_error():
+def test_cells_as_noise_sees_them():
     assert noisy_cells(np.array([1e9, 0.5 * MEAN * 10, 0.0, -3.0]), 10.0) == pytest.approx(1.5)
-    copies = np.outer([0.5, 0.5], [0.5, 0.5]) * 100
-    exact = np.diag([50.0, 50.0])
-    assert largest_error(copies) == pytest.approx(np.abs(exact - copies).sum())

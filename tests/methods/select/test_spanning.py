@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.methods import frame_of
-from core.methods.select.allocation import BudgetSplit
+from core.methods.select.allocation import BudgetSplit, Choices
 from core.methods.select.expected import by_model, independent
 from core.methods.select.spanning import Growth, choose_tree
 from core.privacy.accounting import Budget
@@ -174,7 +174,7 @@ def chosen(separations, epsilon=100.0):
     c = PrivateCurator(table, Unit(), budget, 10**6)
     budget = BudgetSplit.of(plan, budget, sizes)
     ones = c.measure(budget.split(1 / 3, [(n,) for n in sizes]))
-    return choose_tree(c, budget, 1 / 3, separations, EdgeScore(independent(ones, 3000.0)))[0], c, budget
+    return choose_tree(Choices(c, budget, 1 / 3), separations, EdgeScore(independent(ones, 3000.0)))[0], c, budget
 
 
 def test_with_a_large_budget_the_strong_edges_win():
@@ -188,6 +188,17 @@ def test_a_separation_turns_the_tree_away_from_them():
     assert Separation(("a",), ("b",), ("d",)).holds(edges)
 
 
+def test_only_pairs_among_those_given_are_edges():
+    curator = Rehearsal(dict.fromkeys("abcd", 3), Unit(), Budget.of(Plan("mst", 1.0, 1e-9), None), 1000)
+    budget = BudgetSplit.of(Plan("mst", 1.0, 1e-9), curator.budget, curator.sizes)
+    score = EdgeScore(lambda q: np.zeros([3] * len(q)))
+    edges, unspent = choose_tree(Choices(curator, budget, 0.3), [], score, [("b", "a"), ("b", "c"), ("a", "c")])
+    assert len(edges) == 2
+    assert set(edges) <= {("a", "b"), ("b", "c"), ("a", "c")}
+    assert choose_tree(Choices(curator, budget, 0.3), [], score, []) == ([], 0.3)
+    assert unspent == pytest.approx(0.0)
+
+
 def test_each_step_pays_an_equal_share_and_the_rest_is_handed_back():
     table = linked_rows()
     sizes = dict.fromkeys("abcd", 3)
@@ -197,7 +208,7 @@ def test_each_step_pays_an_equal_share_and_the_rest_is_handed_back():
     budget = BudgetSplit.of(plan, budget, sizes)
     ones = c.measure(budget.split(0.1, [(n,) for n in sizes]))
     edges, unspent = choose_tree(
-        c, budget, 0.3, [Separation(("a",), ("b", "c", "d"), ())], EdgeScore(independent(ones, 3000.0))
+        Choices(c, budget, 0.3), [Separation(("a",), ("b", "c", "d"), ())], EdgeScore(independent(ones, 3000.0))
     )
     assert len(edges) == 2
     prices = [x.rho for x in bought(c.spending, "choice")]
@@ -233,7 +244,7 @@ def test_a_rehearsal_of_200_columns_offers_the_largest_pairs_first():
     r = Rehearsal(sizes, Unit(), budget, 1000)
     budget = BudgetSplit.of(plan, budget, sizes)
     ones = r.measure(budget.split(0.3, [(n,) for n in sizes]))
-    edges, _ = choose_tree(r, budget, 0.3, [], EdgeScore(independent(ones, 1000.0)))
+    edges, _ = choose_tree(Choices(r, budget, 0.3), [], EdgeScore(independent(ones, 1000.0)))
     assert len(edges) == 199
     assert sizes[edges[0][0]] * sizes[edges[0][1]] == 64
 

@@ -10,9 +10,10 @@ import pytest
 from core.errors import EspalierError, ProjectError
 from core.methods import METHODS, frame_of
 from core.models.base import NumberModel
+from core.models.copula.fit import cleaned
 from core.models.copula.layout import Layout
 from core.models.copula.model import CopulaModel
-from core.models.copula.shapes import Shape, to_chances
+from core.models.copula.shapes import Shape, smoothed, to_chances
 from core.models.graphical import GraphicalModel
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
@@ -145,3 +146,28 @@ def test_projection_onto_the_simplex_against_brute_force():
         grid = np.array([(i, j, 30 - i - j) for i in np.arange(0, 30.1, 0.5) for j in np.arange(0, 30.1 - i, 0.5)])
         best = ((grid - counts) ** 2).sum(axis=1).min()
         assert ((got - counts) ** 2).sum() <= best + 1e-9
+
+
+def test_even_counts_stay_even_under_noise_and_a_step_is_kept():
+    rng = np.random.default_rng(6)
+    widths = np.ones(64)
+    flat = smoothed(100 + 10 * rng.standard_normal(64), widths, 10.0)
+    assert flat.std() < 4
+    step = np.repeat([20.0, 180.0], 32)
+    told = smoothed(step + 10 * rng.standard_normal(64), widths, 10.0)
+    assert abs(told[:32].mean() - 20) < 5
+    assert np.abs(told - step).mean() < 5
+    wide = np.array([1.0, 3.0])
+    assert smoothed(np.array([30.0, 70.0]), wide, 10.0) == pytest.approx([25, 75])
+    assert smoothed(np.array([30.0, 70.0]), wide, 0.1) == pytest.approx([30, 70])
+
+
+def test_noise_is_cleaned_from_a_matrix_and_a_true_difference_is_kept():
+    rng = np.random.default_rng(7)
+    like, p = np.eye(60), 60
+    noise = rng.normal(0, 0.01, (p, p))
+    noise = (np.triu(noise) + np.triu(noise, 1).T) + np.diag(0.01 * (math.sqrt(2) - 1) * rng.standard_normal(p))
+    assert np.abs(cleaned(like + noise, like, 0.01) - like).max() < 0.02
+    along = np.ones((p, 1)) / math.sqrt(p)
+    true = like + 2 * along @ along.T
+    assert np.linalg.norm(cleaned(true + noise, like, 0.01) - true) < 0.4 * np.linalg.norm(noise)

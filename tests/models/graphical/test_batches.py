@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from core.models.graphical import estimate
-from core.models.graphical.batches import draw_batches, quotas
+from core.models.graphical.batches import _shuffled, draw_batches, quotas
 from core.privacy.draws import Measurement
 from core.project.schema import Column, Schema
 from core.release.output import numbers, write_rows
@@ -111,3 +111,16 @@ def test_numbers_stay_in_their_bins():
     )
     assert sorted(set(whole.tolist())) == [0, 1, 2, 3, 4]
     assert list(itertools.chain(sorted(set(whole[:999].tolist())))) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("groups", [1, 7, 1 << 17, 1 << 40])
+def test_rows_are_shuffled_within_their_groups_and_nowhere_else(groups):
+    rng, rows = np.random.default_rng(0), 3_000
+    group = None if groups == 1 else rng.integers(0, min(groups, 40), rows)
+    orders = [_shuffled(group, groups, rows, rng) for _ in range(200)]
+    for order in orders[:5]:
+        assert np.array_equal(np.sort(order), np.arange(rows))
+        assert group is None or (np.diff(group[order]) >= 0).all()
+    size = rows if group is None else int((group == 0).sum())
+    places = np.array([order[:size].argmin() for order in orders])  # where the group's first row comes to stand
+    assert abs(places.mean() / size - 0.5) < 6 * np.sqrt(1 / 12 / 200)

@@ -1,12 +1,15 @@
-"""The drawings that the decoder benchmark uses for Adult and for the diabetes table, and the latter's public bins.
+"""The tables and drawings of the decoder's benchmarks.
 
-They were drawn from what the columns mean: birth before schooling before work before income, and illness and admission
-before treatment before discharge. Where two columns describe one fact (marital status and relationship) the arrow
-goes from the general to the particular.
+The drawings of Adult, diabetes and COMPAS were made from what the columns mean: birth before schooling before work
+before income, and illness and admission before treatment before discharge. Where two columns describe one fact
+(marital status and relationship) the arrow goes from the general to the particular. Networks and noisy-OR tables come
+with the drawing that their rows were drawn from.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,16 @@ ADULT = {
     "capital-loss": "age education marital-status",
     "income": "age workclass education marital-status occupation relationship race sex capital-gain capital-loss "
     "hours-per-week",
+}
+
+COMPAS = {
+    "juv_fel_count": "age sex race",
+    "juv_misd_count": "age sex race",
+    "juv_other_count": "age sex race",
+    "priors_count": "age sex race juv_fel_count juv_misd_count juv_other_count",
+    "c_charge_degree": "age sex priors_count",
+    "decile_score": "age priors_count juv_fel_count juv_misd_count juv_other_count c_charge_degree",
+    "is_recid": "age sex race priors_count juv_fel_count juv_misd_count juv_other_count c_charge_degree decile_score",
 }
 
 DRUGS = ("metformin", "glimepiride", "glipizide", "glyburide", "pioglitazone", "rosiglitazone", "insulin")
@@ -142,3 +155,39 @@ def chapter(code: str) -> str:
         ("neoplasms", (140, 240), (0, 0)),
     )
     return next((name for name, *spans in groups if any(a <= number < b for a, b in spans)), "other")
+
+
+def noisy_or(
+    seed: int, rows: int, layers: Sequence[int] = (27, 52, 143), count: int = 770
+) -> tuple[Codes, list[tuple[str, str]]]:
+    """Rows of a noisy-OR network of binary columns in three layers, and its ``count`` arrows.
+
+    The default is the published shape of the neuropathic-pain simulator (Tu et al. 2019): 27 causes, 52 conditions,
+    143 symptoms, 770 arrows. Only the shape is theirs: which arrows there are, and how strong they are, is drawn.
+    """
+    rng = np.random.default_rng(seed)
+    names = [[f"{kind}{i}" for i in range(many)] for kind, many in zip("dcs", layers, strict=True)]
+    pairs = [(a, b) for above, below in itertools.pairwise(names) for b in below for a in above]
+    first = [(str(rng.choice(above)), b) for above, below in itertools.pairwise(names) for b in below]
+    rest = [pair for pair in pairs if pair not in set(first)]
+    drawn = first + [rest[i] for i in rng.choice(len(rest), count - len(first), replace=False)]
+    drawn.sort()
+    out = {name: rng.random(rows) < rng.uniform(0.05, 0.3) for name in names[0]}
+    for name in (*names[1], *names[2]):
+        off = np.full(rows, 0.98)
+        for cause, effect in drawn:
+            if effect == name:
+                off *= np.where(out[cause], 1 - rng.uniform(0.2, 0.8), 1.0)
+        out[name] = rng.random(rows) >= off
+    return {name: values.astype(np.uint8) for name, values in out.items()}, drawn
+
+
+def drawings(
+    drawn: Sequence[tuple[str, str]], names: Sequence[str], rng: np.random.Generator
+) -> dict[str, list[tuple[str, str]]]:
+    """The right drawing, half of it, as many random arrows again, and as many random arrows instead."""
+    order, right = list(names), set(drawn)
+    every = [(a, b) for i, a in enumerate(order) for b in order[i + 1 :] if (a, b) not in right]
+    wrong = [every[i] for i in rng.choice(len(every), len(drawn), replace=False)]
+    half = [drawn[i] for i in rng.choice(len(drawn), len(drawn) // 2, replace=False)]
+    return {"drawn": list(drawn), "half": half, "double": [*drawn, *wrong], "random": wrong}

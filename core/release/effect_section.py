@@ -1,0 +1,100 @@
+"""The effect of the plan's treatment: what a release says of it, and the report's section.
+
+It is worked out from copies of the release, so from noisy counts that the budget has paid for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from core.graph.adjustment import Effect, choices, ways
+from core.progress import Report, silent
+from core.release import asking
+from core.release.html import table
+from core.release.study import Study
+
+MOST_WAYS = 8
+"""Paths that the report writes out."""
+
+
+def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None:
+    """The section of ``release.json``; None where the plan asks for no effect."""
+    project = study.project
+    treatment, outcome = project.plan.options.get("treatment"), project.plan.target
+    if project.plan.options.get("regime") != "effect" or treatment is None or outcome is None:
+        return None
+    asked = Effect(project.dag, treatment, outcome)
+    figure = asking.effect_by_drawing(project, treatment, outcome, None, study.rows)
+    studied = study.with_copies(report=report)
+    valid = choices(asked, project.schema.sizes)
+    return {
+        "treatment": treatment,
+        "outcome": outcome,
+        "event": None if figure.event is None else project.schema[outcome].labels[figure.event],
+        "adjust": list(figure.adjust),
+        "by": "plan" if project.plan.options.get("adjust") is not None else "drawing",
+        "valid_sets": len(valid),
+        "why": asking.adjusted_for(project, figure),
+        "ways": [way.sentence for way in ways(asked, figure.adjust, MOST_WAYS)],
+        "form": figure.form,
+        "copies": len(studied.given),
+        "numbers": [asking.to_json(answer) for answer in studied.ask(figure)],
+    }
+
+
+def effect_section(facts: Mapping[str, Any]) -> str:
+    """Treatment, outcome, what is adjusted for and why, the figures, and what no table can settle."""
+    section = facts.get("effect")
+    if section is None:
+        return ""
+    t, y, event = (None if section[key] is None else escape(section[key]) for key in ("treatment", "outcome", "event"))
+    adjust = ", ".join(f"<strong>{escape(name)}</strong>" for name in section["adjust"]) or "nothing"
+    what = f"the mean of {y}" if event is None else f"the risk that {y} is {event}"
+    chosen = (
+        "the plan says so, and the drawing allows it"
+        if section["by"] == "plan"
+        else f"the cheapest of {section['valid_sets']} sets that the drawing allows"
+        if section["valid_sets"] > 1
+        else "the only smallest set that the drawing allows"
+    )
+    lines = "".join(f"<li>{escape(way)}</li>" for way in section["ways"])
+    return (
+        f"<h2>The effect of {t} on {y}</h2>"
+        f"<p>Compared is {what}. Crude figures compare the groups as they are. Adjusted ones say what the difference "
+        f"would be if both groups were alike in {adjust}: {chosen}.</p>"
+        + _figures(section["numbers"], "risk" if event is not None else "mean")
+        + f"<p>{escape(section['why'])}</p>"
+        + (f"<p>Paths between {t} and {y} in the drawing:</p><ul>{lines}</ul>" if lines else "")
+        + f'<p class="soft">From {section["copies"]} copies of this release, made of its noisy counts: nothing here '
+        "was read off the real table without being paid for. Intervals hold the noise and that the rows are a "
+        "sample.</p>"
+    )
+
+
+def _figures(numbers: Sequence[Mapping[str, Any]], of: str) -> str:
+    """A row for each treatment level that is compared, a column for each figure."""
+    rows: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for number in numbers:
+        what, _, compared = number["name"].partition(", ")
+        rows.setdefault(compared, {})[what] = number
+    heads = list(dict.fromkeys(what for row in rows.values() for what in row))
+    cells = [
+        f"<tr><td>{escape(compared)}</td>" + "".join(f'<td class="n">{_cell(row[h])}</td>' for h in heads) + "</tr>"
+        for compared, row in rows.items()
+    ]
+    said = dict.fromkeys(n["why"] for n in numbers)
+    notes = "".join(f"<li>{escape(why)}</li>" for why in said)
+    names = [f"{head.replace('difference', f'{of} difference').replace('ratio', f'{of} ratio')}#" for head in heads]
+    return table("Figures with their 95 % intervals", ["compared", *names], cells) + f"<ul>{notes}</ul>"
+
+
+def _cell(number: Mapping[str, Any]) -> str:
+    if number["value"] is None:
+        return "cannot be told"
+    value = asking.shown(number["value"])
+    if number["low"] is None:
+        return f"{value}<br>no interval"
+    given = "" if number["promised"] else ", given the model"
+    return f"{value}<br>({asking.shown(number['low'])} to {asking.shown(number['high'])}{given})"

@@ -1,0 +1,100 @@
+"""A new table in an engine, into which synthetic rows go: made and filled in one transaction, never over another.
+
+Nothing about it is kept: no URL, no user, no password gets into a file or a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.errors import EspalierError, TableError
+
+LONGEST_NAME = 63
+"""Bytes of a name in PostgreSQL; it would cut longer ones off."""
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The table ``name`` (``schema.name`` where it is not in the default one), still to be made, at ``url``."""
+
+    name: str
+    url: str = field(repr=False)
+
+    def check(self, columns: Any) -> None:
+        """Raise :class:`TableError` unless a table of ``columns`` (an Arrow schema) can be made there now.
+
+        It is made and taken back, so that names, types and rights are tried before anything is spent.
+        """
+        for name in (self.name.rpartition(".")[2], *columns.names):
+            if len(name.encode()) > LONGEST_NAME:
+                raise TableError(f"the name {name!r} is too long for a database: {LONGEST_NAME} bytes at most")
+        with self._connected() as (_, con):
+            con.execute("BEGIN")
+            con.execute(self._create(columns))
+            con.execute("ROLLBACK")
+
+    def write(self, columns: Any, batches: Iterator[Any]) -> None:
+        """Make the table and fill it with ``batches`` (of Arrow, all of the schema ``columns``), or leave no trace."""
+        with self._connected() as (fill, con):
+            con.execute("BEGIN")
+            try:
+                con.execute(self._create(columns))
+                fill(con, self._sql, columns, batches)
+                con.execute("COMMIT")
+            except BaseException:
+                con.execute("ROLLBACK")
+                raise
+
+    @property
+    def _sql(self) -> str:
+        return ".".join(map(_quoted, filter(None, self.name.rpartition(".")[::2])))
+
+    def _create(self, columns: Any) -> str:
+        cells = ", ".join(f"{_quoted(column.name)} {_TYPES[str(column.type)]}" for column in columns)
+        return f"CREATE TABLE {self._sql} ({cells})"
+
+    @contextmanager
+    def _connected(self) -> Iterator[tuple[Callable[..., None], Any]]:
+        """(how rows get in, the connection). The engine's own messages may hold the URL: only their kind is told."""
+        from core.tables import sql
+
+        shown = f"the table {self.name!r} cannot be written"
+        try:
+            engine, con = sql.connect_to_write(self.url)
+        except Exception as error:
+            raise TableError(f"{shown}: the database cannot be opened to write ({type(error).__name__})") from None
+        try:
+            yield (_copy if engine == "postgres" else _insert), con
+        except (EspalierError, MemoryError, AttributeError, TypeError, AssertionError):
+            raise
+        except Exception as error:
+            there = type(error).__name__ == "DuplicateTable" or "already exists" in str(error)
+            why = "it is there already, and nothing is overwritten" if there else type(error).__name__
+            raise TableError(f"{shown}: {why}") from None
+        finally:
+            con.close()
+
+
+_TYPES = {"string": "text", "int64": "bigint", "double": "double precision", "date32[day]": "date"}
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _copy(con: Any, table: str, columns: Any, batches: Iterator[Any]) -> None:  # noqa: ARG001
+    with con.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as lines:
+        for batch in batches:
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                lines.write_row(row)
+
+
+def _insert(con: Any, table: str, columns: Any, batches: Iterator[Any]) -> None:
+    import pyarrow as pa
+
+    con.register("espalier_rows", pa.RecordBatchReader.from_batches(columns, batches))
+    con.execute(f"INSERT INTO {table} SELECT * FROM espalier_rows")
+    con.unregister("espalier_rows")

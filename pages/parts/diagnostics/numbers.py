@@ -1,0 +1,111 @@
+"""Numeric columns compared as numbers: how far values lie apart, quantiles, correlation, and a regression."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from core.project.dates import date_texts
+from core.project.schema import Schema
+from pages.parts.text import name, plain
+
+Facts = Mapping[str, Any]
+
+
+def show(found: Facts, schema: Schema) -> None:
+    """All of it, or why there is nothing to show."""
+    facts = found.get("numbers")
+    if not facts:
+        st.info(f"There are no numbers to compare: {plain(found.get('numbers_reason', 'they were not worked out'))}.")
+        return
+    _regression(facts)
+    _distances(facts, schema)
+    _quantiles(facts, schema)
+
+
+def _regression(facts: Facts) -> None:
+    if "target" not in facts:
+        st.caption("No regression: the plan's target is not a number.")
+        return
+    st.subheader(f"Predicting the number {plain(facts['target'])}", anchor=False)
+    if "r2_synthetic" not in facts:
+        st.info(f"There is no regression: {plain(facts['r2_reason'])}.")
+        return
+    error = f"mean absolute error (in the unit of {facts['target']})"
+    st.dataframe(
+        [
+            {"trained on": f"{which} rows", "R²": facts[f"r2_{which}"], error: facts[f"mae_{which}"]}
+            for which in ("synthetic", "real")
+        ],
+        hide_index=True,
+        column_config={"R²": st.column_config.NumberColumn(format="%.3f")}
+        | {error: st.column_config.NumberColumn(format="%.4g")},
+    )
+    st.caption(
+        "Two random forests of the same kind, one trained on synthetic and one on real rows, both tested on real rows. "
+        "R² 1 is perfect, 0 is no better than always saying the mean. Without rows kept back the forest of real rows "
+        "is tested on rows that the tree at hand did not see."
+    )
+
+
+def _distances(facts: Facts, schema: Schema) -> None:
+    st.subheader("How far apart are the values?", anchor=False)
+    st.dataframe(
+        [
+            {
+                "column": c["name"],
+                "Wasserstein distance": c["wasserstein"],
+                "unit": "days" if schema[c["name"]].dates else f"that of {c['name']}",
+                "of the declared range (%)": 100 * c["relative"],
+                "standard deviation, synthetic / real": c["spread"],
+            }
+            for c in sorted(facts["columns"], key=lambda c: -c["relative"])
+        ],
+        hide_index=True,
+        column_config={
+            "Wasserstein distance": st.column_config.NumberColumn(format="%.4g"),
+            "of the declared range (%)": st.column_config.NumberColumn(format="%.2f"),
+            "standard deviation, synthetic / real": st.column_config.NumberColumn(format="%.2f"),
+        },
+    )
+    st.caption(
+        "The Wasserstein distance is how far values must be moved on average to turn the synthetic column into the "
+        "real one; 0 means equal."
+    )
+    if "largest_correlation_difference" in facts:
+        one, other = facts["largest_correlation_pair"]
+        largest = facts["largest_correlation_difference"]
+        st.markdown(
+            f"**Rank correlation** differs by at most {largest:.3f}"
+            + (f", between {name(one)} and {name(other)}." if largest > 0 else ".")
+            + " It goes from −1 to 1, and 0 is no link in either direction."
+        )
+
+
+def _quantiles(facts: Facts, schema: Schema) -> None:
+    columns = {c["name"]: c for c in facts["columns"]}
+    if not columns:
+        return
+    st.subheader("Quantiles", anchor=False)
+    one = st.selectbox("Quantiles of", list(columns), key="look-quantiles")
+    if one not in columns:
+        return
+    shown = {which: _written(schema, one, columns[one][which]) for which in ("real", "synthetic")}
+    st.dataframe(
+        [
+            {"of the rows": f"{100 * share:g} %", "real: at most": real, "synthetic: at most": synthetic}
+            for share, real, synthetic in zip(facts["quantiles"], shown["real"], shown["synthetic"], strict=True)
+        ],
+        hide_index=True,
+    )
+
+
+def _written(schema: Schema, column: str, values: list[float]) -> list[str]:
+    """Numbers as they are read: dates as dates."""
+    if schema[column].dates:
+        import numpy as np
+
+        return date_texts(np.floor(values))
+    return [f"{v:,.5g}" for v in values]

@@ -1,0 +1,65 @@
+"""A statistician's task in a real browser: from a release to a sentence with an interval, in under two minutes."""
+
+from __future__ import annotations
+
+import re
+import time
+from math import log
+
+import numpy as np
+import pytest
+
+from core.analysis.tally import Tally
+from core.project.file import Project
+from core.release import asking
+from sample_data.make import hospital
+from tests.conftest import SAMPLES
+
+pytestmark = [pytest.mark.browser]
+
+SENTENCE = re.compile(r"severe against normal: ([\d.]+) \(95 % interval ([\d.]+) to ([\d.]+)")
+
+
+def truth() -> float:
+    """The odds ratio in 200,000 people of the process that the sample was drawn from."""
+    schema, rows = Project.load(SAMPLES / "readmission.json").schema, hospital(np.random.default_rng(1), 200_000, True)
+    codes = {name: _codes(schema[name].labels, rows[name]) for name in ("heart_failure", "readmitted")}
+    codes["age"] = np.digitize(rows["age"].astype(float), schema["age"].edges[1:-1])
+    figure = asking.regression(schema, "readmitted=yes", ["heart_failure", "age"])
+    found, _ = figure.estimate(Tally.of_rows(codes, schema.sizes, figure.columns))
+    return float(found[2])
+
+
+def _codes(labels: tuple[str, ...], cells: np.ndarray) -> np.ndarray:
+    return np.select([cells == label for label in labels], range(len(labels)))
+
+
+def test_is_heart_failure_associated_with_readmission_after_adjusting_for_age(person) -> None:
+    person.visit("Home", "Espalier")
+    person.press("Open readmission")
+    person.visit("Plan")
+    person.page.get_by_text("Predict an outcome, here").first.click()
+    person.rests()
+    person.press("Plan so")
+    person.rests()
+    person.visit("Release")
+    person.press("Spend ε = 1 and release")
+    person.sees(": 8,000 synthetic rows")
+
+    begun = time.monotonic()
+    person.visit("Analyse")
+    person.pick("Predictors", "heart_failure")
+    person.rests()
+    person.pick("Predictors", "age")
+    person.page.keyboard.press("Escape")
+    person.page.get_by_text(SENTENCE).first.wait_for(timeout=100_000)
+    said = person.page.get_by_text(SENTENCE).first.inner_text()
+    assert time.monotonic() - begun < 120
+
+    found = SENTENCE.search(said)
+    assert found is not None
+    estimate, low, high = (log(float(number)) for number in found.groups())
+    assert low > 0, "associated, and the interval says so"
+    assert abs(estimate - truth()) < 3 * (high - low) / 2, "more than six standard errors would be wrong"
+    assert "each counted with readmitted" in said
+    person.fine()

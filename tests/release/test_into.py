@@ -1,0 +1,152 @@
+"""Synthetic rows into a new table of the engine that the private one is in."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import duckdb
+import numpy as np
+import psycopg
+import pytest
+
+from core.cli.main import main
+from core.errors import TableError
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.release.output import arrow_columns, write_into
+from core.tables.destination import Destination
+from core.tables.frames import destination
+from core.tables.snapshot import CodeFile, Snapshot
+
+SCHEMA = Schema(
+    (
+        Column("a", "categorical", ("=x", 'y"; DROP TABLE far; --', "tab\tand\\N")),
+        Column("v", "numeric", edges=(0, 10, 20), integer=True, missing=True),
+        Column("w x", "numeric", edges=(0, 0.5, 1)),
+    )
+)
+
+
+@pytest.fixture(params=["postgres", "duckdb"])
+def engine(request, tmp_path):
+    """(URL, how to ask it something)."""
+    if request.param == "duckdb":
+        path = str(tmp_path / "t.duckdb")
+
+        def ask(text):
+            with duckdb.connect(path) as con:
+                return con.execute(text).fetchall()
+
+        url = f"duckdb://{path}"
+    else:
+        url = request.getfixturevalue("postgres")
+
+        def ask(text):
+            with psycopg.connect(url, autocommit=True) as con:
+                cursor = con.execute(text)
+                return cursor.fetchall() if cursor.description else []
+
+    ask('CREATE TABLE far (a text, v bigint, "w x" double precision)')
+    rows = (f"('{SCHEMA['a'].categories[i % 3]}', {i % 20}, {i % 10 / 10})" for i in range(60))
+    ask(f"INSERT INTO far VALUES {', '.join(rows)}")
+    yield url, ask
+    for name in ("far", "made"):
+        ask(f"DROP TABLE IF EXISTS {name}")
+
+
+def released(url, tmp_path, monkeypatch, *more):
+    monkeypatch.setenv("WAREHOUSE", url)
+    (tmp_path / "p.json").write_text(Project("far", SCHEMA, Plan("mst", 5.0, 1e-6)).dumps())
+    where = ["--data", "env:WAREHOUSE", "--relation", "far", "--out", str(tmp_path / "out")]
+    return main(["release", str(tmp_path / "p.json"), *where, "--quiet", *more])
+
+
+def test_the_rows_are_those_of_the_release_and_no_file_tells_where_they_went(engine, tmp_path, monkeypatch):
+    url, ask = engine
+    assert released(url, tmp_path, monkeypatch, "--into", "made") == 0
+    got = ask('SELECT a, v, "w x" FROM made')
+    assert len(got) == 60
+    wrote = output_rows(tmp_path / "out" / "synthetic.csv")
+    assert sorted((a, "" if v is None else str(v), float(w)) for a, v, w in got) == sorted(wrote)
+    for file in (tmp_path / "out").iterdir():
+        assert url.partition("://")[2].encode() not in file.read_bytes()
+
+
+def output_rows(path):
+    from core.release.files import read_csv
+    from core.tables.reading import read_released
+
+    read_csv(SCHEMA, path)
+    read = read_released(path, list(SCHEMA.names))
+    cells = [[c.values[code] for code in c.codes] for c in read.columns.values()]
+    return [(a.removeprefix("'"), v, float(w)) for a, v, w in zip(*cells, strict=True)]
+
+
+def test_a_table_that_is_there_is_never_touched_and_nothing_is_spent(engine, tmp_path, monkeypatch, capsys):
+    url, ask = engine
+    monkeypatch.setattr("core.release.spend.release", lambda *_, **__: pytest.fail("it was spent"))
+    assert released(url, tmp_path, monkeypatch, "--into", "far") == 2
+    assert "it is there already, and nothing is overwritten" in capsys.readouterr().err
+    assert ask("SELECT count(*) FROM far") == [(60,)]
+    assert released(url, tmp_path, monkeypatch, "--into", "nowhere.made") == 2
+    assert "the table 'nowhere.made' cannot be written" in capsys.readouterr().err
+    assert released(url, tmp_path, monkeypatch, "--into", "m" * 64) == 2
+    assert "too long" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_it_is_written_whole_or_not_at_all(engine):
+    url, ask = engine
+    columns = arrow_columns(SCHEMA)
+
+    def broken():
+        import pyarrow as pa
+
+        yield pa.record_batch([["=x"], [1], [0.1]], schema=columns)
+        raise ValueError("a full disk")
+
+    with pytest.raises(TableError, match="the table 'made' cannot be written"):
+        Destination("made", url).write(columns, broken())
+    assert url not in repr(Destination("made", url))
+    found = ask("SELECT count(*) FROM information_schema.tables WHERE table_name = 'made'")
+    assert found == [(0,)]
+
+
+def test_many_rows_go_in_batch_by_batch(engine):
+    url, ask = engine
+    rng, file = np.random.default_rng(0), CodeFile(Snapshot.types(SCHEMA))
+    for _ in range(3):
+        file.append({f"c{i}": rng.integers(0, c.size, 500) for i, c in enumerate(SCHEMA.columns)})
+    heard = []
+    project, place = Project("far", SCHEMA, Plan("mst", 5.0)), Destination("made", url)
+    write_into(project, Snapshot(SCHEMA, file), place, lambda done, _: heard.append(done))
+    assert heard == pytest.approx([1 / 3, 2 / 3, 1])
+    ((rows, empty, least, most),) = ask('SELECT count(*), count(*) - count(v), min("w x"), max("w x") FROM made')
+    assert (rows, empty) == (1_500, file_missing(file))
+    assert 0 <= least <= most <= 1
+
+
+def file_missing(file):
+    return sum(int((batch["c1"] == SCHEMA["v"].values).sum()) for batch in file.batches())
+
+
+def test_days_and_identifiers_have_their_types(engine):
+    url, ask = engine
+    schema = Schema.from_json(
+        [
+            {"name": "day", "kind": "date", "dates": {"from": "2024-01-01", "to": "2024-12-31", "by": "month"}},
+            {"name": "who", "kind": "identifier", "invented": True},
+        ]
+    )
+    rows = {"day": ["2024-02-29", "2024-01-01"], "who": ["S1", "S2"]}
+    write_into(Project("far", schema, Plan("mst", 5.0)), rows, Destination("made", url))
+    assert sorted(ask("SELECT day, who FROM made")) == [(date(2024, 1, 1), "S2"), (date(2024, 2, 29), "S1")]
+
+
+def test_only_an_engine_takes_them(tmp_path):
+    with pytest.raises(TableError, match="--data names none"):
+        destination(str(tmp_path / "t.parquet"), "made")
+    with pytest.raises(TableError, match="cannot be opened to write"):
+        Destination("made", f"duckdb://{tmp_path / 'none.duckdb'}").check(arrow_columns(SCHEMA))
+    assert not (tmp_path / "none.duckdb").exists()

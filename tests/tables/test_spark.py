@@ -1,0 +1,156 @@
+"""Spark on this machine: the schema's own codes, the rows that DuckDB keeps, and nothing of them left on disk."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+pytest.importorskip("pyspark", reason="Spark is an extra (requirements-spark.txt); .ci/nightly runs this")
+
+from core.errors import Cancelled, TableError
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.release.spend import release
+from core.tables.reading import read_table
+from core.tables.relation import open_relation
+from core.tables.table import Table
+from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, local_rows, people, rows_of
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+URL = "pyspark://?spark.driver.memory=1g&spark.ui.showConsoleProgress=false"
+
+
+@pytest.fixture(scope="module")
+def session():
+    from core.tables import sql
+
+    backend = sql._spark(URL)
+    yield backend._session
+    backend._session.stop()
+
+
+@pytest.fixture
+def table(session, tmp_path):
+    """Puts an Arrow table where Spark finds it under a name; returns the path of the Parquet file too."""
+
+    def put(data, name="t"):
+        path = tmp_path / f"{name}.parquet"
+        parquet.write_table(data, path)
+        session.read.parquet(str(path)).createOrReplaceTempView(name)
+        return open_relation(URL, name), path
+
+    return put
+
+
+def test_spark_encodes_as_the_schema_does(table):
+    more = {name: [*cells, *cells[:4]] for name, cells in HOSTILE.items()}
+    more["n"][-4:] = ["5\u0085", "5\u2028", "5\n", "5d"]  # what Java would take for numbers, and Python not
+    relation, path = table(pa.table(more))
+    expected = Table.encode(read_table(path), SCHEMA)
+    assert local_rows(relation.snapshot(SCHEMA)) == rows_of(expected.codes)
+
+
+def test_spark_bins_days_as_the_schema_does(table):
+    relation, path = table(pa.table(CALENDAR))
+    expected = Table.encode(read_table(path), DATES)
+    assert local_rows(relation.snapshot(DATES)) == rows_of(expected.codes, DATES)
+
+
+def test_the_same_rows_are_kept_as_in_memory_and_by_duckdb(table):
+    data = people()
+    relation, path = table(data)
+    expected = rows_of(in_memory(data, "key", 3)[0].codes, SMALL)
+    assert local_rows(relation.snapshot(SMALL, "id", 3, key="key")) == expected
+    assert local_rows(open_relation(path).snapshot(SMALL, "id", 3, key="key")) == expected
+
+
+def test_a_collation_merges_nobody(session, table):
+    table(pa.table({"a": ["x", "x", "y"], "v": [1, 1, 2], "id": ["p", "P", "q"]}), "plain")
+    columns = "a COLLATE UTF8_LCASE AS a, v, id COLLATE UTF8_LCASE AS id"
+    session.sql(f"SELECT {columns} FROM plain").createOrReplaceTempView("loose")
+    schema = Schema((Column("a", "categorical", ("X", "x", "y")),))
+    kept = open_relation(URL, "loose").snapshot(schema, "id", 1)
+    assert kept.count(("a",)).tolist() == [0, 2, 1]
+
+
+def test_a_release_holds_people_out_and_leaves_no_codes(table, tmp_path, monkeypatch):
+    relation, path = table(people(3_000))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    plan = Plan("mst", 100.0, 1e-6, person="id", rows_per_person=3, rows=2_000, private_evaluation=0.2, target="a")
+    made = release(Project("spark", SMALL, plan), relation)
+    assert made.rows == 2_000
+    assert made.private_evaluation is not None
+    real = Table.encode(read_table(path), SMALL)
+    assert abs(np.bincount(made.codes["a"]) / 2_000 - real.count(("a",)) / real.rows).max() < 0.1
+    assert list(scratch.iterdir()) == []
+
+
+def test_refusals_and_cancelling_leave_no_codes(session, table, tmp_path, monkeypatch):
+    relation, _ = table(people(3_000))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    with pytest.raises(TableError, match="does not declare") as refused:
+        relation.snapshot(Schema((Column("a", "categorical", ("x", "y")),)))
+    assert "z" not in str(refused.value).split("column")[0]
+    assert list(scratch.iterdir()) == []
+
+    def cancel(*_):
+        raise Cancelled("stop")
+
+    monkeypatch.setattr("core.progress.PULSE", 0.0)
+    with pytest.raises(Cancelled):
+        relation.snapshot(SMALL, report=cancel)
+    assert list(scratch.iterdir()) == []
+    assert session.sql("SELECT 1").collect()  # the session is as usable as before
+
+
+def test_what_is_first_is_a_sample_and_a_cluster_is_refused(table):
+    relation, _ = table(people(50))
+    assert relation.sample(7).rows == 7
+    assert relation.columns == {"id": "string", "a": "string", "v": "int64"}
+    with pytest.raises(TableError, match="cannot open the pyspark relation 'none'"):
+        open_relation(URL, "none")
+
+
+def test_spark_killed_in_the_middle_is_told_and_leaves_no_codes(tmp_path):
+    parquet.write_table(people(2_000), tmp_path / "t.parquet")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    code = textwrap.dedent(f"""
+        import os, signal
+        from core.tables import sql, spark
+        from core.tables.relation import open_relation
+        from tests.tables.test_relation import SMALL
+        session = sql._spark({URL!r})._session
+        session.read.parquet({str(tmp_path / "t.parquet")!r}).createOrReplaceTempView("t")
+        jvm = int(session._jvm.java.lang.ProcessHandle.current().pid())
+        relation = open_relation({URL!r}, "t")
+        once = []
+        def kill(*_):
+            if len(once) == 1:
+                os.kill(jvm, signal.SIGKILL)
+            once.append(1)
+        spark.interruptible.__globals__["PULSE"] = 0.0
+        try:
+            relation.snapshot(SMALL, report=kill)
+        except Exception as error:
+            print(type(error).__name__, error)
+        print(os.listdir({str(scratch)!r}), flush=True)
+        os._exit(0)
+    """)
+    env = os.environ | {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(tmp_path)}
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=300)
+    said = ran.stdout.strip().splitlines()
+    assert said[0].startswith("TableError the pyspark relation 't': the engine gave up while it read the table"), ran
+    assert not [name for name in eval(said[1]) if name.startswith("espalier")]
