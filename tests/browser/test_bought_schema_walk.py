@@ -70,7 +70,7 @@ def test_dates_by_month_a_refused_combination_and_a_hierarchy(person, tmp_path: 
     person.page.get_by_role("tab", name="Coarsen").click()
     person.pick("Column with a hierarchy", "code")
     pasted = "".join(f"{code},chapter {code[0]}\n" for code in CODES)
-    person.page.get_by_label("Code and group, a line each").fill(pasted)
+    person.page.get_by_role("textbox", name="Code and group").fill(pasted)
     person.page.keyboard.press("Control+Enter")
     person.sees("8 codes in 2 levels, 2 at the top")
     person.press("Take this hierarchy")
