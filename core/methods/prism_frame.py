@@ -8,8 +8,9 @@ from typing import Literal
 
 from core.errors import GraphError, ProjectError
 from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict
-from core.graph.separations import Separation
+from core.graph.separations import Clique, Separation
 from core.methods.frame import Frame, Task
+from core.methods.select.constrained import linked_by
 from core.project.file import Project
 from core.project.options import option, read_options
 
@@ -83,6 +84,13 @@ class PrismOptions:
 
 def _options(project: Project) -> PrismOptions:
     return read_options(PrismOptions, project.plan.options)
+
+
+def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:  # noqa: ARG001
+    """What constraints link, with the targets: the star and its background stay under caps of their own."""
+    schema, weights = project.schema, project.plan.weights
+    linked = linked_by(schema.sizes, (schema.clique(c.columns) for c in project.constraints))
+    return tuple(schema.clique((*q, *weights)) for q in linked)
 
 
 def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
