@@ -10,7 +10,6 @@ from core.errors import GraphError, ProjectError
 from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict
 from core.graph.separations import Clique, Separation
 from core.methods.frame import Frame, Task
-from core.methods.select.constrained import linked_by
 from core.project.file import Project
 from core.project.options import option, read_options
 
@@ -87,10 +86,10 @@ def _options(project: Project) -> PrismOptions:
 
 
 def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:  # noqa: ARG001
-    """What constraints link, with the targets: the star and its background stay under caps of their own."""
+    """Every column of a constraint with the targets: a star may take all of them. Its background keeps under the cap."""
     schema, weights = project.schema, project.plan.weights
-    linked = linked_by(schema.sizes, (schema.clique(c.columns) for c in project.constraints))
-    return tuple(schema.clique((*q, *weights)) for q in linked)
+    linked = dict.fromkeys(name for c in project.constraints for name in c.columns if name not in weights)
+    return tuple(schema.clique((name, *weights)) for name in linked)
 
 
 def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
