@@ -86,7 +86,7 @@ def _options(project: Project) -> PrismOptions:
 
 
 def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:  # noqa: ARG001
-    """Every column of a constraint with the targets: a star may take all of them. Its background keeps under the cap."""
+    """Each column of a constraint with the targets: a star may take all of them. Its background keeps under the cap."""
     schema, weights = project.schema, project.plan.weights
     linked = dict.fromkeys(name for c in project.constraints for name in c.columns if name not in weights)
     return tuple(schema.clique((name, *weights)) for name in linked)
