@@ -48,8 +48,8 @@ class Foreseen:
     def __str__(self) -> str:
         text = (
             f"{self.column}: {self.codes:,} codes in {self.levels} level{'s' * (self.levels > 1)}. The {self.top:,} "
-            f"codes and groups at the top are told apart, and further ones below those with rows enough, "
-            f"{self.at_most:,} at most."
+            f"codes and groups at the top are told apart, and parts of those with rows enough: {self.at_most:,} values "
+            "at most."
         )
         if self.divided:
             listed = "; ".join(f"{group} ({parts} parts) from {rows:,.0f} rows" for group, parts, rows in self.divided)

@@ -1,11 +1,16 @@
-"""A date column by month, an impossible combination that is refused, and a hierarchy, as far as the plan."""
+"""A schema bought for a table of which names alone are known, and columns as they are; both to the released table."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from tests.support.browser import Person
 
 pytestmark = [pytest.mark.browser]
 
@@ -14,18 +19,18 @@ PROJECT = {
     "format": "espalier-project/1",
     "name": "visits",
     "schema": [
+        {"name": "code", "kind": "categorical", "categories": CODES},
         {"name": "sex", "kind": "categorical", "categories": ["f", "m"]},
         {"name": "pregnant", "kind": "categorical", "categories": ["no", "yes"]},
         {"name": "ill", "kind": "categorical", "categories": ["no", "yes"]},
         {"name": "seen", "kind": "date", "dates": {"from": "2024-01-01", "to": "2024-06-30", "by": "month"}},
-        {"name": "code", "kind": "categorical", "categories": CODES},
     ],
     "roles": {"outcome": ["ill"], "protected": ["sex"]},
     "plan": {"method": "privci", "epsilon": 2.0, "delta": 1e-6, "schema_share": 0.1},
 }
 
 
-def lines(rows: int = 600) -> str:
+def lines(rows: int = 6000) -> str:
     """Invented rows of the project's columns."""
     out = ["sex,pregnant,ill,seen,code"]
     for i in range(rows):
@@ -34,7 +39,7 @@ def lines(rows: int = 600) -> str:
     return "\n".join(out) + "\n"
 
 
-def test_dates_by_month_a_refused_combination_and_a_hierarchy(person, tmp_path: Path) -> None:
+def test_dates_by_month_a_refused_combination_and_a_hierarchy(person: Person, tmp_path: Path) -> None:
     table, project = tmp_path / "visits.csv", tmp_path / "visits.json"
     table.write_text(lines())
     project.write_text(json.dumps(PROJECT))
@@ -54,7 +59,6 @@ def test_dates_by_month_a_refused_combination_and_a_hierarchy(person, tmp_path: 
             person.page.get_by_label("Clear all").first.click()
     person.sees("leads around it")
     person.page.get_by_role("tab", name="Coarsen").click()
-    person.pick("Column with a hierarchy", "code")
     pasted = "".join(f"{code},chapter {code[0]}\n" for code in CODES)
     person.page.get_by_role("textbox", name="Code and group").fill(pasted)
     person.page.keyboard.press("Control+Enter")
@@ -63,4 +67,42 @@ def test_dates_by_month_a_refused_combination_and_a_hierarchy(person, tmp_path: 
     person.sees("has a hierarchy: 8 codes in 2 levels")
     person.visit("Plan")
     person.sees("What will be told apart")
+    facts, rows = released(person)
+    assert {row["seen"][:7] for row in rows} == {f"2024-{month:02d}" for month in range(1, 7)}
+    assert not any(row["sex"] == "m" and row["pregnant"] == "yes" for row in rows)
+    assert {row["code"] for row in rows} == set(CODES)
+    assert [bought["column"] for bought in facts["schema_bought"]] == ["code", "code"]
+    assert [(told["codes"], told["alone"]) for told in facts["told_apart"]] == [(8, 8)]
     person.fine()
+
+
+def test_a_table_is_opened_by_names_alone_and_its_schema_bought(person: Person, tmp_path: Path) -> None:
+    table = tmp_path / "visits.csv"
+    table.write_text(lines())
+    person.give("Your table", table)
+    person.press("Buy the schema: no look at the rows")
+    person.rests()
+    person.visit("Plan")
+    person.press("Use the open table's number of rows")
+    person.sees("measurements and choices")
+    facts, rows = released(person)
+    assert {"f", "m"} <= {row["sex"] for row in rows} <= {"f", "m", ""}, "noise may leave some cells empty"
+    assert {bought["column"] for bought in facts["schema_bought"]} == {"sex", "pregnant", "ill", "seen", "code"}
+    person.fine()
+
+
+def released(person: Person) -> tuple[dict[str, Any], list[dict[str, str]]]:
+    """Through the Release page: release.json and the released rows."""
+    person.visit("Release")
+    person.rests()
+    person.pick("Paid from the budget of", "Not recorded in a ledger")
+    person.sees("Nothing will keep count")
+    person.rests()
+    person.press("Spend ε")
+    person.sees(": 6,000 synthetic rows")
+    read = []
+    for button in ("Accounting", "Synthetic table"):
+        with person.page.expect_download() as download:
+            person.page.get_by_role("button", name=button).click()
+        read.append(Path(download.value.path()).read_text("utf-8"))
+    return json.loads(read[0]), list(csv.DictReader(io.StringIO(read[1])))

@@ -39,10 +39,10 @@ def show(state: Session) -> None:
     _listed(state)
     _form(state)
     if trouble := state.trouble.get("constraint"):
-        st.error(plain(trouble))
+        st.error(f"{plain(trouble)}.")
     unable = [m.title for m in METHODS.values() if not m.holds_constraints]
     if unable:
-        st.caption(f"These methods cannot hold constraints, and a plan with one of them refuses: {', '.join(unable)}.")
+        st.caption(f"These methods cannot hold constraints, and a plan with one of them refuses: {'; '.join(unable)}.")
     _look(state)
 
 
