@@ -1,4 +1,4 @@
-"""The privacy audit of what buys a schema: quantiles, ranges, categories; and of their broken copies.
+"""The privacy audit of what buys a schema: quantiles, ranges, bins, categories, hierarchies; and their broken copies.
 
     python -m benchmarks.audit_schema                every case and every broken copy
     python -m benchmarks.audit_schema --only range   the cases whose names hold this
@@ -26,10 +26,13 @@ from scipy.stats import norm
 
 from benchmarks.audit import CONFIDENCE, DELTA, EPSILON, RELATIONS, Case, breaking, telling_seed
 from benchmarks.distinguish import Verdict, audit
-from core.privacy import mechanisms, partitions, quantiles
+from core.privacy import bought_schema, mechanisms, partitions, quantiles
 from core.privacy.accounting import epsilon_of, rho_of
 from core.privacy.quantiles import Choose
 from core.privacy.unit import Unit
+from core.project.schema import Column, Schema
+from core.tables.reading import TextColumn, TextTable
+from core.tables.table import Table
 
 SLIP = 0.05
 """δ₀ of the audited thresholds: large enough that what exceeds it shows in some thousand runs."""
@@ -94,10 +97,82 @@ def category_cases(broken: bool) -> Iterator[Case]:
             yield SlippingCase(**{**vars(made), "times": 4 if others else 50}, slip=slip)
 
 
+def histogram_cases(broken: bool) -> Iterator[Case]:
+    """The rows of a hierarchy's groups, level by level, and those between the cuts of a column of numbers."""
+    rho = rho_of(EPSILON, DELTA) * (1 - 1e-9)
+    for relation, k in itertools.product(RELATIONS, (1,) if broken else (1, 3)):
+        unit = Unit(relation, k)
+        for name, buy in (("a hierarchy", _buy_levels(unit, rho)), ("bins of a number", _buy_bins(unit, rho))):
+            pair = _pair(unit, np.repeat([1.0, 2.0, 6.0], 20 * k), 0.0, 7.0)
+            for way in ("half the noise",) if broken else ("",):
+                yield _case(name, unit, rho, _counted(pair, buy), way)
+
+
+HIERARCHY = {str(i): f"group {i // 2}" for i in range(8)} | {f"group {i}": f"chapter {i // 2}" for i in range(4)}
+
+
+def _buy_levels(unit: Unit, rho: float) -> Callable[[Values], object]:
+    """The whole column told apart; a level gets a third of ``rho``."""
+    column = Column.of_hierarchy("code", HIERARCHY, 8)
+
+    def buy(values: Values) -> object:
+        read = TextColumn(tuple(column.tree.texts), values.astype(np.int64))
+        table = Table.encode(TextTable({"code": read}, len(values), "audit"), Schema((column,)))
+        return bought_schema._told_apart(table, column, unit, [rho / 3] * 3)
+
+    return buy
+
+
+def _buy_bins(unit: Unit, rho: float) -> Callable[[Values], object]:
+    """Bins over whole numbers from 0 to 7; the cuts are given, so that all of ``rho`` is for the counts."""
+    column = Column.to_buy("number", "numeric", bins=3, range=(0.0, 7.0), integer=True)
+
+    def buy(values: Values) -> object:
+        table = Table(Schema((column,)), {"number": np.zeros(len(values))}, len(values), values={"number": values})
+        with mock.patch.object(bought_schema, "choose_edges", return_value=(0.0, 2.0, 4.0, 7.0)):
+            return bought_schema._bought_bins(table, column, unit, [rho, rho])
+
+    return buy
+
+
+def _counted(pair: tuple[Values, Values], buy: Callable[[Values], object]) -> Callable[[int], float]:
+    """Buy from one of two columns; the evidence is that of every noisy count."""
+
+    def run(side: int) -> float:
+        noisy: list[Values] = []
+
+        def draw(rows: NDArray[np.int64], sigma: float) -> Values:
+            noisy.append(mechanisms.add_gaussian(rows, sigma))
+            return noisy[-1]
+
+        with mock.patch.object(bought_schema, "add_gaussian", draw):
+            buy(pair[side])
+        one, other = (_density(values, buy, noisy) for values in pair)
+        return one - other
+
+    return run
+
+
+def _density(values: Values, buy: Callable[[Values], object], noisy: Sequence[Values]) -> float:
+    """log density of the noisy counts given ``values``, by asking again and answering the same."""
+    answers, found = iter(noisy), 0.0
+
+    def replay(rows: NDArray[np.int64], sigma: float) -> Values:
+        nonlocal found
+        answer = next(answers)
+        found -= float(((answer - rows) ** 2).sum()) / (2 * sigma**2)
+        return answer
+
+    with mock.patch.object(bought_schema, "add_gaussian", replay):
+        buy(values)
+    return found
+
+
 def schema(broken: bool) -> Iterator[Case]:
     """All cases of this file, for `benchmarks.audit` to list."""
     yield from quantile_cases(broken)
     yield from category_cases(broken)
+    yield from histogram_cases(broken)
 
 
 def _case(name: str, unit: Unit, rho: float, run: Callable[[int], float], way: str) -> Case:
@@ -195,6 +270,8 @@ def breaking_schema(way: str, seed: int = 0) -> Iterator[None]:
 
     with ExitStack() as stack:
         if way == "half the noise":
+            scale = mechanisms.gaussian_scale
+            stack.enter_context(mock.patch.object(bought_schema, "gaussian_scale", lambda s, r: scale(s, r) / 2))
             stack.enter_context(mock.patch.object(partitions, "threshold_for", halved))
         if way == "no sensitivity":
             stack.enter_context(mock.patch.object(quantiles, "score_sensitivity", return_value=1))

@@ -314,7 +314,7 @@ def zeros(repeats: int) -> None:
             lines[what].append([broken, float(tv), seconds, model.fit.iterations, model.fit.converged])
     for what, found in lines.items():
         m = np.mean(found, axis=0)
-        print(f"{what:<10} {m[0]:>10.0f} {m[1]:>16.5f} {m[2]:>7.2f} {m[3]:>6.0f} {'yes' if m[4] == 1 else 'NO'}")
+        print(f"{what:<10} {m[0]:>10.0f} {m[1]:>16.5f} {m[2]:>7.4f} {m[3]:>6.0f} {'yes' if m[4] == 1 else 'NO'}")
 
 
 def wide() -> None:

@@ -33,7 +33,7 @@ if released.real is None:
     )
     shell.sidebar(state)
     st.stop()
-if released.release.project.to_json() != project.to_json():
+if not project.says_the_same(released.release.project):
     st.info(
         f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "
         "since."

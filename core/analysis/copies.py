@@ -31,6 +31,9 @@ direction, and no interval knows of it. On Adult at ε = 1, odds ratios that wer
 3, and 93 % with 0.3. Without any smoothing a fit takes ten times as long.
 """
 
+FIRM = 2.0
+"""How many times firmer than they are known a copy's fit holds the counts of single columns (`one_ways`)."""
+
 Rows = Mapping[str, NDArray[Any]]
 """Rows as codes, one array per column."""
 
@@ -120,7 +123,7 @@ def copies(
 def warm_refit(
     model: GraphicalModel, total: float | None, merged: Merged | None = None, zeros: Sequence[Zeros] = ()
 ) -> Refit[GraphicalModel]:
-    """A refit that starts where ``model`` is, and smooths by `SMOOTHING`.
+    """A refit that starts where ``model`` is, smooths by `SMOOTHING`, and holds columns near `one_ways`.
 
     ``total`` None (add-remove) takes the number of rows from a copy's counts.
 
@@ -131,10 +134,30 @@ def warm_refit(
     start = _over_groups(model, groups)
 
     def refit(measurements: Sequence[Measurement]) -> GraphicalModel:
-        made = estimate(start.sizes, measurements, total, zeros=zeros, start=start, smoothing=SMOOTHING)
+        held = [*measurements, *one_ways(measurements)]
+        made = estimate(start.sizes, held, total, zeros=zeros, start=start, smoothing=SMOOTHING)
         return refine(made, model.sizes, groups) if groups else made
 
     return refit
+
+
+def one_ways(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """What all ``measurements`` together say of each column alone, with σ divided by `FIRM`.
+
+    Each clique is summed over its other columns and weighted by its precision. That is linear in the counts, so it errs
+    in no direction. The fit does: it cannot go below zero in cells that hold noise alone, so it finds too many rows in
+    rare categories, which common ones then lack, and a copy has the noise of the counts twice. On Adult at ε = 1 the
+    commonest categories of eight columns lacked 34 of 8,000 rows in the copies; held so they lack 15.
+    """
+    sums: dict[str, NDArray[np.float64]] = {}
+    precision: dict[str, float] = {}
+    for m in measurements:
+        for axis, name in enumerate(m.clique):
+            alone = m.values.sum(axis=tuple(a for a in range(m.values.ndim) if a != axis))
+            weight = len(alone) / (m.sigma**2 * m.values.size)
+            sums[name] = sums.get(name, 0.0) + weight * alone
+            precision[name] = precision.get(name, 0.0) + weight
+    return [Measurement((name,), sums[name] / p, p**-0.5 / FIRM) for name, p in precision.items()]
 
 
 def _over_groups(model: GraphicalModel, merged: Merged) -> GraphicalModel:

@@ -14,8 +14,9 @@ from core.methods.base import Method, Purpose
 from core.methods.frame import Frame, Task
 from core.methods.marginals import Marginals, one_ways
 from core.methods.prism_effect import effect_regime
-from core.methods.prism_frame import PrismOptions, advice, arrows, frame_of_prism
+from core.methods.prism_frame import PrismOptions, advice, arrows, frame_of_prism, largest
 from core.methods.select.allocation import BudgetSplit, Choices
+from core.methods.select.constrained import fits, trunk
 from core.methods.select.expected import noisy_total
 from core.methods.select.features import choose_features, fit_features, suggested
 from core.methods.select.pairs import choose_triples
@@ -118,7 +119,7 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     last, left = list[Measurement](), background
     if background > BACKGROUND / 2:
         targets = dict.fromkeys(project.plan.weights, 0.0)
-        wanted = Workload(targets, max_cells=min(MAX_CELLS, project.plan.max_cells))
+        wanted = Workload(targets, max_cells=min(MAX_CELLS, project.plan.max_cells), batches=1)
         last, left = measure_pairs(Request(curator, budget, frame.separations, wanted, report), left, ones, tables)
     last += curator.measure(budget.split(left, [m.clique for m in tables] or one_ways(curator)), "background")
     found = tuple(n for n in curator.sizes if any(n in s.features for s in stars))
@@ -174,7 +175,8 @@ def _joint(run: _Run, star: _Star, share: float, linked: Sequence[Clique]) -> li
     if len(star.features) < 2 or others & set(star.features) or cells > most:
         return []
     growth = Growth(tuple(run.curator.sizes), run.frame.separations)
-    return [whole] if growth.link_all([*linked, *itertools.combinations(whole, 2)]) else []
+    allowed = growth.link_all([*linked, *itertools.combinations(whole, 2)])
+    return [whole] if allowed and fits(run.curator, [*linked, whole], run.project.plan.max_cells) else []
 
 
 def _three_way(
@@ -189,6 +191,9 @@ def _three_way(
     growth = Growth(tuple(curator.sizes), run.frame.separations, features, curator.sizes)
     for pair in linked:
         growth.link(pair)
+    for pair in trunk(curator):  # what constraints link must not close a loop with them
+        if star.target not in pair:
+            growth.add(pair)
     triples, unspent = choose_triples(
         Choices(curator, budget, 0.8 * choice, "pair choice"), growth, star.target, most, cells
     )
@@ -210,6 +215,7 @@ PRISM = Method(
     questions="beside",
     options=PrismOptions,
     frame=frame_of_prism,
+    largest=largest,
     cells=lambda project: most_cells(project, min(MAX_CELLS, project.plan.max_cells)),
     targets=True,
     purposes={

@@ -8,7 +8,7 @@ from typing import Literal
 
 from core.errors import GraphError, ProjectError
 from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict
-from core.graph.separations import Separation
+from core.graph.separations import Clique, Separation
 from core.methods.frame import Frame, Task
 from core.project.file import Project
 from core.project.options import option, read_options
@@ -83,6 +83,13 @@ class PrismOptions:
 
 def _options(project: Project) -> PrismOptions:
     return read_options(PrismOptions, project.plan.options)
+
+
+def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:  # noqa: ARG001
+    """Each column of a constraint with the targets: a star may take all of them. Its background keeps under the cap."""
+    schema, weights = project.schema, project.plan.weights
+    linked = dict.fromkeys(name for c in project.constraints for name in c.columns if name not in weights)
+    return tuple(schema.clique((name, *weights)) for name in linked)
 
 
 def frame_of_prism(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:

@@ -20,9 +20,6 @@ NETWORK, COUNTS = 0.3, 0.7
 """Pools, as shares of the budget. The paper halves ε; the R score reaches thousands of rows where its noise is a
 hundred (Adult, ε = 1), so choices stay good with less, while every cell that is counted feels its share."""
 
-DEGREE = 2
-"""Parents at most."""
-
 
 def privbayes(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:  # noqa: ARG001
     """P(X, Pa(X)) for every column X, of the drawn graph where there is one, else of a network chosen privately.
@@ -42,7 +39,9 @@ def privbayes(curator: Curator, project: Project, frame: Frame, report: Report =
     sizes = curator.sizes
     first = min(sizes, key=lambda name: (sizes[name] < 2, sizes[name]))
     useful = min(useful_cells(curator, budget, COUNTS / len(sizes)), plan.max_cells)
-    network, unspent = choose_network(Choices(curator, budget, NETWORK, "network choice"), first, useful, DEGREE)
+    network, unspent = choose_network(
+        Choices(curator, budget, NETWORK, "network choice"), first, useful, plan.max_cells
+    )
     report(0.6, "Counting every column with its parents")
     largest = [q for q in network if not any(set(q) < set(other) for other in network)] or [(first,)]
     return Marginals.of(curator, curator.measure(budget.split(COUNTS + unspent, largest), "network"))

@@ -66,6 +66,11 @@ class Project:
         """What was read off the data and nobody has confirmed: names of columns, and constraints in words."""
         return (*self.schema.unconfirmed, *map(str, self.constraints.guessed))
 
+    def says_the_same(self, other: Project) -> bool:
+        """Would both be released alike? Where boxes stand on the drawing and who signed is no difference."""
+        mine, theirs = (replace(p, dag=replace(p.dag, positions={}), signoff={}).to_json() for p in (self, other))
+        return mine == theirs
+
     def with_plan(self, **changes: Any) -> Project:
         """The same project under a changed plan."""
         return replace(self, plan=self.plan.changed(**changes))

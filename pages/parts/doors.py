@@ -109,8 +109,8 @@ def role() -> Role | None:
 def enter(needed: Role) -> None:
     """The first call of every page: nobody who lacks the role gets past it. A steward may do all that a viewer may."""
     _keep_sizes()
-    _by_the_front_door()
     if not guarded():
+        _by_the_front_door()
         return
     if not signed_in():
         st.title("Espalier", anchor=False)
@@ -127,6 +127,8 @@ def enter(needed: Role) -> None:
         st.stop()
     if needed == "steward":
         need_steward()
+    if mine == "steward":  # each page's own asking stays what keeps others out
+        _by_the_front_door()
 
 
 def _by_the_front_door() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.analysis.combine import combine
-from core.analysis.copies import Recipe, copies, perturbed, warm_refit
+from core.analysis.copies import Recipe, copies, one_ways, perturbed, warm_refit
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.models.graphical import SMOOTHING, estimate
@@ -148,6 +148,17 @@ def test_a_copy_follows_the_counts_where_the_release_leans_towards_independence(
     off = [np.abs(m.marginal(("b", "c")) - counts[1].values).mean() for m in (model, again)]
     assert off[1] < off[0] / 2
     assert np.allclose(again.marginal(("a",)), model.marginal(("a",)), atol=30)
+
+
+def test_columns_alone_are_what_all_counts_say_of_them():
+    counts = [
+        Measurement(("a",), np.array([10.0, 30.0]), 2.0),
+        Measurement(("a", "b"), np.array([[4.0, 4.0, 4.0], [10.0, 9.0, 9.0]]), 1.0),
+    ]
+    a, b = one_ways(counts)
+    assert np.allclose(a.values, (np.array([10, 30]) / 4 + np.array([12, 28]) / 3) / (1 / 4 + 1 / 3))
+    assert a.sigma == pytest.approx((1 / 4 + 1 / 3) ** -0.5 / 2)
+    assert np.allclose(b.values, [14, 13, 13])
 
 
 def test_recipes_that_cannot_be():

@@ -77,7 +77,7 @@ def test_a_choice_has_one_new_column_and_parents_that_were_counted_together():
     curator = PrivateCurator(rows, Unit(), budget, 10**6)
     budget = BudgetSplit.of(plan(), budget, schema.sizes)
     for useful in (1, 40, 10**6):
-        cliques, unspent = choose_network(Choices(curator, budget, 0.1), "c0", useful, 2)
+        cliques, unspent = choose_network(Choices(curator, budget, 0.1), "c0", useful, 10**7)
         placed, allowed = {"c0"}, [{"c0"}]
         for q in cliques:
             (x,) = set(q) - placed
@@ -145,7 +145,8 @@ def test_wide_tables_keep_their_candidates_few():
         budget = Budget.of(plan(), 10**6)
         curator = Rehearsal(schema.sizes, Unit(), budget, 10**6)
         start = time.process_time()
-        cliques, _ = choose_network(Choices(curator, BudgetSplit.of(plan(), budget, schema.sizes), 0.3), "c0", 10**6, 2)
+        choices = Choices(curator, BudgetSplit.of(plan(), budget, schema.sizes), 0.3)
+        cliques, _ = choose_network(choices, "c0", 10**6, 10**7)
         assert time.process_time() - start < 10
         assert max(map(len, cliques)) == (3 if count <= WIDE else 2)
         assert max(c.candidates for c in bought(curator.spending, "choice")) <= 10_000

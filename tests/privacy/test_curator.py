@@ -355,3 +355,11 @@ def test_many_candidates_are_counted_together_and_a_few_cells_at_a_time(monkeypa
         c.choose(FLAT, pairs, 0.1, "edge")  # counted once
         calls.append(table.calls)
     assert calls == [[pairs], [pairs[:2], pairs[2:]], [[q] for q in pairs]]
+
+
+def test_what_was_counted_is_kept_and_not_counted_again():
+    keeper, table = curator(0.1)
+    for _ in range(2):
+        keeper.measure({("a", "b"): 0.01, ("c",): 0.01}, "twice")
+    assert sorted(table.asked) == [("a", "b"), ("c",)]
+    assert keeper.spending.rho == pytest.approx(0.04)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -218,3 +219,12 @@ def test_a_separation_that_cannot_be_is_refused(change, says):
     for data in ({}, [3], "x"):
         with pytest.raises(EspalierError, match="separation"):
             Project.from_json(changed("separations", to=data))
+
+
+def test_moving_a_box_is_no_change_of_the_project(samples):
+    project = Project.load(samples / "hiring.json")
+    moved = replace(project, dag=replace(project.dag, positions={"hired": (1.0, 2.0)}), signoff={"drawn_by": "A"})
+    assert moved != project
+    assert moved.says_the_same(project)
+    assert not project.with_plan(epsilon=2.0).says_the_same(project)
+    assert not replace(project, dag=project.dag.sharing("hired", "gender")).says_the_same(project)

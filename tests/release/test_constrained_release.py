@@ -6,9 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.errors import EspalierError, ProjectError, SchemaError
+from core.errors import EspalierError, ProjectError, SchemaError, SizeError
 from core.graph.roles import Roles
-from core.methods import METHODS
+from core.methods import METHODS, frame_of
+from core.privacy.accounting import Budget
+from core.privacy.rehearsal import Rehearsal
+from core.privacy.unit import Unit
 from core.project.constraints import Constraints
 from core.project.file import Project
 from core.project.plan import Plan
@@ -126,3 +129,45 @@ def test_what_cannot_hold_them_refuses_them():
     wrong = Constraints.from_json({"impossible": [{"sex": ["man"], "pregnant": ["yes"]}]})
     with pytest.raises(SchemaError, match="no category"):
         preview(replace(a_project(), constraints=wrong), 600)
+
+
+def wide(method: str, **plan: object) -> Project:
+    """Nine columns of six values; constraints link the first five in a loop."""
+    columns = tuple(Column(f"c{i}", "categorical", tuple("abcdef")) for i in range(9))
+    pairs = [("c0", "c1"), ("c1", "c2"), ("c2", "c3"), ("c3", "c4"), ("c4", "c0")]
+    given = Constraints.from_json({"impossible": [{a: ["a"], b: ["b"]} for a, b in pairs]})
+    plan = {"max_cells": 6**3, **plan}
+    return Project("wide", Schema(columns), Plan(method, 5.0, 1e-6, target="c8", **plan), constraints=given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", ["privbayes", "workload", "prism", "mst"])
+def test_constraints_make_no_model_too_large_once_the_counts_are_paid(method, monkeypatch):
+    """Whatever a private choice falls on: the model keeps within the plan's largest table, or the plan is refused."""
+    monkeypatch.setattr("core.methods.workload.FEW", 5)  # pairs one at a time, as in a table of many columns
+    project = wide(method)
+    rng = np.random.default_rng(4)
+    same = rng.integers(0, 6, 3000)
+    noisy = {c.name: np.where(rng.random(3000) < 0.7, same, rng.integers(0, 6, 3000)) for c in project.schema.columns}
+    if method == "prism":  # the target may be linked with every column of the loop
+        with pytest.raises(SizeError, match="c8"):
+            preview(project, 3000)
+        project = project.with_plan(max_cells=6**5)
+    preview(project, 3000)
+    made = release(project, Table(project.schema, noisy, 3000))
+    assert made.to_json()["constraints"]["violations"] == 0
+    assert made.fitted.size(project.plan.max_cells).largest_cells <= project.plan.max_cells
+
+
+def test_a_network_leaves_out_what_would_be_too_large_beside_constraints(monkeypatch):
+    """The choice made to fall on each candidate in turn: without constraints in view the loop would be closed."""
+    project = wide("privbayes")
+    frame, sizes = frame_of(project), project.schema.sizes
+    for place in range(0, 12, 4):
+        monkeypatch.setattr(
+            Rehearsal, "_pick", lambda self, score, candidates, scale, place=place: candidates[place % len(candidates)]
+        )
+        curator = Rehearsal(sizes, Unit(), Budget(5.0, 1e-6, 0.5), 3000)
+        curator.impossible = project.constraints.masks(project.schema, 10**7)
+        fitted = METHODS["privbayes"].fit(curator, project, frame)
+        assert fitted.size(6**3).largest_cells <= 6**3
+        assert {name for clique in fitted.cliques for name in clique} == set(sizes)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 from core.graph.junction_tree import junction_tree
 from core.graph.separations import Clique, clique_edges
@@ -12,11 +14,29 @@ from core.project.constraints import Constraints
 
 def joined(curator: Curator) -> list[Clique]:
     """The cliques of the smallest chordal graph we find in which the columns of every constraint are linked."""
-    if not curator.impossible:
+    return linked_by(curator.sizes, curator.impossible)
+
+
+def linked_by(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Clique]:
+    """The same for constraints on these sets of columns."""
+    held = list(cliques)
+    if not held:
         return []
-    tree = junction_tree(curator.sizes, curator.impossible)
+    tree = junction_tree(sizes, held)
     nodes = (tree.names((*node.given, node.own)) for node in tree.nodes)
     return [names for names in nodes if len(names) > 1]
+
+
+def fits(curator: Curator, cliques: Sequence[Clique], max_cells: int) -> bool:
+    """Would a model of ``cliques`` and the constraints stay within ``max_cells`` in its largest table?
+
+    From public sizes and earlier choices alone, so a choice may leave out what does not fit. Without constraints it is
+    not asked: methods see to their own cliques.
+    """
+    if not curator.impossible:
+        return True
+    tree = junction_tree(curator.sizes, [*curator.impossible, *cliques])
+    return max(math.prod(node.shape) for node in tree.nodes) <= max_cells
 
 
 def trunk(curator: Curator) -> list[Clique]:

@@ -8,27 +8,33 @@ from collections.abc import Sequence
 
 from core.graph.separations import Clique
 from core.methods.select.allocation import Choices
+from core.methods.select.constrained import fits
 from core.privacy.scores import FeatureScore
+
+DEGREE = 2
+"""Parents at most."""
 
 WIDE = 100
 """Beyond so many columns each gets one parent: candidates grow with the cube of their number, tables to count with
 its square (measured: 100 columns of 50,000 rows, a few seconds)."""
 
 
-def choose_network(choices: Choices, first: str, useful: int, degree: int) -> tuple[list[Clique], float]:
+def choose_network(choices: Choices, first: str, useful: int, max_cells: int) -> tuple[list[Clique], float]:
     """A clique {X} ∪ Pa(X) for every column X but ``first``, and the share of the budget left unspent.
 
     Greedy Bayes: each round draws one (X, Pa) by the exponential mechanism with the R score, X not yet placed and
-    Pa at most ``degree`` placed columns, for share/(d − 1); a round without alternatives pays nothing. As in the
+    Pa at most `DEGREE` placed columns, for share/(d − 1); a round without alternatives pays nothing. As in the
     paper only maximal parent sets are offered (R never falls when a parent joins): several parents where their
     table with X has at most ``useful`` cells, else one. Unlike there, Pa lies inside one clique chosen before. So
     the moral graph is chordal and the junction tree's cliques are those chosen: the model is never larger than its
-    largest table, where free parents could make one that no fit can hold after the budget is spent.
+    largest table, where free parents could make one that no fit can hold after the budget is spent. Constraints link
+    columns beside: what would bring the model above ``max_cells`` together with them is not offered, and a column for
+    which nothing is left is counted alone.
     """
     sizes, share = choices.curator.sizes, choices.share
     place = {name: i for i, name in enumerate(sizes)}
     left = [name for name in sizes if name != first]
-    degree = degree if len(sizes) <= WIDE else 1
+    degree = DEGREE if len(sizes) <= WIDE else 1
     child: dict[Clique, str] = {}  # of a candidate just one column is not placed; X stays that one until it is placed
     offered: dict[Clique, int] = {}
     score = FeatureScore(child)
@@ -50,7 +56,11 @@ def choose_network(choices: Choices, first: str, useful: int, degree: int) -> tu
     paid, rounds = 0, len(left)
     offer((first,))
     while left:
+        offered = {q: held for q, held in offered.items() if fits(choices.curator, [*chosen, q], max_cells)}
         candidates = sorted(offered, key=lambda q: -offered[q])  # largest first: a rehearsal takes the first
+        if not candidates:
+            chosen += [(name,) for name in left]
+            break
         found = candidates[0]
         if len(candidates) > 1:
             found = choices.one(score, candidates, rounds, "column and its parents")

@@ -52,17 +52,17 @@ def show(state: Session) -> None:
     left, right = st.columns(2, vertical_alignment="bottom")
     held = column.at_most if column.hierarchy else APART
     most = left.number_input("Told apart at most", 1, MOST_CATEGORIES, held, key=f"{key}-most-{chosen}")
+    given, made = None, None
     try:
         text = file.getvalue().decode("utf-8-sig") if file is not None else pasted
-        given = read_hierarchy(text) if text.strip() else None
-        made = None if given is None else _made(column, given, int(most))
+        if text.strip():
+            given = read_hierarchy(text)
+            made = _made(column, given, int(most))
     except UnicodeDecodeError:
         st.error("The file is not UTF-8 text: save it as UTF-8.")
-        return
     except EspalierError as error:
         st.error(plain(error))
-        return
-    if given is not None and (alone := _orphans(column, given)):
+    if made is not None and given is not None and (alone := _orphans(column, given)):
         st.warning(
             f"{len(alone):,} declared categories are not in the hierarchy: {names(alone, 8)}. Each stands at the top "
             "by itself."

@@ -1,0 +1,80 @@
+"""A hierarchy on the Data page: pasted, checked, taken, and seen in the plan."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.tables.reading import read_table
+from tests.support.app import draft, field, go, press, sentences, state
+
+CODES = tuple(f"{chapter}{i}" for chapter in "AB" for i in range(4))
+PASTED = "code,group\n" + "".join(f"{code},chapter {code[0]}\n" for code in CODES)
+
+
+def opened(app: AppTest) -> AppTest:
+    """A table whose column of codes is declared."""
+    schema = Schema((Column("code", "categorical", CODES), Column("ill", "categorical", ("no", "yes"))))
+    text = "code,ill\n" + "".join(f"{CODES[i % 8]},{('no', 'yes')[i % 2]}\n" for i in range(400))
+    state(app).open(Project("w", schema, Plan("mst", 1.0, 1e-6, schema_share=0.1)), read_table(text.encode(), "w.csv"))
+    return go(app, "data")
+
+
+def paste(app: AppTest, text: str) -> AppTest:
+    """Into the field of the column that is chosen."""
+    field(app, "text_area", "Code and group").set_value(text).run()
+    assert not app.exception
+    return app
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("A0,x\nx,y\ny,x\n", "in a circle"),
+        ("A0,x\nZ9,x\n", "names 'Z9', which is neither a category nor a group"),
+        ("A0,x\nA0,y\n", "an earlier one into"),
+        ("A0\n", "two cells"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_the_reason(app: AppTest, text: str, reason: str):
+    paste(opened(app), text)
+    assert any(reason in e.value.replace("\\", "") for e in app.error), [e.value for e in app.error]
+    assert next(b for b in app.button if b.label == "Take this hierarchy").disabled
+    assert not state(app).project.schema["code"].hierarchy
+
+
+def test_a_hierarchy_is_taken_and_the_plan_shows_what_will_be_told_apart(app: AppTest):
+    paste(opened(app), PASTED.replace("B3,chapter B\n", ""))
+    assert "1 declared categories are not in the hierarchy" in sentences(app)
+    paste(app, PASTED)
+    assert "8 codes in 2 levels, 2 at the top" in sentences(app)
+    field(app, "number_input", "Told apart at most").set_value(5).run()
+    press(app, "Take this hierarchy")
+    column = state(app).project.schema["code"]
+    assert column.tree.texts == CODES
+    assert column.at_most == 5
+    assert draft(app).rows[0]["categories"] == "at most 5 of 8 codes in a hierarchy"
+    go(app, "data")
+    assert state(app).project.schema["code"] == column, "the table of columns leaves it as it is"
+    assert "has a hierarchy: 8 codes in 2 levels" in sentences(app)
+    draft(app).rows[0]["categories"] = "at most 3 of 8 codes in a hierarchy"
+    assert draft(app).columns()[0].at_most == 3
+    draft(app).rows[0]["categories"] = "x; y"
+    assert draft(app).columns()[0].categories == ("x", "y")
+    go(app, "plan")
+    assert "8 codes in 2 levels" in sentences(app)
+    shown = " ".join(str(frame.value) for frame in app.dataframe)
+    assert "rows of code by level 1 of 2 of its hierarchy" in shown
+
+
+def test_guessed_categories_are_confirmed_first(app: AppTest):
+    opened(app)
+    guessed = Column("code", "categorical", CODES, guessed=("categories",))
+    schema = Schema((guessed, Column("ill", "categorical", ("no", "yes"))))
+    state(app).open(Project("w", schema, Plan("mst", 1.0, 1e-6)), None)
+    go(app, "data")
+    paste(app, PASTED)
+    assert any("confirm them first" in e.value for e in app.error)
