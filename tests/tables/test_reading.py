@@ -483,3 +483,9 @@ def test_marks_stand_in_the_order_in_which_they_were_said():
     one, other = (guess_column("a", TextColumn.of(cells), ("NA", "?")) for cells in (rows, rows[::-1]))
     assert one == other
     assert one.missing_marks == ("NA", "?")
+
+
+def test_a_wrong_table_is_told_by_what_it_lacks_before_a_cell_is_judged():
+    schema = Schema((Column("age", "numeric", edges=(0.0, 50.0, 100.0)), Column("ward", "categorical", ("a", "b"))))
+    with pytest.raises(TableError, match="there is no column 'ward'; the table has age, note"):
+        Table.encode(read_table(b"age,note\n?,x\n"), schema)
