@@ -18,6 +18,18 @@ SIGNED = {
 }
 """Who signs for what, by the project file's key."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
+POOLS = {
+    "one-way": "counts of single columns",
+    "two-way": "counts of pairs",
+    "pairs": "counts of pairs",
+    "task": "counts with the predicted column",
+    "pair choice": "choosing the pairs",
+    "tree choice": "choosing the pairs",
+    "network": "counts of columns together",
+    "network choice": "choosing the pairs",
+    "questions": "answers to questions",
+}
+"""What the front says for a pool of the budget; the annex has the pool's own name."""
 
 
 def headline(facts: Mapping[str, Any]) -> str:
@@ -82,8 +94,8 @@ def _noise(facts: Mapping[str, Any]) -> str:
             "are expected in the wrong place. Do not draw conclusions from it."
         )
     return (
-        f"The share of rows with a value is off by about {share:.1f} % at most in any single column "
-        f"({_list(worst['clique'])}), before what the model smooths."
+        f"The least exact column is {_list(worst['clique'])}: noise is expected to move about {share:.1f} % of its "
+        "rows to another value."
     )
 
 
@@ -109,11 +121,11 @@ def pictures(facts: Mapping[str, Any]) -> str:
         caption = f"The table's model links {pairs} pairs of columns directly: too many to draw. The annex lists them."
         parts.append(f"<figure><figcaption>{caption}</figcaption></figure>")
     if measured:
+        used = [role for role in ("outcome", "protected", "admissible", "inadmissible") if role in roles.values()]
+        key = " ".join(f'<span class="chip {role}">{role}</span>' for role in used)
         parts.append(
-            f"<figure>{measured}<figcaption>What the table's model links directly. Colours: "
-            '<span class="chip outcome">outcome</span> <span class="chip protected">protected</span> '
-            '<span class="chip admissible">admissible</span> <span class="chip inadmissible">inadmissible</span>.'
-            "</figcaption></figure>"
+            f"<figure>{measured}<figcaption>What the table's model links directly."
+            f"{f' Colours: {key}.' if key else ''}</figcaption></figure>"
         )
     return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
 
@@ -141,7 +153,7 @@ def advice(facts: Mapping[str, Any]) -> str:
     dont = [
         "Do not look for people in it: no row is one.",
         "Do not read a rare combination as a finding: it may be noise.",
-        "Do not take its spread for that of real rows: an interval needs copies.",
+        "Do not work out error bars as if its rows were real: they come out too narrow. The annex says how.",
     ]
     if facts["separations"]:
         dont.append("Do not study the links that were left out on purpose: the table cannot show them.")
@@ -172,6 +184,15 @@ def people(facts: Mapping[str, Any]) -> str:
     else:
         rows.append("<tr><td>From the budget</td><td>none: not recorded in a ledger</td></tr>")
     return f"<h2>Who answers for it</h2><table>{''.join(rows)}</table>"
+
+
+def spent(pools: Mapping[str, float]) -> str:
+    """Where the budget went: a bar of the pools' shares of ρ, in plain words."""
+    said: dict[str, float] = {}
+    for pool, rho in pools.items():
+        words = POOLS.get(pool, pool)
+        said[words] = said.get(words, 0.0) + rho
+    return f"<h2>Where the budget went</h2>{picture.bar(said)}"
 
 
 def errors(facts: Mapping[str, Any]) -> str:

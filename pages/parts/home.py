@@ -10,6 +10,15 @@ from pages.parts.data.samples import SAMPLES
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 
+MARK = """<svg role="img" aria-label="A tree trained along a frame" viewBox="0 0 48 48" width="52" height="52">
+<path d="M6 4v40M42 4v40M6 12h36M6 24h36M6 36h36" stroke="#9a8468" stroke-width="2" fill="none"/>
+<path d="M24 45V12M24 15c-4 0-7-3-13-3M24 15c4 0 7-3 13-3M24 27c-4 0-7-3-13-3M24 27c4 0 7-3 13-3M24 39c-4 0-7-3-13-3
+M24 39c4 0 7-3 13-3" stroke="#2f6f4f" stroke-width="3.2" stroke-linecap="round" fill="none"/>
+<g fill="#4fa374"><circle cx="24" cy="10" r="4"/><circle cx="11" cy="11" r="4"/><circle cx="37" cy="11" r="4"/>
+<circle cx="11" cy="23" r="4"/><circle cx="37" cy="23" r="4"/><circle cx="11" cy="35" r="4"/>
+<circle cx="37" cy="35" r="4"/></g></svg>"""
+"""The product's mark: an espalier."""
+
 QUESTIONS = {
     "readmission": "Which patients come back within 30 days, and does what we learn hold in another hospital?",
     "hiring": "Can we share who was hired without teaching machines to prefer men?",

@@ -139,7 +139,7 @@ def outlook(population: Population, seen: Preview) -> bool:
         return False
     further = left["largest_after"]
     st.markdown(
-        f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of what the register has"
+        f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of the whole budget"
         + (f"; you could do about {left['like_it_after']} more like it." if left["like_it_after"] else ".")
     )
     st.markdown(
