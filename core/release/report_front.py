@@ -27,6 +27,7 @@ POOLS = {
     "tree choice": "choosing the pairs",
     "network": "counts of columns together",
     "network choice": "choosing the pairs",
+    "selection": "choosing what to count",
     "questions": "answers to questions",
 }
 """What the front says for a pool of the budget; the annex has the pool's own name."""
@@ -94,8 +95,8 @@ def _noise(facts: Mapping[str, Any]) -> str:
             "are expected in the wrong place. Do not draw conclusions from it."
         )
     return (
-        f"The least exact column is {_list(worst['clique'])}: noise is expected to move about {share:.1f} % of its "
-        "rows to another value."
+        f"Of the columns that are counted alone, {_list(worst['clique'])} is the least exact: noise is expected to "
+        f"move about {share:.1f} % of its rows to another value."
     )
 
 
@@ -204,14 +205,15 @@ def errors(facts: Mapping[str, Any]) -> str:
     for m in alone:
         name = m["clique"][0]
         best[name] = min(best.get(name, 1.0), m["expected_tv"])
+    full = max(0.1, *best.values())
     rows = [
         f'<tr><td>{escape(n)}</td><td class="n">{100 * v:.2f} %</td>'
-        f'<td style="width:45%"><div class="bar" style="width:{min(100.0, 1000 * v):.1f}%"></div></td></tr>'
+        f'<td style="width:45%"><div class="bar" style="width:{100 * v / full:.1f}%"></div></td></tr>'
         for n, v in sorted(best.items(), key=lambda x: -x[1])
     ]
     return (
         "<h2>Error of each column</h2><table><caption>Share of rows expected in the wrong category, by noise alone "
-        f"(a full bar is 10 %)</caption>{''.join(rows)}</table>"
+        f"(a full bar is {100 * full:.0f} %)</caption>{''.join(rows)}</table>"
     )
 
 
