@@ -6,7 +6,7 @@ TERMS = {
     "Synthetic table": "A table of invented rows that shows what was measured about the real ones, and no real person.",
     "Differential privacy": "A proof that the result would look almost the same if one person's data were different.",
     "ε (epsilon)": "How different it may look: small protects more and blurs more; about 1 is common.",
-    "δ (delta)": "The small chance that the promise of ε fails; it must be far below one in the number of rows.",
+    "δ (delta)": "The small chance that the promise of ε fails; it must be far below 1 divided by the number of rows.",
     "ρ (rho)": "The currency in which releases are added up; it is converted into ε and δ.",
     "Budget": "How much ρ may be spent in all on the same people.",
     "Unit of privacy": "What is protected: one row, or one person with all their rows.",
@@ -23,7 +23,7 @@ TERMS = {
     "Copies": "Further tables that the same noisy counts could have given; how they differ shows how sure a figure is.",
     "Interval": "A range around a figure, made so that it holds the true figure 95 times in 100.",
     "Safe to share": "Paid for from the budget, or public: it may leave the building.",
-    "Confidential": "Computed on real rows and not paid for: it must not leave the building.",
+    "Confidential": "Real rows, or what was computed on them and not paid for: it must not leave the building.",
     "Ledger": "The book that keeps count of all releases from the same people.",
 }
 

@@ -247,7 +247,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             "Person column of this table",
             plan.person or "" if plan else "",
             key=f"{key}-person",
-            placeholder="none: that nobody has more rows is a promise",
+            placeholder="none: you promise that nobody has more rows",
             help="The column that says whose a row is. It is fixed: no release may name another. Empty: no release "
             "names one, and nothing enforces the rows per person.",
         )
