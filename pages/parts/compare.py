@@ -14,6 +14,7 @@ from core.errors import EspalierError
 from core.methods import DEFAULT, METHODS, method_of
 from core.project.file import Project
 from pages.parts import charts, shell
+from pages.parts.glossary import term
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 
@@ -128,7 +129,10 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
             with next(places):
                 st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed}.")
                 charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
-    st.markdown("Whiskers: the tested rows alone (95 %). Another draw of the noise gives other figures.")
+    st.markdown(
+        f"{term('AUC')} 0.5 is a coin toss, 1 is perfect. The lines on the bars are 95 % intervals for the choice of "
+        "tested rows; another draw of the noise gives other figures too."
+    )
     known = [o.name for o in found if o.name in plans_by_name]
     chosen = st.selectbox("Take this plan", known, index=None, key="compare-take", placeholder="Choose one")
     why = st.text_input("Why this one? (stands in the report)", key="compare-why", max_chars=400)
