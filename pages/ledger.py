@@ -246,7 +246,7 @@ if trouble := trouble or broken:
 elif ledger is None or not known:
     st.info(
         "No budget is open yet. A budget is one limit, in ε and δ, for all releases from the same people, whoever "
-        "makes them. It is kept when the app stops. Open one for your table: from then on the Release page pays from it."
+        "makes them. It is kept when the app stops. Open one for your table: the Release page then pays from it."
     )
     payment.opening_form(state, known)
 else:
