@@ -50,8 +50,8 @@ there = "came with" if bundle.release.copies else "were made just now from the n
 st.caption(
     f"Worked out in each of {len(study.given)} {term('copies')}, which {there} release {bundle.number} of "
     f"{name(study.project.name)}, and then combined. Copies follow the noisy counts more closely than the "
-    "table does, so a figure may differ a little from the table's own. The interval does not cover how the columns that are "
-    "counted together were chosen, nor where a number lies inside its bin."
+    "table does, so a figure may differ a little from the table's own. The interval does not cover how the columns "
+    "that are counted together were chosen, nor where a number lies inside its bin."
 )
 with st.expander("Do it elsewhere: Python and R"):
     st.markdown(
