@@ -85,10 +85,14 @@ def _options(project: Project) -> PrismOptions:
     return read_options(PrismOptions, project.plan.options)
 
 
-def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:  # noqa: ARG001
-    """Each column of a constraint with the targets: a star may take all of them. Its background keeps under the cap."""
+def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:
+    """Each column of a constraint that may be chosen, with the targets: a star may take all of them.
+
+    Where the drawing decides S, nothing is chosen, and the rehearsed fit has it. A background keeps under its own cap.
+    """
     schema, weights = project.schema, project.plan.weights
-    linked = dict.fromkeys(name for c in project.constraints for name in c.columns if name not in weights)
+    free = {name for task in frame.tasks for name in task.candidates}
+    linked = dict.fromkeys(name for c in project.constraints for name in c.columns if name in free - set(weights))
     return tuple(schema.clique((name, *weights)) for name in linked)
 
 

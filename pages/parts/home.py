@@ -29,7 +29,7 @@ QUESTIONS = {
     "readmission": "Which patients come back within 30 days, and does what we learn hold in another hospital?",
     "hiring": "Can we share who was hired without teaching machines to prefer men?",
     "services": "Which services do people use together?",
-    "visits": "What happens in visits, when each person has several?",
+    "visits": "Which visits are missed, when each person has several?",
     "stays": "How do age and severity shape the length of a stay?",
 }
 """What each bundled example answers; one that is missing here is offered by its name."""

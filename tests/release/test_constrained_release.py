@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from core.errors import EspalierError, ProjectError, SchemaError, SizeError
+from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.methods import METHODS, frame_of
 from core.privacy.accounting import Budget
@@ -154,6 +155,17 @@ def test_constraints_make_no_model_too_large_once_the_counts_are_paid(method, mo
         project = project.with_plan(max_cells=6**5)
     preview(project, 3000)
     made = release(project, Table(project.schema, noisy, 3000))
+    assert made.to_json()["constraints"]["violations"] == 0
+    assert made.fitted.size(project.plan.max_cells).largest_cells <= project.plan.max_cells
+
+
+def test_a_drawn_star_is_not_refused_for_columns_that_it_does_not_take():
+    """Where the drawing decides what is counted with the target, no constraint's column can be chosen beside it."""
+    project = replace(wide("prism", options={"regime": "causal"}), dag=Dag((("c5", "c8"),)))
+    preview(project, 3000)
+    rng = np.random.default_rng(4)
+    codes = {c.name: rng.integers(0, 6, 3000) for c in project.schema.columns}
+    made = release(project, Table(project.schema, codes, 3000))
     assert made.to_json()["constraints"]["violations"] == 0
     assert made.fitted.size(project.plan.max_cells).largest_cells <= project.plan.max_cells
 
