@@ -66,7 +66,7 @@ def told(project: Project, now: Implied) -> list[dict[str, Any]]:
         past = avoiding(now, roles)
         many = f"{len(past)} open path{'s' * (len(past) != 1)}"
         tell(
-            f"{many} from {', '.join(roles.protected)} to {', '.join(roles.outcome)} past the admissible columns (red).",
+            f"{many} from {', '.join(roles.protected)} to {', '.join(roles.outcome)} past admissible columns (red).",
             bool(past),
         )
         if past:
