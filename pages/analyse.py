@@ -13,7 +13,7 @@ from pages.parts.text import name, plain
 doors.enter("steward")
 state = shell.start(
     "Analyse",
-    f"Ask what the released table says, and how sure that is: each figure has its {term('interval')} where it can. "
+    f"Ask what the released table says, and how sure that is, with an {term('interval')} where noise allows one. "
     f"This reads the released files alone, costs no {term('budget')}, and its figures are "
     f"{term('safe to share')}.",
 )
@@ -50,8 +50,8 @@ there = "came with" if bundle.release.copies else "were made just now from the n
 st.caption(
     f"Worked out in each of {len(study.given)} {term('copies')}, which {there} release {bundle.number} of "
     f"{name(study.project.name)}, and then combined. Copies follow the noisy counts more closely than the "
-    "table does, so a figure may differ a little from the table's own. How cliques were chosen, and where a number "
-    "lies inside its bin, is not in the interval."
+    "table does, so a figure may differ a little from the table's own. The interval does not cover how the columns "
+    "that are counted together were chosen, nor where a number lies inside its bin."
 )
 with st.expander("Do it elsewhere: Python and R"):
     st.markdown(

@@ -24,7 +24,7 @@ FIGURES = {
     "auc": "AUC on real rows",
     "accuracy": "accuracy on real rows",
     "r2": "R² of a regression on real rows",
-    "gap": "gap between groups (demographic parity)",
+    "gap": "gap between groups",
     "one_way_tv": "error of single columns (share of rows)",
     "two_way_tv": "error of pairs (share of rows)",
 }

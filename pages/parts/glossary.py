@@ -20,6 +20,7 @@ TERMS = {
     "Separation": "Two groups of columns that may show no link except through a third group.",
     "Regime": "Which columns a prediction may rest on: drawn causes, drawn neighbours, or whatever predicts.",
     "AUC": "How well a model ranks: the chance that it puts a case above a non-case. 0.5 is a coin toss, 1 perfect.",
+    "Gap between groups": "How much more often a model says yes for one protected group than for another.",
     "Copies": "Further tables that the same noisy counts could have given; how they differ shows how sure a figure is.",
     "Interval": "A range around a figure, made so that it holds the true figure 95 times in 100.",
     "Safe to share": "Paid for from the budget, or public: it may leave the building.",
