@@ -7,13 +7,15 @@ from core.errors import EspalierError
 from core.release.study import SUGGESTED, Study
 from pages.parts import doors, shell
 from pages.parts.analyse import questions
+from pages.parts.glossary import term
 from pages.parts.text import name, plain
 
 doors.enter("steward")
 state = shell.start(
     "Analyse",
-    "What may be concluded from a release, and how sure it is. It reads the released files alone, costs no budget, and "
-    "its figures may be shared.",
+    f"Ask what the released table says, and how sure that is, with an {term('interval')} where noise allows one. "
+    f"This reads the released files alone, costs no {term('budget')}, and its figures are "
+    f"{term('safe to share')}.",
 )
 made = [one for one in (state.released, *reversed(state.earlier)) if one is not None]
 if not made:
@@ -46,10 +48,10 @@ if figure is not None:
 st.divider()
 there = "came with" if bundle.release.copies else "were made just now from the noisy counts of"
 st.caption(
-    f"Worked out in each of {len(study.given)} copies, which {there} release {bundle.number} of "
+    f"Worked out in each of {len(study.given)} {term('copies')}, which {there} release {bundle.number} of "
     f"{name(study.project.name)}, and then combined. Copies follow the noisy counts more closely than the "
-    "table does, so a figure may differ a little from the table's own. How cliques were chosen, and where a number "
-    "lies inside its bin, is not in the interval."
+    "table does, so a figure may differ a little from the table's own. The interval does not cover how the columns "
+    "that are counted together were chosen, nor where a number lies inside its bin."
 )
 with st.expander("Do it elsewhere: Python and R"):
     st.markdown(

@@ -1,10 +1,13 @@
 """Compare: several plans released side by side on an example, or on a table that is public. Confidential."""
 
 from pages.parts import compare, doors, shell
+from pages.parts.glossary import term
 
 doors.enter("steward")
 state = shell.start(
-    "Compare", "See what a method, a budget or the fence changes, before you choose: several plans, the same figures."
+    "Compare",
+    f"Try several plans on the open table before you choose: what changes with the method, the {term('budget')} or "
+    f"the {term('fence')}?",
 )
 project = shell.need_project(state)
 compare.rehearsal()

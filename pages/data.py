@@ -10,13 +10,15 @@ from core.errors import EspalierError
 from core.project.plan import Plan
 from pages.parts import doors, shell
 from pages.parts.data import constraint_editor, far, hierarchy_editor, opening, schema_editor, schema_review
+from pages.parts.glossary import term
 from pages.parts.session.session import Session
 from pages.parts.text import CONFIDENTIAL, name, plain
 
 doors.enter("steward")
 state = shell.start(
     "Data",
-    "Open a table and say what is public about each column: which values it may hold, and in which bins numbers fall.",
+    "Open a table and say what is public about each column: which values it may hold, and in which "
+    f"{term('bins', 'bin')} numbers fall. The rows themselves stay {term('confidential')}.",
 )
 
 

@@ -6,18 +6,21 @@ import streamlit as st
 
 from pages.parts import doors, shell, text
 from pages.parts.diagnostics import distributions, fairness, further, judgement, numbers, questions, summary
+from pages.parts.glossary import term
 from pages.parts.plan import private_evaluation
 from pages.parts.text import name, plain
 
 doors.enter("steward")
-state = shell.start("Diagnostics", "What is the synthetic table good for? The answer compares it with the real rows.")
+state = shell.start(
+    "Diagnostics", f"What is the {term('synthetic table')} good for? It is compared with the real rows."
+)
 project = shell.need_project(state)
 released = state.released
 if released is not None and released.release.private_evaluation is not None:
     private_evaluation.show(released.release.private_evaluation, shell.filename(released.release.project.name))
 st.markdown(
-    f"{text.CONFIDENTIAL} Every figure below was computed on real rows, and the budget paid for none of them. "
-    "If they make you choose one release over another, say so."
+    f"{text.CONFIDENTIAL} Every figure below is computed on real rows, and the {term('budget')} pays for none of "
+    "them. If they make you choose one release over another, tell whoever gets it."
 )
 
 if released is None:

@@ -9,8 +9,9 @@ doors.enter("steward")
 state = shell.start(
     "Espalier",
     f"Share a useful table about people without sharing the people: invented rows, "
-    f"{term('a proven limit', 'differential privacy')} on what they give away, and only the links that your experts "
-    "stand behind.",
+    f"{term('a proven limit', 'differential privacy')} on what these rows reveal about anyone, and only the links that "
+    "your experts stand behind.",
+    mark=home.MARK,
 )
 home.steps()
 st.subheader("Begin with an example", anchor=False)

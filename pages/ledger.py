@@ -245,8 +245,8 @@ if trouble := trouble or broken:
     st.caption(f"The ledger is meant to be {name(ledger.name if ledger else text.where(default_ledger()))}.")
 elif ledger is None or not known:
     st.info(
-        "No budget is open yet. A budget holds all releases from the same people to one (ε, δ), through crashes and "
-        "for everybody who releases. Open one for your table: from then on the Release page pays from it."
+        "No budget is open yet. A budget is one limit, in ε and δ, for all releases from the same people, whoever "
+        "makes them. It is kept when the app stops. Open one for your table: the Release page then pays from it."
     )
     payment.opening_form(state, known)
 else:

@@ -57,11 +57,8 @@ st.subheader("What will be protected", anchor=False)
 with spots["consequences"]:
     st.markdown(text.guess(guess_right(seen.budget.epsilon, seen.budget.delta)))
     if counted := [line for line in seen.lines if line.error is not None and len(line.columns or ()) == 1]:
-        worst = max(counted, key=lambda line: line.error or 0.0)
-        st.markdown(
-            f"The least exact column is {text.name((worst.columns or ('',))[0])}: each of its counts is expected to be "
-            f"off by **{100 * (worst.error or 0.0):.2g} %** of all rows."
-        )
+        worst = max(line.error or 0.0 for line in counted)
+        st.markdown(f"Each count of one column is expected to be off by **{100 * worst:.2g} %** of all rows, or less.")
 with st.container(horizontal=True, gap="large"):
     st.metric("ε (privacy loss)", f"{seen.budget.epsilon:g}", width="content")
     st.metric("δ (chance of worse)", round_up(seen.budget.delta), width="content")

@@ -21,7 +21,7 @@ opened = here().project
 promised = opened is None or method_of(opened.plan).private
 state = shell.start(
     "Release",
-    f"Spend the {term('budget')} on the table, once. The files on this page are safe to share; the table is not."
+    f"Spend the {term('budget')} on the table, once. The files on this page are safe to share; the real table is not."
     if promised
     else "These files are as confidential as the table itself.",
 )

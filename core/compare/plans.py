@@ -24,9 +24,9 @@ FIGURES = {
     "auc": "AUC on real rows",
     "accuracy": "accuracy on real rows",
     "r2": "R² of a regression on real rows",
-    "gap": "demographic parity difference",
-    "one_way_tv": "error of single columns (total variation)",
-    "two_way_tv": "error of pairs (total variation)",
+    "gap": "gap between groups",
+    "one_way_tv": "error of single columns (share of rows)",
+    "two_way_tv": "error of pairs (share of rows)",
 }
 """What is compared, and what each is called."""
 

@@ -23,6 +23,9 @@ from core.tables.source import Source
 BLOCK = 2**17
 """Rows whose products are added at a time, at most."""
 
+LARGEST = 2**63 - 1
+"""The largest sum that is told apart."""
+
 DIAGONAL, BESIDE = 29, 41
 """Whole-number weights of a matrix's diagonal and of the entries beside it: 2·29² − 41² = 1, so 41/29 is √2 less
 6·10⁻⁴."""
@@ -226,18 +229,25 @@ class Moments:
         return float(step if unit.neighbors == "add-remove" else math.isqrt(2 * step * step) + 1)
 
     def sums(self, source: Source) -> NDArray[np.int64]:
-        """The exact weighted sums. For the curator only. Raises :class:`OverflowError` where int64 is too small."""
+        """The weighted sums, exact up to what int64 holds and cut off there. For the curator only.
+
+        How many rows there are may be private, so no number of them is refused. Cutting off brings no two sums farther
+        apart, so the sensitivity stays as it is. Raises :class:`OverflowError` for a ``square``, which is public, that
+        floats cannot add up.
+        """
         p, block = self.vectors.size, (2**53 - 1) // self.square
-        if not block or source.rows * self.square * BESIDE >= 2**63:
-            raise OverflowError(f"squares up to {self.square:,} are too large to be summed over this table")
-        total = np.zeros((p, p), dtype=np.int64)
+        if not block:
+            raise OverflowError(f"squares up to {self.square:,} are too large to be summed")
+        large = source.rows * self.square * BESIDE > LARGEST
+        total = np.zeros((p, p), dtype=object if large else np.int64)
         for codes in self.reading.blocks(source):
             lines = self.vectors.of(codes)
             for start in range(0, len(lines), block):
                 v = lines[start : start + block]
                 v = np.where((v * v).sum(axis=1, keepdims=True) <= self.square, v, 0).astype(np.float64)
                 total += (v.T @ v).astype(np.int64)  # each partial sum is a whole number below 2⁵³, hence exact
-        return (total * _weights(p))[np.triu_indices(p)]
+        weighted = (total * _weights(p))[np.triu_indices(p)]
+        return np.clip(weighted, -LARGEST, LARGEST).astype(np.int64) if large else weighted
 
     def matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """A noisy answer (in rows) as a symmetric matrix: Σ v·vᵀ over the rows, in units of ``square``."""

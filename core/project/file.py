@@ -135,7 +135,10 @@ class Project:
             raise ProjectError("the project file is not UTF-8 text") from None
         except json.JSONDecodeError as error:
             where = f"line {error.lineno}, column {error.colno}"
-            raise ProjectError(f"the project file is not JSON: {error.msg} at {where}", line=error.lineno) from None
+            why = f"the project file is not JSON: {error.msg} at {where}"
+            if error.pos == 0:
+                why += "; a table is not a project file: `init`, or the Data page, makes one from it"
+            raise ProjectError(why, line=error.lineno) from None
         except (RecursionError, ValueError):
             raise ProjectError(
                 "the project file is not JSON: it is nested too deeply or holds too long a number"

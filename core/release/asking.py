@@ -182,7 +182,8 @@ def last(column: Column) -> int:
 
 def _column(schema: Schema, name: str) -> Column:
     if name not in schema:
-        raise ProjectError(f"there is no column {name!r} in the release", column=name)
+        known = ", ".join(c.name for c in schema.columns[:12]) + (", …" if len(schema.columns) > 12 else "")
+        raise ProjectError(f"there is no column {name!r} in the release; it has {known}", column=name)
     return schema[name]
 
 

@@ -15,7 +15,6 @@ from core.methods import METHODS
 from core.privacy.accounting import guess_right, round_up
 from core.privacy.unit import Unit
 from core.project.schema import FIELDS
-from core.release import picture
 from core.release import report_front as front
 from core.release.conclusion_section import conclusions
 from core.release.effect_section import effect_section
@@ -51,6 +50,7 @@ svg rect { fill: #eef1f4; stroke: #52606d } .outcome rect { fill: #ffe3b0 } .pro
 .key { display: inline-block; width: .8rem; height: .8rem; margin-right: .3rem; border-radius: .15rem }
 .p0 { background: #2f6f4f } .p1 { background: #4f8fc0 } .p2 { background: #d08c3c } .p3 { background: #9a6fb0 }
 .p4 { background: #c0565b } .p5 { background: #6b8e23 } .p6 { background: #607d8b } .p7 { background: #b0a03c }
+@page { size: A4; margin: 12mm }
 @media print { body { font-size: 11px; margin: 0; max-width: none } h1 { font-size: 1.5rem }
   h2 { margin-top: .8rem; font-size: 1.1rem; break-after: avoid } .annex { break-before: page }
   ul { margin: .3rem 0 } table, .legend, figcaption { font-size: 10px } .lead { font-size: 13px }
@@ -76,8 +76,7 @@ def render(facts: Mapping[str, Any]) -> str:
         front.privacy(facts),
         front.advice(facts),
         front.people(facts),
-        "<h2>Where the budget went</h2>",
-        picture.bar(pools),
+        front.spent(pools),
         front.errors(facts),
         _looking(facts.get("looking"), project["plan"]),
         front.dictionary(facts),

@@ -18,6 +18,19 @@ SIGNED = {
 }
 """Who signs for what, by the project file's key."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
+POOLS = {
+    "one-way": "counts of single columns",
+    "two-way": "counts of pairs",
+    "pairs": "counts of pairs",
+    "task": "counts with the predicted column",
+    "pair choice": "choosing the pairs",
+    "tree choice": "choosing the pairs",
+    "network": "counts of columns together",
+    "network choice": "choosing the pairs",
+    "selection": "choosing what to count",
+    "questions": "answers to questions",
+}
+"""What the front says for a pool of the budget; the annex has the pool's own name."""
 
 
 def headline(facts: Mapping[str, Any]) -> str:
@@ -82,8 +95,8 @@ def _noise(facts: Mapping[str, Any]) -> str:
             "are expected in the wrong place. Do not draw conclusions from it."
         )
     return (
-        f"The share of rows with a value is off by about {share:.1f} % at most in any single column "
-        f"({_list(worst['clique'])}), before what the model smooths."
+        f"Of the columns that are counted alone, {_list(worst['clique'])} is the least exact: noise is expected to "
+        f"move about {share:.1f} % of its rows to another value."
     )
 
 
@@ -109,11 +122,11 @@ def pictures(facts: Mapping[str, Any]) -> str:
         caption = f"The table's model links {pairs} pairs of columns directly: too many to draw. The annex lists them."
         parts.append(f"<figure><figcaption>{caption}</figcaption></figure>")
     if measured:
+        used = [role for role in ("outcome", "protected", "admissible", "inadmissible") if role in roles.values()]
+        key = " ".join(f'<span class="chip {role}">{role}</span>' for role in used)
         parts.append(
-            f"<figure>{measured}<figcaption>What the table's model links directly. Colours: "
-            '<span class="chip outcome">outcome</span> <span class="chip protected">protected</span> '
-            '<span class="chip admissible">admissible</span> <span class="chip inadmissible">inadmissible</span>.'
-            "</figcaption></figure>"
+            f"<figure>{measured}<figcaption>What the table's model links directly."
+            f"{f' Colours: {key}.' if key else ''}</figcaption></figure>"
         )
     return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
 
@@ -141,7 +154,7 @@ def advice(facts: Mapping[str, Any]) -> str:
     dont = [
         "Do not look for people in it: no row is one.",
         "Do not read a rare combination as a finding: it may be noise.",
-        "Do not take its spread for that of real rows: an interval needs copies.",
+        "Do not work out error bars as if its rows were real: they come out too narrow. The annex says how.",
     ]
     if facts["separations"]:
         dont.append("Do not study the links that were left out on purpose: the table cannot show them.")
@@ -174,6 +187,15 @@ def people(facts: Mapping[str, Any]) -> str:
     return f"<h2>Who answers for it</h2><table>{''.join(rows)}</table>"
 
 
+def spent(pools: Mapping[str, float]) -> str:
+    """Where the budget went: a bar of the pools' shares of ρ, in plain words."""
+    said: dict[str, float] = {}
+    for pool, rho in pools.items():
+        words = POOLS.get(pool, pool)
+        said[words] = said.get(words, 0.0) + rho
+    return f"<h2>Where the budget went</h2>{picture.bar(said)}"
+
+
 def errors(facts: Mapping[str, Any]) -> str:
     """The expected error of every column."""
     alone = [m for m in (facts.get("bounds") or {}).get("marginals", []) if len(m["clique"]) == 1]
@@ -183,14 +205,15 @@ def errors(facts: Mapping[str, Any]) -> str:
     for m in alone:
         name = m["clique"][0]
         best[name] = min(best.get(name, 1.0), m["expected_tv"])
+    full = max(0.1, *best.values())
     rows = [
         f'<tr><td>{escape(n)}</td><td class="n">{100 * v:.2f} %</td>'
-        f'<td style="width:45%"><div class="bar" style="width:{min(100.0, 1000 * v):.1f}%"></div></td></tr>'
+        f'<td style="width:45%"><div class="bar" style="width:{100 * v / full:.1f}%"></div></td></tr>'
         for n, v in sorted(best.items(), key=lambda x: -x[1])
     ]
     return (
         "<h2>Error of each column</h2><table><caption>Share of rows expected in the wrong category, by noise alone "
-        f"(a full bar is 10 %)</caption>{''.join(rows)}</table>"
+        f"(a full bar is {100 * full:.0f} %)</caption>{''.join(rows)}</table>"
     )
 
 

@@ -67,7 +67,9 @@ class Study:
     def of_files(cls, files: Mapping[str, bytes]) -> Study:
         """Of a release's files; raises :class:`ProjectError`."""
         if "release.json" not in files:
-            raise ProjectError("these are not the files of a release: there is no release.json")
+            raise ProjectError(
+                "these are not the files of a release: there is no release.json; give what a release wrote"
+            )
         try:
             facts = json.loads(files["release.json"])
             if not facts.get("private", True):

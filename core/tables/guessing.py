@@ -7,7 +7,7 @@ the schema's ``left_out``; a release refuses both until they are confirmed.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from core.errors import SchemaError
 from core.project.schema import MISSING, NUMBER, Column, Kind, LeftOut, Schema
@@ -68,14 +68,14 @@ def _hardly_repeats(column: TextColumn) -> bool:
     return not numeric or all(math.isfinite(x) and x.is_integer() for x in map(float, values))
 
 
-def guess_column(name: str, column: TextColumn, marks: Collection[str] = ()) -> Column:
+def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> Column:
     """One column's guess: numbers with many distinct values get about ten bins, all else categories.
 
-    ``marks`` are texts that the person has said to mean an empty cell.
+    ``marks`` are texts that the person has said to mean an empty cell. They stay as they were said: the schema is
+    released, and the order in which the rows hold them is not.
     """
     values = [v for v in column.values if v != MISSING and v not in marks]
     missing = len(values) < len(column.values)
-    marks = tuple(v for v in column.values if v in marks and v != MISSING)
     guessed = ("kind", "missing")
     numeric, numbers = _numbers(values)
     if numeric and len(values) > FEW:

@@ -71,6 +71,8 @@ class Table:
         Raises :class:`TableError` for a column that is not there, an undeclared value, or a row without a person.
         """
         codes, values, texts = {}, {}, {}
+        for column in schema.columns:  # a wrong file is told by what it lacks, before any cell of it is judged
+            _column(text, column.name)
         for column in schema.columns:
             read = _column(text, column.name)
             lookup = column.encode(read.values).astype(smallest_unsigned(column.size))

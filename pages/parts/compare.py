@@ -14,13 +14,14 @@ from core.errors import EspalierError
 from core.methods import DEFAULT, METHODS, method_of
 from core.project.file import Project
 from pages.parts import charts, shell
+from pages.parts.glossary import term
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 
 MOST = 8
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 SAID = {"auc": "AUC", "gap": "gap", "two_way_tv": "error of pairs"}
-PARETO = {"gap": "accuracy against the gap between groups", "two_way_tv": "accuracy against the error of pairs"}
+PARETO = {"gap": "AUC against the gap between groups", "two_way_tv": "AUC against the error of pairs"}
 
 
 def rehearsal() -> None:
@@ -106,21 +107,22 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     if not found:
         return
     st.subheader("Rehearsal, side by side", anchor=False)
+    known = [key for key in FIGURES if any(o.figures[key] is not None for o in found)]
     st.dataframe(
-        [o.row() for o in found],
+        [{k: v for k, v in o.row().items() if k != "method" and (k not in FIGURES or k in known)} for o in found],
         hide_index=True,
         width="stretch",
         column_config={k: st.column_config.NumberColumn(what, format="%.3f") for k, what in FIGURES.items()},
     )
     places = itertools.cycle(st.columns(2))
-    for key, what in FIGURES.items():
-        values = [o.figures[key] for o in found]
-        if any(v is not None for v in values):
-            whiskers = [o.intervals.get(key) for o in found]
-            ends = {what: whiskers} if any(whiskers) else None
-            figure = charts.bars([o.name for o in found], {what: values}, what, (charts.SYNTHETIC,), whiskers=ends)
-            with next(places):
-                charts.show(figure, f"compare-{key}", what)
+    for key in known:
+        what, values = FIGURES[key], [o.figures[key] for o in found]
+        whiskers = [o.intervals.get(key) for o in found]
+        ends = {what: whiskers} if any(whiskers) else None
+        figure = charts.bars([o.name for o in found], {what: values}, what, (charts.SYNTHETIC,), whiskers=ends)
+        with next(places):
+            charts.show(figure, f"compare-{key}", what)
+    places = itertools.cycle(st.columns(2))
     for key, what in PARETO.items():
         if front := best(found, key):
             listed = ", ".join(plain(n) for n in front)
@@ -128,9 +130,17 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
             with next(places):
                 st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed}.")
                 charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
-    st.markdown("Whiskers: the tested rows alone (95 %). Another draw of the noise gives other figures.")
-    known = [o.name for o in found if o.name in plans_by_name]
-    chosen = st.selectbox("Take this plan", known, index=None, key="compare-take", placeholder="Choose one")
+    st.markdown(
+        f"{term('AUC')}: 0.5 is a coin toss, 1 is perfect. The lines on the bars are 95 % intervals for the choice of "
+        "tested rows; another draw of the noise gives other figures too."
+    )
+    if any(p.plan.options.get("regime") == "causal" for p in plans_by_name.values()):
+        st.info(
+            "These figures are of the open table alone. A plan of the causal regime keeps direct causes only: it may "
+            "predict worse here and better in another place. Diagnostics can test a release on a table from there."
+        )
+    offered = [o.name for o in found if o.name in plans_by_name]
+    chosen = st.selectbox("Take this plan", offered, index=None, key="compare-take", placeholder="Choose one")
     why = st.text_input("Why this one? (stands in the report)", key="compare-why", max_chars=400)
     st.button(
         "Use it",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import streamlit as st
 
 from pages.parts import shell
@@ -10,11 +12,24 @@ from pages.parts.data.samples import SAMPLES
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 
+_TREE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48">
+<path d="M6 4v40M42 4v40M6 12h36M6 24h36M6 36h36" stroke="#9a8468" stroke-width="2" fill="none"/>
+<path d="M24 45V12M24 15c-4 0-7-3-13-3M24 15c4 0 7-3 13-3M24 27c-4 0-7-3-13-3M24 27c4 0 7-3 13-3M24 39c-4 0-7-3-13-3
+M24 39c4 0 7-3 13-3" stroke="#3d8a62" stroke-width="3.2" stroke-linecap="round" fill="none"/>
+<g fill="#4fa374"><circle cx="24" cy="10" r="4"/><circle cx="11" cy="11" r="4"/><circle cx="37" cy="11" r="4"/>
+<circle cx="11" cy="23" r="4"/><circle cx="37" cy="23" r="4"/><circle cx="11" cy="35" r="4"/>
+<circle cx="37" cy="35" r="4"/></g></svg>"""
+MARK = (
+    f'<img src="data:image/svg+xml;base64,{b64encode(_TREE.encode()).decode()}" width="52" height="52" '
+    'alt="A tree trained along a frame">'
+)
+"""The product's mark: an espalier."""
+
 QUESTIONS = {
     "readmission": "Which patients come back within 30 days, and does what we learn hold in another hospital?",
     "hiring": "Can we share who was hired without teaching machines to prefer men?",
     "services": "Which services do people use together?",
-    "visits": "What happens in visits, when each person has several?",
+    "visits": "Which visits are missed, when each person has several?",
     "stays": "How do age and severity shape the length of a stay?",
 }
 """What each bundled example answers; one that is missing here is offered by its name."""
@@ -27,9 +42,12 @@ STEPS = (
 
 TOUR = (
     ("Structure", "Look at the arrows into “readmitted”: only those causes will shape the table."),
-    ("Plan", "Look at “What will be protected”: one sentence says what an attacker could still learn."),
+    ("Plan", "Look below ε: one sentence says how much better an attacker could guess."),
     ("Release", "Press the one button that spends. The files below are safe to share."),
-    ("Diagnostics", "Press “Compare”. The first sentence says who wins at home and who in the other hospital."),
+    (
+        "Diagnostics",
+        "Press “Compare with the real rows”. The first sentence says who wins at home and who in the other hospital.",
+    ),
 )
 
 

@@ -80,12 +80,18 @@ def _folding() -> Any:
     return st.components.v2.component("espalier_fold", js=_FOLD, html="<span></span>")
 
 
-def start(title: str, lead: str) -> session.Session:
-    """Title, one sentence, sidebar; returns the session's state with finished work taken over."""
+def start(title: str, lead: str, mark: str = "") -> session.Session:
+    """Title, one sentence, sidebar; returns the session's state with finished work taken over.
+
+    ``mark`` is a small drawing (HTML of the app's own) beside the title.
+    """
     state = session.here()
     state.collect()
     st.html(_LOOK)
-    st.title(title, anchor=False)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if mark:
+            st.html(mark, width="content")
+        st.title(title, anchor=False)
     st.markdown(lead)
     restore.offer(state)
     return state

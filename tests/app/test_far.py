@@ -10,6 +10,7 @@ from pyarrow import parquet
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
+from core.tables.reading import read_table
 from core.tables.table import Table
 from pages.parts.data import far
 from pages.parts.release import spending
@@ -91,3 +92,16 @@ def test_the_field_is_there_only_where_the_operator_allows_it(app, monkeypatch):
     monkeypatch.delenv(far.ALLOWED)
     app.run()
     assert not any("on the server" in field.label for field in app.text_input)
+
+
+def test_a_table_given_to_an_examples_project_is_no_example(state):
+    """It was: its release was not recorded unless somebody asked, and Compare judged plans on it without a word."""
+    session, path = state
+    whole = session.project
+    for give in (lambda: far._open(session, path, ""), lambda: session.attach(read_table(b"a,v\nx,1\n", "t.csv"))):
+        session.open(whole, None, None, "readmission")
+        session.compared = [object()]
+        give()
+        assert session.trouble == {}
+        assert session.sample == ""
+        assert session.compared == []

@@ -52,6 +52,7 @@ def test_a_graph_is_settled_taken_over_and_undone(app: AppTest) -> None:
 
     go(go(app, "plan"), "structure")
     press(app, "Give one link the direction")
+    press(app, "Not in my table: 1 name ")
     press(app, "Put it in place of the drawing")
     dag, roles, target = state(app).drawing
     assert dag.edges == (("gender", "club"), ("qualification", "hired"), ("club", "hired"))
@@ -101,6 +102,8 @@ def test_many_questions_are_shown_a_few_at_a_time(app: AppTest) -> None:
     assert len(asked) == graph_files.MOST_QUESTIONS
     assert not [s for s in asked if s.value is not None], "the open ones come first"
     press(app, "Give 40 links")
+    assert settled_open(app), "no name is left out without a click"
+    press(app, "Not in my table: 41 names")
     assert not settled_open(app)
 
 

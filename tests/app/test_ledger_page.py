@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import re
 import threading
 import zipfile
 from io import BytesIO
@@ -51,6 +52,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert state(app).paid_from == "hiring"
     assert (budget(where).epsilon, budget(where).neighbors) == (2.0, "replace-one")
     assert "After this plan" in sentences(app)
+    assert re.search(r"takes \*\*[\d.]+ %\*\* of the whole budget; you could do about \d more like it", sentences(app))
     field(app, "text_input", "Note for the ledger").set_value("for the board").run()
     finish(press(app, "Spend"))
     (entry,) = budget(where).entries

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.support import corpus
-from tests.support.app import go, press, state
+from tests.support.app import go, people, press, review, state, upload
 
 TABLES = {c.name: c for c in corpus.tables()}
 REFUSED = [c for c in TABLES.values() if c.status == 2 and c.name.startswith(("csv", "xlsx", "parquet"))]
@@ -58,3 +58,10 @@ def test_broken_projects(app: AppTest) -> None:
         give(app, "Its project file", "p.json", content)
         assert app.error, name
         assert state(app).project is None
+
+
+def test_the_number_of_rows_of_an_own_table_is_declared_with_one_click(app: AppTest) -> None:
+    go(review(press(upload(app, people()), "Guess the columns")), "plan")
+    assert state(app).public_rows is None
+    press(app, "Use the open table's number of rows")
+    assert state(app).public_rows == 60

@@ -152,9 +152,31 @@ def test_matrix_undoes_the_weights():
     assert np.allclose(recipe.matrix(told), 2 * np.outer((1, -2), (1, -2)) / recipe.square)
 
 
-def test_too_many_rows_for_whole_numbers_are_refused():
-    with pytest.raises(OverflowError, match="^squares up to [0-9,]+ are too large to be summed over this table$"):
+def test_squares_too_large_for_floats_are_refused():
+    with pytest.raises(OverflowError, match="^squares up to [0-9,]+ are too large to be summed$"):
         moments(2**60).sums(rows(0))
+
+
+def test_no_number_of_rows_is_refused():
+    """It may be private, and sums that could pass int64 were refused between one number of rows and the next."""
+    most = (2**63 - 1) // (2**52 * BESIDE)
+    held = [i % len(GRID) for i in range(most + 1)]
+    for table in (held[:-1], held):
+        found = moments(2**52).sums(rows(*table))
+        assert found.dtype == np.int64
+        assert np.array_equal(found, moments(18).sums(rows(*table)))
+
+
+def test_sums_that_are_cut_off_lie_no_farther_apart():
+    recipe, held = moments(), [5, 30, 30, 40, 41]
+    true = [recipe.sums(rows(*held, i)) for i in range(len(GRID))]
+    with mock.patch.object(module, "LARGEST", 400):
+        cut = [recipe.sums(rows(*held, i)) for i in range(len(GRID))]
+    assert any((abs(sums) > 400).any() for sums in true)
+    for one, sums in zip(true, cut, strict=True):
+        assert np.array_equal(sums, np.clip(one, -400, 400))
+    apart = [np.linalg.norm(a - b) for a, b in itertools.combinations(cut, 2)]
+    assert max(apart) <= recipe.sensitivity(Unit("replace-one", 1))
 
 
 def test_clipped_rows_are_never_too_long_and_others_untouched():

@@ -127,7 +127,7 @@ def test_the_command_line_answers_in_sentences(folder, capsys):
     assert "may be shared" in said
     assert main(["analyse", str(folder), "--difference", "sick", "side=right:left"]) == 0
     assert main(["analyse", str(folder), "--odds-ratio", "sick", "planet"]) == 2
-    assert "there is no column 'planet'" in capsys.readouterr().err
+    assert "there is no column 'planet' in the release; it has " in capsys.readouterr().err
 
 
 def test_questions_in_words():

@@ -475,3 +475,17 @@ def test_a_guess_says_why_and_leaves_marks_out():
     assert "not all numbers" in reasons(cells, guess_column("a", cells))[0]
     few = TextColumn.of(["1", "2"])
     assert "no more than 20" in reasons(few, guess_column("a", few))[0]
+
+
+def test_marks_stand_in_the_order_in_which_they_were_said():
+    """Not in that of the rows: the marks are released with the schema."""
+    rows = ["?", "NA", *map(str, range(30))]
+    one, other = (guess_column("a", TextColumn.of(cells), ("NA", "?")) for cells in (rows, rows[::-1]))
+    assert one == other
+    assert one.missing_marks == ("NA", "?")
+
+
+def test_a_wrong_table_is_told_by_what_it_lacks_before_a_cell_is_judged():
+    schema = Schema((Column("age", "numeric", edges=(0.0, 50.0, 100.0)), Column("ward", "categorical", ("a", "b"))))
+    with pytest.raises(TableError, match="there is no column 'ward'; the table has age, note"):
+        Table.encode(read_table(b"age,note\n?,x\n"), schema)

@@ -46,7 +46,7 @@ class Question:
     """Something the file does not resolve. ``choices`` maps each possible answer to its words; ``default`` None: ask.
 
     A name is matched by itself only to a column that differs in case, blanks or marks; others that look alike stand
-    first among the choices.
+    first among the choices (``near``), and nothing is left out unasked.
     """
 
     key: str
@@ -55,6 +55,7 @@ class Question:
     text: str
     choices: Mapping[str, str]
     default: str | None = None
+    near: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -260,11 +261,10 @@ def _unknown(node: Node, free: _Free) -> Question:
     like = [same] if same else free.like(*names)
     first = {f"column:{c}": free.choices[f"column:{c}"] for c in like}
     label = f" (labelled {shown(node.label)})" if node.label and node.label != node.name else ""
-    default = f"column:{same}" if same else None if like else MARGINALISE
+    default = f"column:{same}" if same else None
     text = f"{shown(node.name)}{label} is not a column of the table"
-    return Question(
-        f"node:{node.name}", "column", node.line, text, {**first, **free.choices} if first else free.choices, default
-    )
+    choices, near = {**first, **free.choices} if first else free.choices, () if same else tuple(like)
+    return Question(f"node:{node.name}", "column", node.line, text, choices, default, near)
 
 
 def _directions(edges: list[Edge], asking: _Asking) -> tuple[list[Edge], list[tuple[str, str]]]:

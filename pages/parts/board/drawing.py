@@ -33,7 +33,7 @@ LEGEND = {
     "◆": "direct cause of the target",
     "◇": "in its neighbourhood (Markov blanket)",
     "▮": "behind the fence",
-    "∩": "gate of the fence",
+    "∩": "gate of the fence (admissible)",
     "↔": "dashed: a shared unmeasured cause",
     "‖": "dotted: kept apart in the released table",
 }

@@ -13,6 +13,7 @@ from core.tables.reading import read_table
 from core.tables.table import Table
 from pages.parts import charts
 from pages.parts.data.samples import FOLDER, OTHER
+from pages.parts.glossary import term
 from pages.parts.release import payment
 from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import plain
@@ -117,7 +118,8 @@ def task(facts: Facts, where: str) -> None:
     )
     st.markdown(
         "**How to read it.** Two models of the same kind learn, one from synthetic rows and one from real rows. Both "
-        "are tested on the same real rows. AUC 0.5 is a coin toss, 1 is perfect. Accuracy is the share of right guesses"
+        f"are tested on the same real rows. {term('AUC')} 0.5 is a coin toss, 1 is perfect. Accuracy is the share of "
+        "right guesses"
         + (
             f"; always guessing the commonest value gives {facts['accuracy_baseline']:.3f}."
             if facts["accuracy_baseline"]

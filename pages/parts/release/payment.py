@@ -139,7 +139,7 @@ def outlook(population: Population, seen: Preview) -> bool:
         return False
     further = left["largest_after"]
     st.markdown(
-        f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of what the register has"
+        f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of the whole budget"
         + (f"; you could do about {left['like_it_after']} more like it." if left["like_it_after"] else ".")
     )
     st.markdown(
@@ -247,7 +247,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             "Person column of this table",
             plan.person or "" if plan else "",
             key=f"{key}-person",
-            placeholder="none: that nobody has more rows is a promise",
+            placeholder="none: you promise that nobody has more rows",
             help="The column that says whose a row is. It is fixed: no release may name another. Empty: no release "
             "names one, and nothing enforces the rows per person.",
         )

@@ -167,13 +167,16 @@ class Session:
 
     def attach(self, text: TextTable) -> None:
         """A table for the project that is open."""
-        self.text, self.relation, self._encoded = text, None, None
-        self.opened += 1
-        self.tables, self.paid_from = self.opened, None
+        self._attach(text, None)
 
     def attach_far(self, relation: Relation) -> None:
         """A table that is read where it is, for the project that is open."""
-        self.text, self.relation, self._encoded = None, relation, None
+        self._attach(None, relation)
+
+    def _attach(self, text: TextTable | None, relation: Relation | None) -> None:
+        """The rows are no example's, whoever made the project, and what was compared was told of others."""
+        self.text, self.relation, self._encoded = text, relation, None
+        self.sample, self.compared = "", []
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
 

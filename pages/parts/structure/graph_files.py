@@ -11,7 +11,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph
 from core.graph.formats.mixed import MixedGraph
-from core.graph.formats.resolve import Question, Resolved, resolve, taken_over
+from core.graph.formats.resolve import MARGINALISE, Question, Resolved, resolve, taken_over
 from core.graph.roles import Roles
 from pages.parts.board import drawing
 from pages.parts.board.boxes import GAP, HIGH
@@ -163,8 +163,15 @@ def _questions(state: Session, title: str, resolved: Resolved) -> None:
         st.button(
             f"Give {what} in which the file lists them",
             key=f"graph-listed-{state.opened}",
-            on_click=_as_listed,
-            args=(state, directions),
+            on_click=_answer_all,
+            args=(state, directions, "->"),
+        )
+    if unknown := [q for q in resolved.open if q.kind == "column" and not q.near]:
+        st.button(
+            f"Not in my table: {len(unknown)} name{'s' * (len(unknown) != 1)} (causes are connected to effects)",
+            key=f"graph-absent-{state.opened}",
+            on_click=_answer_all,
+            args=(state, unknown, MARGINALISE),
         )
     heading = ""
     for question in ranked[:500]:
@@ -179,13 +186,18 @@ def _field(state: Session, title: str, question: Question) -> None:
     key = f"graph-question-{state.opened}-{mark}"
     answer = state.drafts.graph_file.answers.get(question.key, question.default)
     st.session_state[key] = answer if answer in question.choices else question.default
-    st.selectbox(
-        f"Line {question.line}: {plain(question.text)}",
+    place, label = st.container(), f"Line {question.line}: {plain(question.text)}"
+    if question.kind == "column":  # one row of a table: the name, and what it is
+        said, place = st.columns((2, 3), vertical_alignment="center")
+        said.markdown(label)
+    place.selectbox(
+        label,
         list(question.choices),
         index=None,
         key=key,
         format_func=question.choices.__getitem__,
-        placeholder="Choose",
+        label_visibility="collapsed" if question.kind == "column" else "visible",
+        placeholder=f"Near: {', '.join(question.near)}" if question.near else "Choose",
         on_change=_answer,
         args=(state, question.key, key),
     )
@@ -198,8 +210,8 @@ def _answer(state: Session, question: str, key: str) -> None:
         state.drafts.graph_file.answers[question] = answer
 
 
-def _as_listed(state: Session, questions: list[Question]) -> None:
-    state.drafts.graph_file.answers.update({q.key: "->" for q in questions})
+def _answer_all(state: Session, questions: list[Question], answer: str) -> None:
+    state.drafts.graph_file.answers.update({q.key: answer for q in questions})
 
 
 def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> None:

@@ -65,7 +65,10 @@ def told(project: Project, now: Implied) -> list[dict[str, Any]]:
     elif now.separated is False:
         past = avoiding(now, roles)
         many = f"{len(past)} open path{'s' * (len(past) != 1)}"
-        tell(f"{many} from {', '.join(roles.protected)} to {', '.join(roles.outcome)} past the gate (red).", bool(past))
+        tell(
+            f"{many} from {', '.join(roles.protected)} to {', '.join(roles.outcome)} past admissible columns (red).",
+            bool(past),
+        )
         if past:
             tell(
                 "The plan's fence erases these links in the released table."

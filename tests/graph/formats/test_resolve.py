@@ -89,10 +89,11 @@ def test_a_name_that_is_no_column_is_offered_the_like() -> None:
         "node:age_years": (2, "column:Age (years)"),
         "node:Sex": (3, "column:sex"),
         "node:BloodPresure": (4, None),
-        "node:zzz": (5, MARGINALISE),
+        "node:zzz": (5, None),
         "node:Gro\u0308ße": (6, "column:Größe"),
     }
     assert "column:outcome" not in found[0].choices, "a column that is there by its own name is not offered"
+    assert found[2].near == ("blood_pressure",)
     assert next(iter(found[2].choices)) == "column:blood_pressure", "what looks alike stands first, and is asked"
     answers = {"node:zzz": DROP, "node:Sex": DROP, "node:BloodPresure": "column:blood_pressure"}
     done = resolve(graph, columns, answers)
