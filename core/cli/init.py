@@ -10,6 +10,9 @@ from typing import Any
 from core.cli.release import TABLE
 from core.errors import ProjectError
 
+MANY = 50
+"""Categories from which on a column may be one of names or numbers of people."""
+
 
 def add(commands: Any) -> None:
     """Declare the command."""
@@ -47,6 +50,12 @@ def run(opt: argparse.Namespace) -> None:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
     left = f", {len(schema.left_out)} left out as identifiers" if schema.left_out else ""
     print(f"{out}: a draft for {len(schema.columns)} columns{left}; it may hold private values until it is confirmed")
+    if many := [f"{c.name} ({c.size:,})" for c in schema.columns if c.kind == "categorical" and c.size > MANY]:
+        print(
+            f"Columns of many values: {', '.join(many)}. If they name people, delete them here or give them "
+            '"kind": "identifier", and name the people\'s column as the plan\'s "person".',
+            file=sys.stderr,
+        )
     print(
         "Next:\n"
         "  1. Read the schema in this file, or open it on the Data page of the app. Kinds, categories, bin edges and\n"

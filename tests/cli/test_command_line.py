@@ -370,6 +370,16 @@ def test_a_table_in_a_database(far, capsys):
     )
 
 
+def test_a_draft_warns_of_columns_that_may_name_people(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"p{i % 60},{'ab'[i % 2]}\n" for i in range(180))
+    Path("t.csv").write_text("patient,ward\n" + rows, "utf-8")
+    assert run("init", "t.csv") == 0
+    said = capsys.readouterr().err
+    assert "Columns of many values: patient (60)." in said
+    assert "ward (" not in said
+
+
 def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
     monkeypatch.setattr("core.tables.frames.LARGE_BYTES", 10)
     monkeypatch.setattr("core.release.spend.IN_MEMORY", 50)
