@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from core.methods import method_of
 from core.project.file import Project
 
 Grade = Literal["good", "fair", "poor", "unknown"]
@@ -41,10 +42,12 @@ def verdict(
     """
     grades, said = zip(*(_task(facts["tstr"]), _columns(facts["fidelity"])), strict=True)
     away = [_away(name, facts["tstr"], other["tstr"], project) for name, other in (elsewhere or {}).items()]
-    sentences = [s for s in (*away, *said) if s]
+    fair, fenced = _fairness(facts), method_of(project.plan).fenced(project.plan)
+    sentences = [s for s in (*away, *(fair if fenced else ()), *said) if s]
     if not away and _regime(project) == "causal":
         sentences.append("Whether it holds in another place cannot be known without a table from there.")
-    sentences += _fairness(facts)
+    if not fenced:
+        sentences += fair
     grade: Grade = "poor" if "poor" in grades else "fair" if "fair" in grades else "good"
     if grades[0] == "unknown" and grade == "good":
         grade = "unknown"

@@ -60,3 +60,9 @@ def test_the_gap_between_groups_is_said_in_numbers():
 
 def test_nothing_to_predict_is_no_praise():
     assert verdict(project("predictive"), facts(None, None)).grade == "unknown"
+
+
+def test_behind_a_fence_the_gap_comes_first():
+    fair = {"demographic_parity_difference": 0.02, "demographic_parity_difference_real": 0.585}
+    found = verdict(Project("t", SCHEMA, Plan("privci", 1.0, target="y")), facts(0.72, 0.78, **fair))
+    assert found.headline.startswith("The gap between protected groups in what a model says fell from 0.585 to 0.020")

@@ -45,7 +45,8 @@ def _html() -> str:
 {roles}<button data-role="" disabled><span class="dot" style="background:{COLORS[None]}"></span>No role</button>
 </span></div>
 <div class="both"><div class="canvas" tabindex="0" role="application" aria-label="{escape(drawing.HINT)}"></div>
-<div class="side"><p class="say" role="status" aria-live="polite"></p><p class="flag" role="status"></p>
+<div class="side" role="region" tabindex="0" aria-label="About the drawing">
+<p class="say" role="status" aria-live="polite"></p><p class="flag" role="status"></p>
 <ul class="told" aria-label="What this implies"></ul><ul class="legend" aria-label="Legend">{legend}</ul></div></div>
 <ul class="arrows unseen" aria-label="Arrows"></ul></div>"""
 
