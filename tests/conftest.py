@@ -11,14 +11,6 @@ SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The tests of a file run on one core, and so do all that drive a browser: two at once hold each other up."""
-    for item in items:
-        folder = item.path.parent.name
-        item.add_marker(pytest.mark.xdist_group("browser" if folder == "browser" else item.path.stem))
-
-
 @pytest.fixture
 def shared_data() -> Path:
     """The folder of real data, which is not part of the repository."""
