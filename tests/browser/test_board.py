@@ -276,6 +276,7 @@ def test_a_draft_is_seen_by_no_other_tab_and_can_be_forgotten(person, address, t
     person.sees("An unsaved draft from before the reload")
     person.press("Forget it")
     person.page.get_by_text("before the reload").first.wait_for(state="detached")
+    person.page.wait_for_function("() => sessionStorage.getItem('espalier-draft') === null")
     person.page.reload()
     person.sees("There is no project yet")
     person.page.wait_for_timeout(1500)
