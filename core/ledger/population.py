@@ -103,6 +103,11 @@ class Entry:
         return rounded_up(Fraction(self.rho_before) + Fraction(self.counted))
 
     @property
+    def stopped_short(self) -> bool:
+        """Was something that counts never drawn, and not only by rounding?"""
+        return self.undrawn > 1e-9 * self.counted
+
+    @property
     def undrawn(self) -> float:
         """ρ that counts although nothing was drawn for it: of a run that was ended after its first draw."""
         if self.status != "spent" or self.released or not self.parts:
