@@ -19,8 +19,7 @@ state = shell.start(
 )
 made = [one for one in (state.released, *reversed(state.earlier)) if one is not None]
 if not made:
-    st.info("There is nothing to analyse yet. Release a synthetic table first.")
-    shell.link_to("Release", "Go to Release")
+    shell.no_release("analyse")
     shell.sidebar(state)
     st.stop()
 

@@ -53,7 +53,7 @@ def total(state: Session, p: Population) -> None:
         f"{p.opened_at[:10]}"
         + (f": {plain(p.note)}" if p.note else "")
         + ". Rows per person: "
-        + "; ".join(f"of {name(table)} {plain(p.unit_of(table))}" for table in p.tables)
+        + "; ".join(f"in {name(table)} at most {p.rows_per_person}, {plain(p.unit_of(table))}" for table in p.tables)
         + "."
     )
     for caveat in p.caveats:
@@ -142,7 +142,7 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
         hash=e.released,
     )
     out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", x.what, x.rho, x.rho_before, x.rho_after) for x in e.parts)]
-    if e.undrawn:
+    if e.stopped_short:
         last = e.parts[-1].rho_after
         out.append(line("↳ not drawn", "counts all the same", e.undrawn, last, last + e.undrawn))
     return out

@@ -157,6 +157,17 @@ def link_to(page: str, label: str, primary: bool = True) -> None:
         st.switch_page(PAGES[page])
 
 
+def no_release(what: str) -> None:
+    """What a page says that needs a release where this session has made none."""
+    st.info(
+        f"There is nothing to {what} yet. Release a synthetic table first. Releases of earlier sessions are not here: "
+        "those paid from a budget can be downloaded on the Ledger page, at no further cost."
+    )
+    with st.container(horizontal=True):
+        link_to("Release", "Go to Release")
+        link_to("Ledger", "Go to Ledger", primary=False)
+
+
 @st.fragment(run_every=0.5)
 def progress() -> None:
     """How far the session's job is; reruns the page once when it has ended."""

@@ -138,14 +138,11 @@ def outlook(population: Population, seen: Preview) -> bool:
         )
         return False
     further = left["largest_after"]
-    st.markdown(
-        f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of the whole budget"
-        + (f"; you could do about {left['like_it_after']} more like it." if left["like_it_after"] else ".")
-    )
+    st.markdown(f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of the whole budget.")
     st.markdown(
         f"Left {total}: **ρ = {left['left']:.4g}** of {left['total']:.4g}. After this plan: "
         f"**ρ = {left['after']:.4g}**"
-        + (f", enough for {_more(left['like_it_after'])} one plan of ε up to {further:g}." if further else ": nothing.")
+        + (f", enough for {_more(left['like_it_after'])}one plan of ε up to {further:g}." if further else ": nothing.")
     )
     st.progress(min(left["spent"] / left["total"], 1.0), text=f"spent {100 * left['spent'] / left['total']:.0f} %")
     return True
@@ -193,7 +190,7 @@ def diagnosed(state: Session, released: ReleaseBundle, tables: Sequence[Table]) 
 
 
 def _more(like_it: int) -> str:
-    return f"{'one more' if like_it == 1 else f'{like_it} more'} like this, or" if like_it else ""
+    return f"{'one more' if like_it == 1 else f'{like_it} more'} like this, or " if like_it else ""
 
 
 def opening_form(state: Session, known: dict[str, Population]) -> None:
