@@ -69,6 +69,7 @@ def test_the_configuration_is_closed_by_default() -> None:
     assert server["enableStaticServing"] is False
     assert server["enableAgentApi"] is False
     assert server["maxUploadSize"] <= 200
+    assert config["runner"]["postScriptGC"] is False, "progress redraws twice a second"
     assert config["browser"]["gatherUsageStats"] is False
     assert config["client"]["showErrorDetails"] == "none"
     assert config["client"]["disableDataExport"] is True
