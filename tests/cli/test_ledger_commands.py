@@ -61,7 +61,9 @@ def test_open_release_list_verify_export_take(work, capsys):
     assert json.loads(capsys.readouterr().out)["ledger"]["fits"] is True
     assert spend("o", *where, "--table", "people", "--by", "Bob", "--note", "for the board") == 0
     entry = json.loads((work / "o" / "release.json").read_text())["ledger"]["entry"]
-    assert f"entry {entry}" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"entry {entry}" in said
+    assert "is left, enough for one more plan of ε up to 1." in said
 
     assert spend("o2", *where, "--table", "people") == 0
     capsys.readouterr()

@@ -156,6 +156,10 @@ def test_what_a_cancelled_run_had_drawn_is_listed_and_all_of_it_counts(where, mo
     assert [x.kind for x in entry.parts] == ["measure", "select"]
     assert 0 < entry.undrawn < entry.counted == entry.reserved
     assert entry.undrawn + sum(x.rho for x in entry.parts) == pytest.approx(entry.reserved)
+    assert entry.stopped_short
+    (last,) = entry.parts[-1:]
+    whole = replace(entry, parts=(*entry.parts[:-1], replace(last, rho=last.rho + entry.undrawn * (1 - 1e-12))))
+    assert not whole.stopped_short, "rounding is no draw that is missing"
 
     measured = PrivateCurator.measure
 
