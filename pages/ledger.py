@@ -63,7 +63,6 @@ def total(state: Session, p: Population) -> None:
 def next_plan(state: Session, p: Population) -> tuple[float, str]:
     """Say what the open plan would leave, if it is paid from here; its ρ (0 if it takes none) and what to call it."""
     if state.project is None:
-        st.caption("Open a project on the Data page to see here what its plan would leave.")
         return 0.0, ""
     payer, _ = payment.chosen(state)
     if payer is None or payer.name != p.name:
@@ -152,8 +151,8 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
     """Open a release again and download its files."""
     made = {e.id: e for e in reversed(p.entries) if e.released}
     if not made:
-        st.caption("Releases that are made appear here, to open and download again.")
         return
+    st.subheader("Releases", anchor=False)
 
     def label(id_: str) -> str:
         e: Entry = made[id_]
@@ -235,14 +234,12 @@ def checks(ledger: Ledger) -> None:
         if not problems:
             count, last = ledger.head()
             st.success(f"{count} events: every hash, sum and rule holds. The last hash is {name(last)}.")
-    st.caption(f"The ledger is {name(ledger.name)}. It only ever grows; each event holds the hash of the one before.")
 
 
 ledger, trouble = payment.open_ledger()
 known, broken = payment.budgets(ledger)
 if trouble := trouble or broken:
-    st.error(f"{plain(trouble)}.")
-    st.caption(f"The ledger is meant to be {name(ledger.name if ledger else text.where(default_ledger()))}.")
+    st.error(f"{plain(trouble)}. The ledger is meant to be {name(ledger.name if ledger else text.where(default_ledger()))}.")
 elif ledger is None or not known:
     st.info(
         "No budget is open yet. A budget is one limit, in ε and δ, for all releases from the same people, whoever "
@@ -261,9 +258,12 @@ else:
     total(state, population)
     st.subheader("Entries", anchor=False)
     entries(population)
-    st.subheader("Releases", anchor=False)
     releases(state, ledger, population)
-    st.subheader("The ledger itself", anchor=False)
+    st.subheader(
+        "The ledger itself",
+        anchor=False,
+        help=f"It is {name(ledger.name)}. It only ever grows; each event holds the hash of the one before.",
+    )
     checks(ledger)
     with st.expander("Open another table's budget"):
         payment.opening_form(state, known)

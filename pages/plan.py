@@ -5,6 +5,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.methods import frame_of, method_of
 from core.privacy.accounting import guess_right, round_up
+from core.release.pools import pool_in_words
 from pages.parts import charts, doors, shell, text
 from pages.parts.glossary import TERMS, term
 from pages.parts.plan import (
@@ -126,7 +127,7 @@ if seen.apart:
     for apart in seen.apart:
         st.markdown(plain(str(apart)))
 
-alone = ", ".join(f"{plain(pool)} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
+alone = ", ".join(f"{plain(pool_in_words(pool))} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
 shares = (
     f"Point at a segment to see what it pays for. Each part by itself would cost, in ε: {alone}. ρ adds up, ε does not."
 )

@@ -10,6 +10,7 @@ from core.methods import METHODS
 from core.privacy.accounting import guess_right, round_up
 from core.privacy.unit import Unit
 from core.release import picture
+from core.release.pools import pool_in_words
 
 SIGNED = {
     "drawn_by": "Drew the causes and roles",
@@ -18,19 +19,6 @@ SIGNED = {
 }
 """Who signs for what, by the project file's key."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
-POOLS = {
-    "one-way": "counts of single columns",
-    "two-way": "counts of pairs",
-    "pairs": "counts of pairs",
-    "task": "counts with the predicted column",
-    "pair choice": "choosing the pairs",
-    "tree choice": "choosing the pairs",
-    "network": "counts of columns together",
-    "network choice": "choosing the pairs",
-    "selection": "choosing what to count",
-    "questions": "answers to questions",
-}
-"""What the front says for a pool of the budget; the annex has the pool's own name."""
 
 
 def headline(facts: Mapping[str, Any]) -> str:
@@ -191,7 +179,7 @@ def spent(pools: Mapping[str, float]) -> str:
     """Where the budget went: a bar of the pools' shares of ρ, in plain words."""
     said: dict[str, float] = {}
     for pool, rho in pools.items():
-        words = POOLS.get(pool, pool)
+        words = pool_in_words(pool)
         said[words] = said.get(words, 0.0) + rho
     return f"<h2>Where the budget went</h2>{picture.bar(said)}"
 

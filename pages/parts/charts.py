@@ -10,6 +10,7 @@ import streamlit as st
 
 from core.ledger.population import Population
 from core.release.planning import Line
+from core.release.pools import pool_in_words
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -57,14 +58,14 @@ def short(text: str, most: int = 34) -> str:
 
 
 def budget(lines: Sequence[Line], total: float) -> go.Figure:
-    """Share of ρ by pool; each segment is one measurement or choice."""
+    """Share of ρ by pool in words; each segment is one measurement or choice."""
     import plotly.graph_objects as go
 
-    pools = list(dict.fromkeys(line.pool for line in lines))
+    pools = list(dict.fromkeys(pool_in_words(line.pool) for line in lines))
     figure = blank(70 + 44 * len(pools), barmode="stack", showlegend=False)
     rows: list[tuple[str, float, str, str]] = []
     for pool, color in zip(pools, cycle(POOLS), strict=False):
-        inside = [line for line in lines if line.pool == pool]
+        inside = [line for line in lines if pool_in_words(line.pool) == pool]
         rows += [(pool, 100 * line.rho / total, short(line.what, 60), color) for line in inside[:60]]
         if rest := sum(line.rho for line in inside[60:]):
             rows.append((pool, 100 * rest / total, f"{len(inside) - 60} more", color))

@@ -103,14 +103,12 @@ def sidebar(state: session.Session) -> None:
     _folding()(key="espalier-fold", height=1)
     with st.sidebar:
         if state.project is None:
-            st.caption("No project is open.")
             return
         project = state.project
-        st.markdown(name(project.name))
         opened = state.relation.shown if state.relation else state.text.source if state.text else None
         table = "no table opened" if opened is None else plain(opened)
         count = len(project.schema.columns)
-        st.caption(f"{count} column{'s' * (count != 1)} · {table}")
+        st.markdown(f"**{plain(project.name)}**  \n:small[{count} column{'s' * (count != 1)} · {table}]")
         guessed = bool(project.unconfirmed)
         if guessed:
             st.caption(f"{CONFIDENTIAL} The project file holds guesses that were read off real rows.")

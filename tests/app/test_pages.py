@@ -621,7 +621,7 @@ def test_private_figures_stand_apart_from_those_that_are_not(app: AppTest) -> No
     finish(press(app, "Spend"))
     section = json.loads(state(app).released.files["release.json"])["looking"]
     assert section["rows"] == 800
-    assert b"private figures" in state(app).released.files["report.html"]
+    assert b"shareable figures" in state(app).released.files["report.html"]
 
     go(app, "diagnostics")
     shown = sentences(app)

@@ -247,7 +247,7 @@ def test_the_report_shows_private_figures_and_says_that_they_are(made):
     assert "do not say how often" in render({**made.to_json(), "looking": uncounted.to_json()})
     without = release(PROJECT.with_plan(private_evaluation=0.0), table()).to_json()
     assert without["looking"] is None
-    assert "private figures" not in render(without)
+    assert "shareable figures" not in render(without)
 
 
 def test_too_few_rows_to_hold_any_out():

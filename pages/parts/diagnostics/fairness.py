@@ -109,7 +109,10 @@ def _groups(facts: Facts) -> None:
         return
     shown = sorted(groups, key=lambda g: -g["rows"])[:MOST_GROUPS]
     labels = [", ".join(map(str, g["group"].values())) for g in shown]
-    st.markdown(f"**Group by group:** how often is {name(facts['target'])} = {name(str(facts['positive']))} said?")
+    some = f" The {len(shown)} largest of {len(groups)} groups are shown." if len(groups) > len(shown) else ""
+    st.markdown(
+        f"**Group by group:** how often is {name(facts['target'])} = {name(str(facts['positive']))} said?{some}"
+    )
     charts.show(
         charts.bars(
             labels,
@@ -146,7 +149,10 @@ def _groups(facts: Facts) -> None:
     )
     lines, left_out = _calibration(labels, shown)
     if lines or left_out:
-        st.markdown("**Are its probabilities right in each group?** (the model trained on synthetic rows)")
+        st.markdown(
+            "**Are its probabilities right in each group?** (the model trained on synthetic rows) On the dotted line it "
+            f"is right. Above the line it underrates a group, below it overrates one. {left_out}"
+        )
     if lines:
         charts.show(
             charts.calibration(
@@ -158,11 +164,6 @@ def _groups(facts: Facts) -> None:
             "calibration",
             "Calibration of the model trained on synthetic rows, by protected group",
         )
-        st.caption(
-            "On the dotted line the model is right. It underrates a group above the line and overrates one below."
-        )
-    if left_out:
-        st.caption(left_out)
     figures = ("accuracy", "auc", "calibration_error")
     st.dataframe(
         [
@@ -182,8 +183,6 @@ def _groups(facts: Facts) -> None:
     )
     for group in shown:
         reasons(group, "auc_synthetic")
-    if len(groups) > len(shown):
-        st.caption(f"The {len(shown)} largest of {len(groups)} groups.")
 
 
 def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[Any]], str]:

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.release.planning import Line, grouped
+from core.release.pools import pool_in_words
 
 HIGHEST = 420
 """Pixels; a longer table scrolls."""
@@ -24,7 +25,7 @@ def table(bought: Sequence[Line], of: str = "n") -> None:
         "ρ (each)": [x.rho for _, x in rows],
         "cells": [x.cells for _, x in rows],
         bound: [None if x.bound is None else 100 * x.bound for _, x in rows],
-        "pool": [x.pool for _, x in rows],
+        "paid for": [pool_in_words(x.pool) for _, x in rows],
     }
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     st.dataframe(
@@ -40,6 +41,6 @@ def table(bought: Sequence[Line], of: str = "n") -> None:
             "ρ (each)": number(format="%.3g", width=78),
             "cells": number(width=58),
             bound: number(format="%.1f", width=105),
-            "pool": text(width=120),
+            "paid for": text(width=150),
         },
     )
