@@ -45,6 +45,8 @@ if figure is not None:
         questions.show(study.ask(figure), figure)
     except (EspalierError, ValueError) as error:
         st.error(plain(error))
+else:
+    st.info("Choose the columns above. The answer and its interval appear here.")
 there = "came with" if bundle.release.copies else "were made just now from"
 st.caption(
     f"Combined from {len(study.given)} {term('copies')}, which {there} release {bundle.number} of "

@@ -239,7 +239,9 @@ def checks(ledger: Ledger) -> None:
 ledger, trouble = payment.open_ledger()
 known, broken = payment.budgets(ledger)
 if trouble := trouble or broken:
-    st.error(f"{plain(trouble)}. The ledger is meant to be {name(ledger.name if ledger else text.where(default_ledger()))}.")
+    st.error(
+        f"{plain(trouble)}. The ledger is meant to be {name(ledger.name if ledger else text.where(default_ledger()))}."
+    )
 elif ledger is None or not known:
     st.info(
         "No budget is open yet. A budget is one limit, in ε and δ, for all releases from the same people, whoever "

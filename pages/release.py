@@ -96,8 +96,8 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
             delta = population.delta if population else None
             seen, left = spending.kept_back(state, table, share / 100, delta)
             notes.append(
-                f"Keeping rows back costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more against "
-                f"the {'' if left is None else f'{left:,} '}rows that are left"
+                f"Keeping rows back costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more "
+                f"against the {'' if left is None else f'{left:,} '}rows that are left"
                 + (", and δ = 1/n² is that of the rows left." if plan.delta is None and population is None else ".")
             )
         source = state.relation.shown if state.relation else state.text.source if state.text else ""

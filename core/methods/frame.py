@@ -62,8 +62,8 @@ def check_plan(plan: Plan) -> None:
         )
     if plan.neighbors == "replace-one" and plan.person is not None and plan.rows is None:
         raise ProjectError(
-            "how many rows are left when each person keeps only a few is confidential: declare a total (rows) to which the "
-            "table is filled up or cut, or choose add-remove",
+            "how many rows are left when each person keeps only a few is confidential: declare a total (rows) to which "
+            "the table is filled up or cut, or choose add-remove",
             key="person",
             missing="rows",
         )

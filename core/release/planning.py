@@ -331,7 +331,9 @@ def _warnings(
             f"{plan.rows_per_person}."
         )
     if plan.private_evaluation and rows is None:
-        out.append("Which shareable figures the rows held out can carry depends on their number; all of them are listed.")
+        out.append(
+            "Which shareable figures the rows held out can carry depends on their number; all of them are listed."
+        )
     return out
 
 

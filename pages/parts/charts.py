@@ -131,11 +131,15 @@ def bars(
     whiskers: Mapping[str, Sequence[tuple[float, float] | None]] | None = None,
     marks: tuple[str, Sequence[float | None]] | None = None,
 ) -> go.Figure:
-    """Grouped upright bars with their figures written on them, intervals as whiskers, and a mark for each name."""
+    """Grouped upright bars with intervals as whiskers and a mark for each name.
+
+    Figures stand above all that is drawn of a bar; crowded bars with whiskers show theirs on hover.
+    """
     import plotly.graph_objects as go
 
     figure = blank(300, barmode="group", showlegend=len(series) > 1)
     crowded = len(names) * len(series) > MOST_LEVEL
+    lifted = bool(whiskers or marks)
     for (label, values), color in zip(series.items(), colors, strict=False):
         ends = (whiskers or {}).get(label) or [None] * len(values)
         arms = [(e[1] - v, v - e[0]) if e and v is not None else (0.0, 0.0) for e, v in zip(ends, values, strict=True)]
@@ -147,21 +151,40 @@ def bars(
                 showlegend=bool(label),
                 marker={"color": color},
                 cliponaxis=False,
-                text=["" if v is None else f"{v:{figures}}" for v in values],
-                textposition="inside" if whiskers else "outside",
+                offsetgroup=label,
+                text=None if lifted else ["" if v is None else f"{v:{figures}}" for v in values],
+                textposition="outside",
                 textangle=-90 if crowded else 0,
                 constraintext="none",
-                insidetextanchor="start",
                 error_y={"array": [a for a, _ in arms], "arrayminus": [b for _, b in arms], "visible": bool(whiskers)},
                 hovertemplate="%{x}: %{y:.4g}<extra>" + label + "</extra>",
             )
         )
+        if lifted and not crowded:
+            over = marks[1] if marks else [None] * len(values)
+            reach = [max(e[1] if e else 0, v or 0, m or 0) for e, v, m in zip(ends, values, over, strict=True)]
+            figure.add_trace(
+                go.Scatter(
+                    x=[short(n) for n in names],
+                    y=reach,
+                    offsetgroup=label,
+                    text=["" if v is None else f"{v:{figures}}" for v in values],
+                    mode="text",
+                    textposition="top center",
+                    cliponaxis=False,
+                    showlegend=False,
+                    hoverinfo="skip",
+                )
+            )
+    if lifted:
+        figure.update_layout(scattermode="group", scattergap=0.35)
     if marks:
         figure.add_trace(
             go.Scatter(
                 x=[short(n) for n in names],
                 y=list(marks[1]),
                 name=marks[0],
+                offsetgroup=next(iter(series)),
                 mode="markers",
                 marker={"symbol": "line-ew", "size": 46, "line": {"width": 3, "color": MARK}},
                 cliponaxis=False,
@@ -244,7 +267,8 @@ def pair_map(names: Sequence[str], errors: Mapping[tuple[str, ...], float]) -> t
     for (a, b), value in errors.items():
         grid[max(at[a], at[b])][min(at[a], at[b])] = value
     figure = blank(140 + max(16 * len(names), 120), showlegend=False)
-    figure.add_trace(go.Heatmap(z=grid, colorscale="Greens", zmin=0, hoverinfo="skip", xgap=1, ygap=1))
+    bar = {"title": "error", "thickness": 10}
+    figure.add_trace(go.Heatmap(z=grid, colorscale="Greens", zmin=0, hoverinfo="skip", xgap=1, ygap=1, colorbar=bar))
     figure.add_trace(
         go.Scatter(
             x=[min(at[a], at[b]) for a, b in cells],

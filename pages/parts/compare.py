@@ -20,6 +20,15 @@ from pages.parts.text import plain
 
 MOST = 8
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+HEADS = {
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "r2": "R²",
+    "gap": "gap",
+    "one_way_tv": "error, columns",
+    "two_way_tv": "error, pairs",
+}
+"""Short heads of the table, so that it need not be scrolled sideways; each says behind its mark what it is in full."""
 SAID = {"auc": "AUC", "gap": "gap", "two_way_tv": "error of pairs"}
 PARETO = {"gap": "AUC against the gap between groups", "two_way_tv": "AUC against the error of pairs"}
 
@@ -112,7 +121,15 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         [{k: v for k, v in o.row().items() if k != "method" and (k not in FIGURES or k in known)} for o in found],
         hide_index=True,
         width="stretch",
-        column_config={k: st.column_config.NumberColumn(what, format="%.3f") for k, what in FIGURES.items()},
+        column_config={
+            "plan": st.column_config.TextColumn(width=200),
+            "ε": None,
+            "ρ": st.column_config.NumberColumn(format="%.4f", help="What the plan would spend"),
+            **{
+                key: st.column_config.NumberColumn(HEADS[key], format="%.3f", help=what[:1].upper() + what[1:])
+                for key, what in FIGURES.items()
+            },
+        },
     )
     places = itertools.cycle(st.columns(2))
     for key in known:

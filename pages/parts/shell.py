@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.project.file import Project
 from pages.parts.session import restore, session
-from pages.parts.text import CONFIDENTIAL, name, plain
+from pages.parts.text import CONFIDENTIAL, plain
 
 PAGES = {
     "Home": "pages/home.py",

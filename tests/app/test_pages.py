@@ -102,7 +102,7 @@ def test_the_whole_way_on_a_sample(app: AppTest) -> None:
     assert found["fairness"]["cmi_model"] < 1e-9
     assert "Confidential: do not share" in sentences(app)
     assert len(app.get("plotly_chart")) >= 5
-    distances = next(d.value for d in app.dataframe if "Wasserstein distance" in d.value)
+    distances = next(d.value for d in app.dataframe if "moved by, on average" in d.value)
     assert set(distances["column"]) == {c["name"] for c in found["numbers"]["columns"]}
 
 
@@ -496,13 +496,13 @@ def test_fairness_is_judged_with_its_floor_and_the_fences_cost(app: AppTest) -> 
     go(app, "diagnostics")
     finish(press(app, "Compare with"))
     said = sentences(app)
-    assert "sampling floor" in said
+    assert "Chance alone lifts" in said
     assert "What a separation does not promise" in said
     facts = next(iter(state(app).findings.values()))
     assert facts["fence_cost"]["method_without"] == "mst"
     tables = [set(d.value.columns) for d in app.dataframe]
     assert any("without the fence" in t for t in tables)
-    assert any("sampling floor" in t for t in tables)
+    assert any("most that chance gives" in t for t in tables)
     go(app, "plan")
     assert any("More: options of" in e.label for e in app.expander)
     app.slider(key=f"plan-{state(app).opened}-width").set_value(3).run()

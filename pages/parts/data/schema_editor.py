@@ -31,13 +31,13 @@ _CONFIG = {
     ),
     "categories": st.column_config.TextColumn(
         "Categories (; between)",
-        width=250,
+        width=210,
         help='For categorical and ordinal columns. Put "quotes" around a category that holds a semicolon. '
         "Or “at most 50”: they are bought from the budget.",
     ),
     "edges": st.column_config.TextColumn(
-        "Bin edges (; between), or range of dates",
-        width=170,
+        "Bins (; between)",
+        width=150,
         help="For numeric columns: 0; 18; 40 makes the bins 0 to below 18 and 18 to 40. Numbers outside join "
         "the outermost bin. “8 bins” or “8 bins from 0 to 100”: they are bought from the budget. For dates: first day; "
         "last day; week, month, quarter or year. For identifiers: invented, "

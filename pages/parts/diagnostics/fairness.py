@@ -29,25 +29,29 @@ def show(facts: Facts | None, reason: str, tested: str) -> None:
 
 
 def _dependence(facts: Facts) -> None:
-    st.subheader("Does the outcome depend on protected columns beyond the admissible ones?", anchor=False)
+    st.subheader(
+        "Does the outcome depend on protected columns beyond the admissible ones?",
+        anchor=False,
+        help="Measured as conditional mutual information, in nats.",
+    )
     charts.show(
         charts.bars(
             ["real", "synthetic", "model"],
             {"": [facts["cmi_real"], facts["cmi_synthetic"], facts["cmi_model"]]},
-            "conditional mutual information (nats)",
+            "what the outcome tells (nats)",
             ((charts.REAL, charts.SYNTHETIC, charts.MODEL),),
             figures=".4f",
-            marks=("sampling floor (95 %)", [facts["cmi_real_floor"], facts["cmi_synthetic_floor"], None]),
+            marks=("most that chance gives (95 %)", [facts["cmi_real_floor"], facts["cmi_synthetic_floor"], None]),
         ),
         "cmi",
-        "Conditional mutual information of real table, synthetic table and model, with the sampling floor",
+        "What the outcome tells about protected columns in the real table, the synthetic table and the model",
     )
     given = ", ".join(name(c) for c in facts["admissible"]) or "nothing"
     st.markdown(
         f"**How to read it.** The bars show how much {', '.join(map(name, facts['outcome']))} tells about "
         f"{', '.join(map(name, facts['protected']))} once {given} is known. 0 means nothing. Chance alone lifts a "
-        "table's bar a little: without any link it stays below the red line, the **sampling floor**, in 95 tables "
-        "of 100. The model's figure is exact."
+        "table's bar a little: without any link it stays below the red line in 95 tables of 100. The model's figure is "
+        "exact."
     )
     st.dataframe(
         [
@@ -56,7 +60,7 @@ def _dependence(facts: Facts) -> None:
                 "estimate": facts[f"cmi_{which}"],
                 "chance alone, on average": facts[f"cmi_{which}_chance"],
                 "less chance": facts[f"cmi_{which}_debiased"],
-                "sampling floor": facts[f"cmi_{which}_floor"],
+                "most that chance gives": facts[f"cmi_{which}_floor"],
                 "so": "More than chance would explain (95 % level)"
                 if facts[f"cmi_{which}"] > facts[f"cmi_{which}_floor"]
                 else "No more than chance would explain",
@@ -66,7 +70,7 @@ def _dependence(facts: Facts) -> None:
         hide_index=True,
         column_config={
             k: st.column_config.NumberColumn(format="%.5f")
-            for k in ("estimate", "chance alone, on average", "less chance", "sampling floor")
+            for k in ("estimate", "chance alone, on average", "less chance", "most that chance gives")
         },
     )
     reasons(facts, "cmi_model")
@@ -150,8 +154,8 @@ def _groups(facts: Facts) -> None:
     lines, left_out = _calibration(labels, shown)
     if lines or left_out:
         st.markdown(
-            "**Are its probabilities right in each group?** (the model trained on synthetic rows) On the dotted line it "
-            f"is right. Above the line it underrates a group, below it overrates one. {left_out}"
+            "**Are its probabilities right in each group?** (the model trained on synthetic rows) On the dotted line "
+            f"it is right. Above the line it underrates a group, below it overrates one. {left_out}"
         )
     if lines:
         charts.show(
@@ -222,11 +226,11 @@ def cost(found: dict[str, Any]) -> None:
         return
     st.subheader("What the fence cost, at the same budget", anchor=False)
     units = {
-        "q": "association kept by the tree (q, rows)",
-        "two_way_tv": "total variation of pairs (mean)",
-        "kl": "KL of pairs (nats, mean)",
+        "q": "association kept (rows)",
+        "two_way_tv": "error of pairs (share of rows)",
+        "kl": "error of pairs (KL divergence, nats)",
         "auc": "AUC of a model trained on it",
-        "cmi": "conditional mutual information (nats)",
+        "cmi": "what the outcome tells about the protected (nats)",
     }
     better = {"q": "more", "two_way_tv": "less", "kl": "less", "auc": "more", "cmi": "less"}
 
@@ -250,6 +254,7 @@ def cost(found: dict[str, Any]) -> None:
     st.markdown(
         f"**How to read it.** The same plan without its fence ({method(facts['method_without'])}"
         + (f", width {facts['width']}" if facts["width"] > 1 else "")
-        + f") was released {facts['repeats']} times at the same ε, and thrown away. "
-        f"No tree of pairs could keep more than q = {facts['q_best']:,.0f} rows."
+        + f") was released {facts['repeats']} times at the same ε, and thrown away. *Association kept* counts the rows "
+        f"by which the measured pairs differ from unlinked ones; no tree of pairs could keep more than "
+        f"{facts['q_best']:,.0f}. The last line is what a fence is for: 0 means that only the admissible columns tell."
     )

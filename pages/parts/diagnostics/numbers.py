@@ -62,7 +62,8 @@ def _distances(facts: Facts, schema: Schema) -> None:
         [
             {
                 "column": c["name"],
-                "moved by": f"{c['wasserstein']:.4g}{' days' * bool(schema[c['name']].dates)}",
+                "moved by, on average": c["wasserstein"],
+                "unit": "days" if schema[c["name"]].dates else "its own",
                 "% of the range": 100 * c["relative"],
                 "spread": c["spread"],
             }
@@ -70,7 +71,7 @@ def _distances(facts: Facts, schema: Schema) -> None:
         ],
         hide_index=True,
         column_config={
-            "moved by": st.column_config.TextColumn("moved by, on average", alignment="right"),
+            "moved by, on average": st.column_config.NumberColumn(format="%.4g"),
             "% of the range": st.column_config.NumberColumn(format="%.2f"),
             "spread": st.column_config.NumberColumn(format="%.2f"),
         },

@@ -8,7 +8,6 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.session.session import Session
-from pages.parts.text import name
 
 Bound = Callable[..., dict[str, Any]]
 TENTH = 0.1

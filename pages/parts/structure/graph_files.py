@@ -128,7 +128,8 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
         st.markdown(
             f"It brings **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {len(state.project.dag.edges)}. "
             "Notes, beliefs and sources that are here already stay."
-            + " Nothing of it speaks of this table's columns yet: say above which column each name is." * empty
+            + " Nothing of it speaks of this table's columns yet: say above which column each name is."
+            * empty
         )
     with st.container(horizontal=True):
         for keep, label in ((False, "Put it in place of the drawing"), (True, "Add it to the drawing")):
