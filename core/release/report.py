@@ -33,7 +33,7 @@ h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem; border-bottom: 1px solid va
 .soft, caption { color: var(--soft) } caption { text-align: left; padding-bottom: .4rem }
 .wide, pre { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-size: .92rem }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 .bar { background: var(--bar); height: .7rem; min-width: 1px }
 .ok { font-weight: 600 } .lead { font-size: 1.1rem }
 .two { display: grid; grid-template-columns: 1fr 1fr; gap: 0 2rem } .two h3 { margin: .3rem 0 }
@@ -55,7 +55,7 @@ svg rect { fill: #eef1f4; stroke: #52606d } .outcome rect { fill: #ffe3b0 } .pro
 @media print { body { font-size: 11px; margin: 0; max-width: none } h1 { font-size: 1.5rem }
   h2 { margin-top: .8rem; font-size: 1.1rem; break-after: avoid } .annex { break-before: page }
   ul { margin: .3rem 0 } table, .legend, figcaption { font-size: 10px } .lead { font-size: 13px }
-  .stack, .legend, tr, figure { break-inside: avoid } th, td { padding: .1rem .4rem }
+  .stack, .legend, tr, figure, table.whole { break-inside: avoid } th, td { padding: .1rem .4rem }
   svg.graph { max-height: 9rem } pre { white-space: pre-wrap }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
 """
@@ -78,7 +78,6 @@ def render(facts: Mapping[str, Any]) -> str:
         front.advice(facts),
         front.people(facts),
         front.spent(pools),
-        front.errors(facts),
         _looking(facts.get("looking"), project["plan"]),
         front.dictionary(facts),
         '<div class="annex"><h1>Technical annex</h1>',
@@ -235,10 +234,9 @@ def _looking(section: Mapping[str, Any] | None, plan: Mapping[str, Any]) -> str:
     who = "of the people with all their rows" if section["by"] == "person" else "of the rows"
     return (
         "<h2>What the table is worth: shareable figures</h2>"
-        f"<p>These figures are differentially private and may be shared. They were worked out from noisy counts of "
-        f"{section['rows']:,} real rows: {100 * section['share']:.3g} % {who}, held out at random.{target} "
-        f"{escape(section['why'])} An interval holds the population's figure in 95 of 100 cases, for each figure by "
-        "itself; it speaks of the noise and of the rows being a sample.</p>"
+        f"<p>Safe to share: worked out from noisy counts of {section['rows']:,} real rows "
+        f"({100 * section['share']:.3g} % {who}), which were held out at random and judge the table.{target} "
+        "An interval holds the population's figure in 95 of 100 cases.</p>"
         + _table("Figures on rows held out", ["figure", "value#", "95 % interval#"], rows)
     )
 
@@ -254,6 +252,8 @@ def _looked_how(section: Mapping[str, Any] | None) -> str:
     ]
     return (
         "<h2>How the shareable figures were made</h2>"
+        f"<p>They are differentially private. {escape(section['why'])} An interval is for each figure by itself; it "
+        "speaks of the noise and of the rows being a sample.</p>"
         + _table("Their 95 % intervals (cmi: conditional mutual information, in nats)", ["figure", "interval"], rows)
         + _table("Noisy counts they were made from", ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], _counts(section))
     )

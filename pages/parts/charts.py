@@ -140,6 +140,7 @@ def bars(
     figure = blank(300, barmode="group", showlegend=len(series) > 1)
     crowded = len(names) * len(series) > MOST_LEVEL
     lifted = bool(whiskers or marks)
+    air = 0.015 * (top or _fitted(series, whiskers, marks))
     for (label, values), color in zip(series.items(), colors, strict=False):
         ends = (whiskers or {}).get(label) or [None] * len(values)
         arms = [(e[1] - v, v - e[0]) if e and v is not None else (0.0, 0.0) for e, v in zip(ends, values, strict=True)]
@@ -151,7 +152,7 @@ def bars(
                 showlegend=bool(label),
                 marker={"color": color},
                 cliponaxis=False,
-                offsetgroup=label,
+                offsetgroup=f"of {label}",
                 text=None if lifted else ["" if v is None else f"{v:{figures}}" for v in values],
                 textposition="outside",
                 textangle=-90 if crowded else 0,
@@ -162,12 +163,12 @@ def bars(
         )
         if lifted and not crowded:
             over = marks[1] if marks else [None] * len(values)
-            reach = [max(e[1] if e else 0, v or 0, m or 0) for e, v, m in zip(ends, values, over, strict=True)]
+            reach = [max(e[1] if e else 0, v or 0, m or 0) + air for e, v, m in zip(ends, values, over, strict=True)]
             figure.add_trace(
                 go.Scatter(
                     x=[short(n) for n in names],
                     y=reach,
-                    offsetgroup=label,
+                    offsetgroup=f"of {label}",
                     text=["" if v is None else f"{v:{figures}}" for v in values],
                     mode="text",
                     textposition="top center",
@@ -184,7 +185,7 @@ def bars(
                 x=[short(n) for n in names],
                 y=list(marks[1]),
                 name=marks[0],
-                offsetgroup=next(iter(series)),
+                offsetgroup=f"of {next(iter(series))}",
                 mode="markers",
                 marker={"symbol": "line-ew", "size": 46, "line": {"width": 3, "color": MARK}},
                 cliponaxis=False,

@@ -68,7 +68,7 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
         key=f"compare-methods-{state.opened}",
     )
     known = plan.epsilon if plan.epsilon in EPSILONS else 1.0
-    budgets = right.multiselect("ε", EPSILONS, [known], key=f"compare-eps-{state.opened}")
+    budgets = right.multiselect("ε", EPSILONS, [known], format_func="{:g}".format, key=f"compare-eps-{state.opened}")
     unfenced = st.toggle("Also without the fence", key=f"compare-fence-{state.opened}")
     out: dict[str, Project] = {}
     for name in methods:

@@ -43,7 +43,7 @@ _CONFIG = {
         "last day; week, month, quarter or year. For identifiers: invented, "
         "if the released table shall have such a column.",
     ),
-    "integer": st.column_config.CheckboxColumn("Whole numbers", width=120),
+    "integer": st.column_config.CheckboxColumn("Whole", width=85, help="The numbers have no decimals"),
     "decimals": st.column_config.TextColumn(
         "Decimals",
         width=90,

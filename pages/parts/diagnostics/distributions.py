@@ -76,8 +76,10 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
         "Total variation of pairs of columns, the worst first",
     )
     st.caption(
-        f"{_of(worst, facts['pairs'], 'pairs')} A green bar as long as the grey one means that the link was lost."
-        + " No pair came out clearly worse than two unlinked columns would." * (not facts["worse_than_independence"])
+        f"{_of(worst, facts['pairs'], 'pairs')} A green bar as long as the grey one means that the link was lost. "
+        "Links that the frame forbids are lost on purpose."
+        + " No pair came out clearly worse than two unlinked columns would."
+        * (not facts["worse_than_independence"])
     )
     every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
     chosen = st.selectbox("Show one pair", every, key="look-pair", format_func=" × ".join)

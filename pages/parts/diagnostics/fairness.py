@@ -168,22 +168,16 @@ def _groups(facts: Facts) -> None:
             "calibration",
             "Calibration of the model trained on synthetic rows, by protected group",
         )
-    figures = ("accuracy", "auc", "calibration_error")
+    figures = {"accuracy": "accuracy", "auc": "AUC", "calibration_error": "calibration error"}
     st.dataframe(
         [
-            {
-                "group": label,
-                "rows": g["rows"],
-                **{f"{f.replace('_', ' ')}, {w}": g[f"{f}_{w}"] for f in figures for w in ("synthetic", "real")},
-            }
+            {"group": label, "rows": g["rows"], "model trained on": f"{rows} rows"}
+            | {what: g[f"{key}_{rows}"] for key, what in figures.items()}
             for label, g in zip(labels, shown, strict=True)
+            for rows in ("synthetic", "real")
         ],
         hide_index=True,
-        column_config={
-            f"{f.replace('_', ' ')}, {w}": st.column_config.NumberColumn(format="%.3f")
-            for f in figures
-            for w in ("synthetic", "real")
-        },
+        column_config={what: st.column_config.NumberColumn(format="%.3f") for what in figures.values()},
     )
     for group in shown:
         reasons(group, "auc_synthetic")
