@@ -24,8 +24,8 @@ from pages.parts.text import name, plain
 doors.enter("steward")
 state = shell.start(
     "Ledger",
-    f"One {term('budget')} for all that is ever released about the same people. It cannot be overspent. Apart from "
-    "the releases themselves, nothing here comes from real rows.",
+    f"One privacy {term('budget')} for all that is ever released about the same people. It cannot be overspent. "
+    "Apart from the releases themselves, nothing here comes from real rows.",
 )
 
 

@@ -22,7 +22,9 @@ from pages.parts.text import names, plain
 
 doors.enter("steward")
 state = shell.start(
-    "Plan", f"Choose the method, the {term('frame')} and the {term('budget')}. Nothing here reads the table."
+    "Plan",
+    f"Say what the table is for and how much of the privacy {term('budget')} it may spend. Nothing here reads "
+    "the table.",
 )
 project = shell.need_project(state)
 
@@ -97,7 +99,7 @@ elif state.paid_from is None and not state.sample:
 else:
     st.markdown("It is not recorded in a ledger: nothing adds it up with other releases.")
 
-st.subheader("The frame", anchor=False, help=TERMS["Frame"])
+st.subheader("The frame: what the table may show", anchor=False, help=TERMS["Frame"])
 if seen.frame.tasks:
     for task in seen.frame.tasks:
         best = min(seen.features, len(task.candidates))

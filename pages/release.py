@@ -21,7 +21,8 @@ opened = here().project
 promised = opened is None or method_of(opened.plan).private
 state = shell.start(
     "Release",
-    f"Spend the {term('budget')} on the table, once. The files on this page are safe to share; the real table is not."
+    f"Make the synthetic table: this spends privacy {term('budget')}. The files on this page are safe to share; "
+    "the real table is not."
     if promised
     else "These files are as confidential as the table itself.",
 )

@@ -106,7 +106,7 @@ def _winner(t: Mapping[str, Any]) -> str:
 
 
 def _both(t: Mapping[str, Any]) -> str:
-    return f"synthetic {t['auc_synthetic']:.3f}, real {t['auc_real']:.3f}"
+    return f"AUC: synthetic {t['auc_synthetic']:.3f}, real {t['auc_real']:.3f}"
 
 
 def _columns(f: Mapping[str, Any]) -> tuple[Grade, str]:
@@ -140,7 +140,10 @@ def _fairness(facts: Mapping[str, Any]) -> list[str]:
     said = (
         f" {fair['target']} = {fair['positive']}" if fair.get("target") and fair.get("positive") is not None else " yes"
     )
-    text = f"The gap {_groups(fair)} in how often a model says{said} {moved} from {real:.3f} to {ours:.3f}"
+    text = (
+        f"With a model trained on this table instead of the real rows, the gap {_groups(fair)} in how often it "
+        f"says{said} {moved} from {real:.3f} to {ours:.3f}"
+    )
     if t["accuracy_synthetic"] is not None and t["accuracy_real"] is not None:
         text += f"; its accuracy went from {t['accuracy_real']:.2f} to {t['accuracy_synthetic']:.2f}"
     return [text + "."]
