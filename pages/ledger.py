@@ -15,6 +15,7 @@ from core.ledger.population import PART_NAMES, Entry, Population
 from core.privacy.accounting import rho_of, round_up
 from core.project.file import Project
 from core.project.plan import Plan
+from core.release.pools import pool_in_words
 from pages.parts import charts, doors, shell, text
 from pages.parts.glossary import term
 from pages.parts.release import bundle, payment
@@ -52,9 +53,12 @@ def total(state: Session, p: Population) -> None:
         f"For {text.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Set by {name(p.opened_by)} on "
         f"{p.opened_at[:10]}"
         + (f": {plain(p.note)}" if p.note else "")
-        + ". Rows per person: "
-        + "; ".join(f"of {name(table)} {plain(p.unit_of(table))}" for table in p.tables)
         + "."
+        + "".join(
+            f" Rows per person of {name(table)}: {plain(p.unit_of(table))}."
+            for table in p.tables
+            if p.persons.get(table, "") is not None  # the caveats below tell of the others
+        )
     )
     for caveat in p.caveats:
         st.info(f"{plain(caveat[:1].upper() + caveat[1:])}.")
@@ -140,11 +144,17 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
         entry=e.id,
         hash=e.released,
     )
-    out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", x.what, x.rho, x.rho_before, x.rho_after) for x in e.parts)]
+    out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", _said(x.what), x.rho, x.rho_before, x.rho_after) for x in e.parts)]
     if e.undrawn:
         last = e.parts[-1].rho_after
         out.append(line("↳ not drawn", "counts all the same", e.undrawn, last, last + e.undrawn))
     return out
+
+
+def _said(what: str) -> str:
+    """What a part of an entry was for: its pool in words, and how many draws."""
+    pool, comma, draws = what.rpartition(", ")
+    return f"{pool_in_words(pool)}{comma}{draws}"
 
 
 def releases(state: Session, ledger: Ledger, p: Population) -> None:

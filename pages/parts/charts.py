@@ -198,11 +198,21 @@ def bars(
     return figure
 
 
+def wrapped(figure: go.Figure, names: Sequence[str]) -> go.Figure:
+    """The bars of ``names`` with each name broken at its commas, so that it stands upright under its bar."""
+    labels = [short(n) for n in names]
+    lines = [label.replace(", ", "<br>") for label in labels]
+    figure.update_xaxes(tickmode="array", tickvals=labels, ticktext=lines, tickangle=0)
+    return figure
+
+
 def front(points: Sequence[tuple[str, float | None, float | None, bool]], x: str, y: str) -> go.Figure:
     """Plans as named points: those that nothing beats are filled, the others are hollow. Left and up is better."""
     import plotly.graph_objects as go
 
     figure = blank(320, showlegend=False)
+    reached = [across for _, across, up, _ in points if across is not None and up is not None]
+    middle = (min(reached, default=0.0) + max(reached, default=0.0)) / 2
     for name, across, up, best in points:
         if across is not None and up is not None:
             symbol = "circle" if best else "circle-open"
@@ -212,7 +222,7 @@ def front(points: Sequence[tuple[str, float | None, float | None, bool]], x: str
                     y=[up],
                     text=[short(name)],
                     mode="markers+text",
-                    textposition="top center",
+                    textposition="top left" if across > middle else "top right",
                     cliponaxis=False,
                     marker={"size": 12, "color": SYNTHETIC if best else REAL, "symbol": symbol, "line": {"width": 2}},
                 )

@@ -19,6 +19,8 @@ from pages.parts.session.session import Session
 from pages.parts.text import plain
 
 MOST = 8
+BESIDE = 5
+"""Plans up to which two small multiples stand side by side."""
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 HEADS = {
     "auc": "AUC",
@@ -131,14 +133,15 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
             },
         },
     )
-    places = itertools.cycle(st.columns(2))
+    places = itertools.cycle(st.columns(2 if len(found) <= BESIDE else 1))
     for key in known:
         what, values = FIGURES[key], [o.figures[key] for o in found]
         whiskers = [o.intervals.get(key) for o in found]
         ends = {what: whiskers} if any(whiskers) else None
-        figure = charts.bars([o.name for o in found], {what: values}, what, (charts.SYNTHETIC,), whiskers=ends)
+        figure = charts.bars([o.name for o in found], {what: values}, "", (charts.SYNTHETIC,), whiskers=ends)
         with next(places):
-            charts.show(figure, f"compare-{key}", what)
+            st.markdown(f"**{what[:1].upper()}{what[1:]}**")
+            charts.show(charts.wrapped(figure, [o.name for o in found]), f"compare-{key}", what)
     places = itertools.cycle(st.columns(2))
     for key, what in PARETO.items():
         if front := best(found, key):

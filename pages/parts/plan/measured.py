@@ -35,7 +35,7 @@ def table(bought: Sequence[Line], of: str = "n") -> None:
         width="stretch",
         height=min(36 * (len(rows) + 1) + 4, HIGHEST),
         column_config={
-            "what": text(width=195),
+            "what": text(width=195 if any(x.error is not None for _, x in rows) else 320),
             "σ (rows)": number(format="%.1f", width=70),
             error: number(format="%.3f", width=100),
             "ρ (each)": number(format="%.3g", width=78),
