@@ -157,7 +157,12 @@ def bars(
                 textposition="outside",
                 textangle=-90 if crowded else 0,
                 constraintext="none",
-                error_y={"array": [a for a, _ in arms], "arrayminus": [b for _, b in arms], "visible": bool(whiskers)},
+                error_y={
+                    "array": [a for a, _ in arms],
+                    "arrayminus": [b for _, b in arms],
+                    "visible": bool(whiskers),
+                    "color": _ink(),
+                },
                 hovertemplate="%{x}: %{y:.4g}<extra>" + label + "</extra>",
             )
         )
@@ -198,6 +203,11 @@ def bars(
     return figure
 
 
+def _ink() -> str:
+    """What is seen on bars and on the page, light or dark."""
+    return "#e6ebe7" if st.context.theme.type == "dark" else "#1f2a24"
+
+
 def wrapped(figure: go.Figure, names: Sequence[str]) -> go.Figure:
     """The bars of ``names`` with each name broken at its commas, so that it stands upright under its bar."""
     labels = [short(n) for n in names]
@@ -207,24 +217,24 @@ def wrapped(figure: go.Figure, names: Sequence[str]) -> go.Figure:
 
 
 def front(points: Sequence[tuple[str, float | None, float | None, bool]], x: str, y: str) -> go.Figure:
-    """Plans as named points: those that nothing beats are filled, the others are hollow. Left and up is better."""
+    """Plans as numbered points: those that nothing beats are filled, the others are hollow. Left and up is better."""
     import plotly.graph_objects as go
 
     figure = blank(320, showlegend=False)
-    reached = [across for _, across, up, _ in points if across is not None and up is not None]
-    middle = (min(reached, default=0.0) + max(reached, default=0.0)) / 2
-    for name, across, up, best in points:
+    for number, (name, across, up, best) in enumerate(points, 1):
         if across is not None and up is not None:
             symbol = "circle" if best else "circle-open"
             figure.add_trace(
                 go.Scatter(
                     x=[across],
                     y=[up],
-                    text=[short(name)],
+                    text=[f"<b>{number}</b>"],
+                    textfont={"color": "#10201a"} if best else None,
                     mode="markers+text",
-                    textposition="top left" if across > middle else "top right",
+                    textposition="middle center",
                     cliponaxis=False,
-                    marker={"size": 12, "color": SYNTHETIC if best else REAL, "symbol": symbol, "line": {"width": 2}},
+                    marker={"size": 24, "color": SYNTHETIC if best else REAL, "symbol": symbol, "line": {"width": 2}},
+                    hovertemplate=f"{short(name)}<br>%{{x:.3g}}, %{{y:.3g}}<extra></extra>",
                 )
             )
     figure.update_xaxes(title=f"{x} (less is better)")

@@ -117,6 +117,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     found: list[Outcome] = state.compared
     if not found:
         return
+    numbered = list(enumerate(found, 1))
     st.subheader("Rehearsal, side by side", anchor=False)
     known = [key for key in FIGURES if any(o.figures[key] is not None for o in found)]
     st.dataframe(
@@ -142,13 +143,14 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         with next(places):
             st.markdown(f"**{what[:1].upper()}{what[1:]}**")
             charts.show(charts.wrapped(figure, [o.name for o in found]), f"compare-{key}", what)
+    st.markdown("Plans in the pictures below: " + ", ".join(f"**{i}** {plain(o.name)}" for i, o in numbered) + ".")
     places = itertools.cycle(st.columns(2))
     for key, what in PARETO.items():
         if front := best(found, key):
-            listed = ", ".join(plain(n) for n in front)
+            listed = ", ".join(str(i) for i, o in numbered if o.name in front)
             points = [(o.name, x, y, o.name in front) for o in found for x, y in [(o.figures[key], o.figures["auc"])]]
             with next(places):
-                st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed}.")
+                st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed} in both.")
                 charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
     st.markdown(
         f"{term('AUC')}: 0.5 is a coin toss, 1 is perfect. The lines on the bars are 95 % intervals for the choice of "

@@ -105,7 +105,7 @@ def _regression(project: Project, key: str) -> Regression | None:
     event = outcome
     if column.kind != "numeric" or column.missing:
         with left:
-            level = _value(project, outcome, "the value modelled", f"{key}-outcome-{outcome}", last=True)
+            level = _value(project, outcome, "Value to predict", f"{key}-outcome-{outcome}", last=True)
         event = f"{outcome}={column.labels[level.code]}"
     return asking.regression(project.schema, event, predictors)
 
