@@ -32,7 +32,7 @@ for release in found:
     asked, spent, project = facts["asked"], facts["spent"], facts["project"]
     unit = text.unit(spent["neighbors"], spent["rows_per_person"], spent.get("person"))
     with st.container(border=True):
-        st.markdown(f"#### {plain(project['name'])}")
+        st.subheader(plain(project["name"]), anchor=False)
         day = f", released on {plain(facts['date'])}" if facts.get("date") else ""
         lines = [f"{facts['rows']:,} invented rows in {len(project['schema'])} columns{day}."]
         for s in facts.get("separations", []):
