@@ -31,7 +31,7 @@ if released is None:
 if released.real is None:
     st.info(
         "This release was made from a table that was read where it is. Its rows never were in memory, so figures on "
-        "real rows cannot be worked out here. Private figures, which the Plan page can ask for, can."
+        "real rows cannot be worked out here. Shareable figures, which the Plan page can ask for, can."
     )
     shell.sidebar(state)
     st.stop()

@@ -91,7 +91,7 @@ def run(opt: argparse.Namespace) -> None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
-        print("\nprivate figures, on people (rows) held out at random: the same ρ over again, which adds nothing")
+        print("\nshareable figures, on people (rows) held out at random: the same ρ over again, which adds nothing")
         _print_lines(grouped(shown.private_evaluation))
         for figure in shown.expected:
             if figure.value is None:

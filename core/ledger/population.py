@@ -177,7 +177,7 @@ class Population:
         if self.diagnoses:
             last = self.diagnoses[-1]
             out.append(
-                f"diagnostics that are not private were looked at {_times(len(self.diagnoses))}, last on "
+                f"confidential diagnostics were looked at {_times(len(self.diagnoses))}, last on "
                 f"{last.at[:10]} by {last.who}: what is planned and shared since may depend on them"
             )
         return out

@@ -60,7 +60,7 @@ EVEN = (
 )
 FILLED = (
     "The table that was counted was filled with invented rows or cut at random to the declared {rows:,} rows; how many "
-    "rows there really were is private."
+    "rows there really were is confidential."
 )
 
 

@@ -147,14 +147,14 @@ def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> Non
     assert state(app).project.plan.person == person
     assert state(app).project.plan.rows_per_person == plan.rows_per_person
     shown = sentences(go(app, "ledger")).replace("\\", "")
-    assert f"in `visits` at most {plan.rows_per_person}, enforced by the person column '{person}'" in shown
+    assert f"in `visits`: at most {plan.rows_per_person}, enforced by the person column '{person}'" in shown
 
     field(app, "text_input", "Name of the table").set_value("survey").run()
     field(app, "selectbox", "Who is in it").set_value("visits").run()
     field(app, "text_input", "Person column").set_value("").run()
     press(app, "Open this budget")
     assert budget(where, "survey").persons == {"visits": person, "survey": None}
-    assert "promised, no person column enforces it" in sentences(app).replace("\\", "")
+    assert "in 'survey': no person column enforces it" in sentences(app).replace("\\", "")
 
 
 def test_diagnostics_are_recorded_before_the_next_release(app: AppTest, where: Path) -> None:

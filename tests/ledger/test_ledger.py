@@ -1178,7 +1178,7 @@ def test_diagnostics_are_recorded_before_what_they_may_steer(where):
     account = ledger.account("people")
     first = release(PROJECT, table(), ledger=account)
     assert first.to_json()["ledger"]["diagnostics_before"] == 0
-    assert "No diagnostics that are not private were recorded before" in first.files["report.html"].decode()
+    assert "No confidential diagnostics were recorded before" in first.files["report.html"].decode()
     assert ledger.diagnosed([table(CSV + b"x,u\n").digest], ["never opened"], "Eve", "evaluate") == []
     assert ledger.diagnosed([table().digest], (), "Eve", "evaluate") == ["people"], "known by its fingerprint"
     assert ledger.diagnosed([table().digest], ["people", "others"], "Eve", "evaluate") == ["people", "others"]

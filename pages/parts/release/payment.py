@@ -89,11 +89,8 @@ def choose(state: Session) -> tuple[bool, Population | None]:
         help="A budget of the ledger is shared by all releases from the same people, and cannot be overspent.",
     )
     if picked == UNRECORDED:
-        st.caption(
-            "Sample rows are invented: nothing needs to be recorded."
-            if state.sample
-            else "Nothing will keep count of this release together with others from the same people. It says so itself."
-        )
+        if not state.sample:
+            st.caption("Nothing will add this release up with others from the same people. Its report says so.")
         return True, None
     if picked == NEW:
         opening_form(state, known)
@@ -239,7 +236,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             )
             b.number_input("Rows per person, at most", 1, 10_000, k, key=f"{key}-rows")
         else:
-            st.caption(f"It shares the total and the unit of {name(shared)}: what is left there is left here.")
+            st.markdown(f"It shares the total and the unit of {name(shared)}: what is left there is left here.")
         st.text_input(
             "Person column of this table",
             plan.person or "" if plan else "",
@@ -311,7 +308,7 @@ def recorded(state: Session) -> None:
     assert released is not None
     release = released.release
     if release.reservation is None:
-        st.caption("**Not recorded in a ledger.** Closing or reloading this tab forgets it: download what you need.")
+        st.markdown("**Not recorded in a ledger.** Closing or reloading this tab forgets it: download what you need.")
         return
     p, entry = release.reservation.population, release.reservation.entry
     st.caption(
