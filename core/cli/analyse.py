@@ -89,4 +89,6 @@ def _analyse(opt: argparse.Namespace) -> None:
         return
     for answer in answers:
         print(f"[{asking.BADGES[answer.badge.kind]}] {asking.sentence(answer)}")
+    if steps := asking.remedy(study.project, figure, answers):
+        print(steps)
     print("From the release alone: no row of the real table was read, and these figures may be shared.")

@@ -386,8 +386,8 @@ class Column:
         """Texts for ``codes``; a number is drawn inside its bin (`core.project.within`), a whole one where declared."""
         if self.kind != "numeric":
             names = np.array([*self.categories, MISSING], dtype=object)
-            texts: list[str] = names[codes].tolist()
-            return texts
+            cells: list[str] = names[codes].tolist()
+            return cells
         low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
         high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
         inside = places(self.edges, codes, rng)
@@ -407,8 +407,8 @@ class Column:
         """
         if self.integer:
             known, place = np.unique(numbers, return_inverse=True)
-            written = [str(int(x)) for x in known.tolist()] if self.dates is None else date_texts(np.floor(known))
-            texts = np.array(written, dtype=object)[place].tolist()
+            shown = [str(int(x)) for x in known.tolist()] if self.dates is None else date_texts(np.floor(known))
+            texts: list[str] = np.array(shown, dtype=object)[place].tolist()
         else:
             low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
             high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]

@@ -80,7 +80,7 @@ def _draw(table: FloatArray, group: NDArray[np.int64] | None, n: int, rng: np.ra
     ladder = np.full((groups, reach), np.inf)
     ladder[:, : size - 1] = _ladder(table)[:, :-1]
     flat, start = ladder.ravel(), group * reach
-    place = start.copy()
+    place: NDArray[np.int64] = start.copy()
     while reach := reach >> 1:
         place += reach * (flat[place + (reach - 1)] <= point)
     place -= start
