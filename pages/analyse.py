@@ -41,7 +41,7 @@ study = state.studied[1]
 figure = questions.ask(study.project, f"analyse-{bundle.number}", study.rows)
 if figure is not None:
     try:
-        questions.show(study.ask(figure), figure)
+        questions.show(study, figure)
     except (EspalierError, ValueError) as error:
         st.error(plain(error))
 else:

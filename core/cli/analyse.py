@@ -101,6 +101,8 @@ def _analyse(opt: argparse.Namespace) -> None:
     print(f"Asked: {asking.asked(schema, figure)}.")
     for answer in answers:
         print(f"[{asking.BADGES[answer.badge.kind]}] {asking.sentence(answer)}")
+    if steps := asking.remedy(study.project, figure, answers):
+        print(steps)
     print("From the release alone: no row of the real table was read, and these figures may be shared.")
 
 

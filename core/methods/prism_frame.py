@@ -271,5 +271,20 @@ def advice(project: Project) -> tuple[str, ...]:
     return tuple(out)
 
 
+def counts_with(project: Project, outcome: str, others: Sequence[str], treatment: str | None) -> str:
+    """The options under which each of ``others`` is counted with ``outcome``, whatever the noise."""
+    steps = [] if outcome in project.plan.weights else [f"name {outcome} as the target"]
+    if treatment is not None:
+        if project.plan.targets:
+            steps.append("leave the further targets out")
+        adjusted = f", adjusted for {', '.join(others)}" if others else ""
+        return " and ".join([*steps, f"choose the regime effect with the treatment {treatment}{adjusted}"])
+    if _options(project).regime != "predictive":
+        steps.append("choose the regime predictive")
+    every = sum(1 for column in project.schema.columns if column.size > 1 and column.name != outcome)
+    noise = ", with more noise in each pair" if every > len(others) else ""
+    return " and ".join([*steps, f"choose {every} features: all columns are then counted with {outcome}{noise}"])
+
+
 def _arrows(edges: list[tuple[str, str]]) -> str:
     return ", ".join(f"{a} → {b}" for a, b in edges[:6]) + (" …" if len(edges) > 6 else "")

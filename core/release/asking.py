@@ -12,6 +12,8 @@ from core.analysis.effect import StandardisedEffect, suggested_form
 from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
 from core.errors import GraphError, ProjectError
 from core.graph.adjustment import Effect, checked, choices, verdict
+from core.methods import METHODS, method_of
+from core.methods.frame import fence
 from core.project.file import Project
 from core.project.schema import Column, Schema
 
@@ -166,6 +168,36 @@ def sentence(answer: Answer) -> str:
         return f"{said}, without an interval. {answer.badge.sentence}"
     promise = "" if answer.badge.promised else " given the model"
     return f"{said} (95 % interval {shown(answer.low)} to {shown(answer.high)}{promise}). {answer.badge.sentence}"
+
+
+def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
+    """What a plan would have to say to earn the intervals that an assumption denies; empty where nothing is assumed.
+
+    It reads the plan alone, so it tells nothing that the release does not.
+    """
+    if all(answer.badge.kind != "assumed" for answer in answers):
+        return ""
+    treatment = figure.treatment if isinstance(figure, StandardisedEffect) else None
+    outcome = getattr(figure, "outcome", None) or next(
+        (name for name in figure.columns if name in project.plan.weights), figure.columns[0]
+    )
+    others = [name for name in figure.columns if name not in (outcome, treatment)]
+    needed = [(outcome, name) for name in (*others, *([treatment] if treatment else []))]
+    method = method_of(project.plan)
+    fences = fence(project, []) if method.fenced(project.plan) else ()
+    if kept := next((pair for pair in needed if any(s.forbids(*pair) for s in fences)), None):
+        return f"The fence keeps {kept[0]} and {kept[1]} apart, so no plan that has it counts them together."
+    steps, able = method.counts_with(project, outcome, others, treatment), method
+    if not steps:
+        ways = ((other.counts_with(project, outcome, others, treatment), other) for other in METHODS.values())
+        steps, able = next((way for way in ways if way[0]), ("", method))
+    if not steps:
+        return ""
+    chosen = "" if able is method else f"choose the method {able.title}, "
+    return (
+        f"For an interval another release is needed, which spends budget again. On the Plan page {chosen}{steps}. "
+        "Then too the figure needs enough rows for its noise."
+    )
 
 
 def shown(value: float) -> str:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import streamlit as st
 
-from core.analysis.answers import Answer
 from core.analysis.effect import StandardisedEffect
 from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
 from core.errors import EspalierError
 from core.graph.adjustment import Effect, choices
 from core.project.file import Project
 from core.release import asking
+from core.release.study import Study
 from pages.parts.text import name, names, plain
 
 FEW = 8
@@ -160,14 +158,17 @@ def _value(project: Project, column: str, label: str, key: str, *, last: bool) -
     return Level(column, code)
 
 
-def show(answers: Sequence[Answer], figure: Figure) -> None:
+def show(study: Study, figure: Figure) -> None:
     """The numbers with their intervals and badges, in a table, in sentences, and as text to copy."""
+    answers = study.ask(figure)
     if isinstance(figure, Regression):
         how = "Odds ratios by logistic regression" if figure.event is not None else "Linear regression"
         st.markdown(f"**{how}** of {name(figure.outcome)} on {names(figure.predictors, 40)}.")
     st.dataframe(asking.lines(answers), hide_index=True, width="stretch")
     for kind in dict.fromkeys(a.badge.kind for a in answers):
         st.markdown(f"- **{asking.BADGES[kind].capitalize()}**: {MEANING[kind]}.")
+    if steps := asking.remedy(study.project, figure, answers):
+        st.info(plain(steps))
     with st.expander("In words", expanded=len(answers) <= FEW):
         st.markdown("\n".join(f"- {plain(asking.sentence(a))}" for a in answers))
     with st.expander("Table to copy"):
