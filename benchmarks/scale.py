@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.adult import DATA, ORDER, adult_project
-from core.tables.counting import Counting
+from core.tables.counting import Counting, count_many
 from core.tables.reading import read_table
 from core.tables.table import Table
 
@@ -127,10 +127,8 @@ def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
         sizes = {f"c{i}": size for i in range(200)}
         codes = {name: rng.integers(0, size, n, dtype=np.uint8) for name in sizes}
         pairs = list(itertools.combinations(sizes, 2))
-        table = Counting(pairs, sizes)
-        _, seconds = clock(lambda table=table, codes=codes: table.add(codes, n))
+        got, seconds = clock(lambda codes=codes, sizes=sizes, pairs=pairs: count_many(codes, sizes, n, pairs))
         sample = [int(i) for i in rng.integers(0, len(pairs), 50)]
-        got = table.counts()
 
         def each(sample: list[int] = sample, pairs: Any = pairs, codes: Any = codes, size: int = size) -> list[Any]:
             return [

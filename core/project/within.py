@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-
 CHUNK = 1 << 14
 """Numbers that are worked on while they are in the processor's cache."""
 
