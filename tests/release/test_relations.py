@@ -268,3 +268,64 @@ def test_an_engine_killed_in_the_middle_leaves_a_ledger_that_is_right(in_postgre
     assert entry.ended is not None
     with psycopg.connect(in_postgres, autocommit=True) as con:
         assert con.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'espalier%'").fetchone() == (0,)
+
+
+def test_a_writer_that_commits_during_a_release_changes_nothing(in_postgres, path):
+    """It commits while the one statement runs, and before each later step; rows that all say z never come in."""
+    import psycopg
+
+    heard, during = set(), []
+    with psycopg.connect(in_postgres, autocommit=True) as con:
+        con.execute("CREATE VIEW slow AS SELECT far.* FROM far, (SELECT pg_sleep(1)) AS late")
+
+        def write(_, message):
+            reading = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CREATE TEMP TABLE%' AND state = 'active'"
+            if message == "Reading the table":
+                if during or not con.execute(reading).fetchone()[0]:
+                    return
+                during.append(message)
+            elif message in heard:
+                return
+            heard.add(message)
+            con.execute("INSERT INTO far SELECT 'new', 'z', 99, 'm' FROM generate_series(1, 1000)")
+
+        made = release(project(), open_relation(in_postgres, "slow"), write)
+        assert during
+        assert len(heard) > 5
+        assert con.execute("SELECT count(*) FROM far").fetchone()[0] >= ROWS + 1000 * len(heard)
+        con.execute("DROP VIEW slow")
+    assert made.rows == ROWS
+    real = Table.encode(read_table(path), SCHEMA)
+    for name in SCHEMA.names:
+        assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "folder"])
+def test_a_file_that_is_replaced_while_it_is_read_is_refused_before_anything_is_spent(path, kind, tmp_path):
+    data, other = path, tmp_path / "other"
+    if kind == "csv":
+        data = path.with_suffix(".csv")
+        csv.write_csv(rows(), data)
+        csv.write_csv(rows(1), other)
+    else:
+        parquet.write_table(rows(1), other)
+    file = data
+    if kind == "folder":
+        data = tmp_path / "folder"
+        data.mkdir()
+        parquet.write_table(rows(), data / "0.parquet")
+        file = data / "1.parquet"
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger.open_table("far", epsilon=2.0, delta=1e-6)
+    plan = project().with_plan(epsilon=1.0)
+
+    def replaced(_, message):
+        if message == "Reading the table" and other.exists():
+            other.replace(file)
+
+    with pytest.raises(TableError, match="was changed while it was read; start again"):
+        release(plan, open_relation(data), replaced, ledger.account("far", "me"))
+    assert ledger.population_of("far").entries == ()
+    assert ledger.verify() == []
+    made = release(plan, open_relation(data), ledger=ledger.account("far", "me"))
+    assert made.rows == (2 * ROWS if kind == "folder" else ROWS)
