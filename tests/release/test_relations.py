@@ -9,14 +9,18 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
+from core import evaluation
 from core.errors import Cancelled, TableError
+from core.evaluation import evaluate
 from core.evaluation.private.counts import HeldOutCounts
 from core.evaluation.private.held_out import judged
+from core.graph.roles import Roles
 from core.ledger.ledger import Ledger
 from core.privacy.contribution import bounded, known_rows, split
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Plan
+from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
 from core.release.spend import release
 from core.tables import frames
@@ -329,3 +333,40 @@ def test_a_file_that_is_replaced_while_it_is_read_is_refused_before_anything_is_
     assert ledger.verify() == []
     made = release(plan, open_relation(data), ledger=ledger.account("far", "me"))
     assert made.rows == (2 * ROWS if kind == "folder" else ROWS)
+
+
+def far_and_here(data, path, **plan):
+    """(what evaluate finds of a relation, and of the same table in memory, the release)."""
+    asked = QuestionList(({"name": "q", "where": {"a": ["x"]}},), ({"name": "c", "of": {"a": ["x"], "b": ["n"]}},))
+    roles = Roles(outcome=("a",), protected=("b",))
+    made = dataclasses.replace(project(**plan), roles=roles, question_list=asked)
+    here = Table.encode(read_table(path), SCHEMA)
+    out = release(dataclasses.replace(made, question_list=QuestionList()), here)
+    with opened(data, SCHEMA) as source:
+        there = evaluate(made, source, out.synthetic)
+    return there, evaluate(made, here, out.synthetic)
+
+
+def test_diagnostics_of_a_table_that_is_read_where_it_is(path, monkeypatch):
+    there, here = far_and_here(open_relation(path), path, target="a")
+    assert there.drawn == ROWS
+    assert there.fidelity == here.fidelity
+    assert there.asked == here.asked
+    assert there.utility.auc_synthetic == pytest.approx(here.utility.auc_synthetic, abs=1e-9)
+    assert there.fairness is not None
+    assert there.fairness.cmi_real == pytest.approx(here.fairness.cmi_real)
+    assert there.reasons["numbers"] == "a table holds bins only, no numbers"
+    monkeypatch.setattr(evaluation, "MOST_ROWS", 500)
+    some, _ = far_and_here(open_relation(path), path, target="a")
+    assert some.drawn == some.utility.tested_rows == some.to_json()["random_rows"] == 500
+    assert some.asked.questions[0].real == here.asked.questions[0].real  # of all rows
+
+
+def test_diagnostics_of_postgres_are_made_of_counts(in_postgres, path):
+    there, here = far_and_here(open_relation(in_postgres, "far"), path, target="a")
+    assert there.fidelity == here.fidelity
+    assert there.asked == here.asked
+    assert there.fairness is None
+    assert there.utility.auc_real is None
+    assert "those of a database stay there" in there.to_json()["tstr"]["auc_real_reason"]
+    assert "those of a database stay there" in there.to_json()["fairness_reason"]
