@@ -74,7 +74,10 @@ def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict
     from core.tables.table import Table
 
     if not isinstance(real, Table):
-        return {"fence_cost": None, "fence_cost_reason": "it needs the rows in memory"}
+        return {
+            "fence_cost": None,
+            "fence_cost_reason": "it needs the rows in memory, and this table is read where it is",
+        }
     return cost_or_reason(released.project, real, released.table, clique_edges(released.cliques), holdout=holdout)
 
 
