@@ -58,6 +58,13 @@ def line(what: str, seconds: float, beside: float | None = None) -> None:
     print(f"{what:<58}{seconds:8.2f} CPU s" + (f"  {seconds / beside:5.2f} ×" if beside else ""), flush=True)
 
 
+def agreed(same: bool, what: str) -> str:
+    """``what`` is true, or the run ends with an error."""
+    if not same:
+        sys.exit(f"NOT {what}")
+    return what
+
+
 def generate(path: Path, rows: int, *, people: bool = False) -> None:
     """Adult's rows resampled, in a Parquet file; with ``people``, about five rows each and one who has a tenth."""
     import pyarrow as pa
@@ -117,7 +124,7 @@ def counts(folder: Path, rows: int) -> None:
     same = all(
         np.array_equal(a, b) and np.array_equal(a, c) for a, b, c in zip(today, got, joined.counts(), strict=True)
     )
-    print("bit-identical" if same else "NOT IDENTICAL", f"· {alone / again:.1f} × less on the snapshot")
+    print(agreed(same, "bit-identical"), f"· {alone / again:.1f} × less on the snapshot")
 
 
 def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
@@ -140,7 +147,7 @@ def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
         same = all(np.array_equal(got[i], e) for i, e in zip(sample, expected, strict=True))
         line(f"{len(pairs):,} pairs of {size} categories, {n:,} rows", seconds)
         line("   one by one (from 50)", alone / len(sample) * len(pairs), seconds)
-        print("   identical" if same else "   NOT IDENTICAL", f"· peak {peak()} MB")
+        print("  ", agreed(same, "identical"), f"· peak {peak()} MB")
 
 
 def people(folder: Path, rows: int) -> None:
@@ -301,7 +308,7 @@ def spark(folder: Path, rows: int) -> None:
         line(f"snapshot and all {len(cliques())} counts", first + more, scan)
     with_duckdb = open_relation(path).snapshot(schema).count_many(cliques())
     same = all(np.array_equal(a, b) for a, b in zip(got, with_duckdb, strict=True))
-    print("as DuckDB counts" if same else "NOT AS DUCKDB COUNTS", f"· peak {peak()} MB beside Spark's own")
+    print(agreed(same, "as DuckDB counts"), f"· peak {peak()} MB beside Spark's own")
 
 
 def elsewhere(cpu: Callable[[], float], work: Callable[[], Any]) -> tuple[Any, float]:
@@ -338,10 +345,13 @@ def main() -> None:
     options.add_argument("--rows", type=int, default=10_000_000)
     opt = options.parse_args()
     if opt.part is None:
+        failed = []
         for part in PARTS:
             print(f"— {part}", flush=True)
-            subprocess.run([sys.executable, "-m", "benchmarks.scale", part, "--rows", str(opt.rows)], check=False)
-        return
+            command = [sys.executable, "-m", "benchmarks.scale", part, "--rows", str(opt.rows)]
+            if subprocess.run(command, check=False).returncode:
+                failed.append(part)
+        sys.exit(f"these parts ended with an error: {', '.join(failed)}" if failed else 0)
     with tempfile.TemporaryDirectory(prefix="espalier-scale-") as folder:
         globals()[opt.part](Path(folder), opt.rows)
 
