@@ -462,10 +462,12 @@ def persons_in_duckdb(relation: Neighbors, budget: Budget) -> Callable[[int], fl
         opened.append(open_relation(path))
 
     def run(side: int) -> float:
-        with closing(opened[side].snapshot(SMALL, "who", 2)) as snapshot:
-            with closing(contribution.bounded(snapshot, 2, total)) as kept:
-                curator = Witness(pair, side, budget, kept)
-                curator.measure({("a",): budget.rho / 2, ("b", "c"): budget.rho / 2})
+        with (
+            closing(opened[side].snapshot(SMALL, "who", 2)) as snapshot,
+            closing(contribution.bounded(snapshot, 2, total)) as kept,
+        ):
+            curator = Witness(pair, side, budget, kept)
+            curator.measure({("a",): budget.rho / 2, ("b", "c"): budget.rho / 2})
         return curator.evidence
 
     return run
