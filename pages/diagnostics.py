@@ -5,7 +5,7 @@ import json
 import streamlit as st
 
 from pages.parts import doors, shell, text
-from pages.parts.diagnostics import distributions, fairness, further, judgement, numbers, questions, summary
+from pages.parts.diagnostics import distributions, fairness, further, judgement, numbers, prices, questions, summary
 from pages.parts.glossary import term
 from pages.parts.plan import private_evaluation
 from pages.parts.text import name, plain
@@ -91,6 +91,8 @@ if state.findings:
         distributions.pairs(facts["fidelity"], released)
     with figures:
         numbers.show(facts, released.release.project.schema)
+        if facts.get("numbers"):
+            prices.show(released)
     for place in asked:
         with place:
             questions.show(facts["asked"], released.release.model)

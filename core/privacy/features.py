@@ -142,11 +142,15 @@ class Surface:
     half: float
 
     def at(self, codes: Codes) -> NDArray[np.float64]:
-        """The fitted value of each row.
+        """The fitted value of each row."""
+        return self.of(self.features.of(codes))
+
+    def of(self, phi: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The fitted value where the features are ``phi``, a line per row.
 
         Row by row, in one order of additions: a row's value depends on no other row.
         """
-        phi, out = self.features.of(codes), np.zeros(len(next(iter(codes.values()))))
-        for j, weight in enumerate(self.weights):
-            out += weight * phi[:, j]
+        out = np.zeros(len(phi))
+        for j in np.flatnonzero(self.weights):
+            out += self.weights[j] * phi[:, j]
         return np.asarray(self.middle + np.clip(out, -2 * self.half, 2 * self.half))
