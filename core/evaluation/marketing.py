@@ -104,11 +104,10 @@ def prices_of(real: Table, synthetic: Table, price: str, sales: str, per: str | 
     check_prices(schema, price, sales, per)
     groups, left_out = [], []
     for k, label in enumerate(["all rows"] if per is None else schema[per].labels):
-        slopes = [_slope(table, price, sales, None if per is None else (per, k)) for table in (real, synthetic)]
-        if None in slopes or slopes[0] == 0:
+        true, told = (_slope(t, price, sales, None if per is None else (per, k)) for t in (real, synthetic))
+        if not true or told is None:
             left_out.append(label)
             continue
-        true, told = slopes
         groups.append(
             {
                 "group": label,

@@ -49,16 +49,23 @@ SENTENCE = (
 
 @dataclass(frozen=True)
 class Blurred:
-    """Blurred rows of real people: ``table`` as text, ``disclosure`` what they give away, ``public`` what they add to a
-    public table (None: none was given)."""
+    """Blurred rows of real people: ``table`` as text, ``synthetic`` as codes and numbers.
+
+    ``disclosure`` is what they give away, ``public`` what they add to a public table (None: none was given).
+    """
 
     project: Project
     table: dict[str, list[str]]
-    rows: int
+    synthetic: Table
     disclosure: Mapping[str, Any]
     public: Mapping[str, Any] | None
     seconds: float
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return self.synthetic.rows
 
     def to_json(self) -> dict[str, Any]:
         """``release.json``."""
@@ -132,14 +139,11 @@ def blurred(project: Project, data: Any, report: Report = silent, public: Any = 
         else c.decode(made.codes[c.name], np.random.default_rng())
         for c in project.schema.columns
     }
+    synthetic = Table(project.schema, made.codes, table.rows, values=made.numbers)
     report(0.8, "Measuring what it adds to the public table")
-    gain = None if beside is None else gain_of(project.schema, plan.target, _table(project, made), beside)
+    gain = None if beside is None else gain_of(project.schema, plan.target, synthetic, beside)
     report(1.0, "Done")
-    return Blurred(project, text, len(next(iter(text.values()))), disclosure, gain, seconds)
-
-
-def _table(project: Project, made: Rows) -> Table:
-    return Table(project.schema, made.codes, len(made.numbers[project.plan.target or ""]), values=made.numbers)
+    return Blurred(project, text, synthetic, disclosure, gain, seconds)
 
 
 def _numbers(table: Table) -> Rows:

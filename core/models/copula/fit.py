@@ -241,7 +241,7 @@ def _surface(
         weights, told = shrunk(matrix, right + matrix @ before, (half * noise, rest / total, spread))
         step = weights - before
         # what the noise fits of itself is added back: the fit's own estimate of what it leaves would be too small
-        after = rest - 2 * step @ right + step @ matrix @ step + 2 * told * (half * noise) ** 2
+        after = float(rest - 2 * step @ right + step @ matrix @ step + 2 * told * (half * noise) ** 2)
         left = math.sqrt(min(max(after, (LEAST_LEFT * spread) ** 2), spread**2))
         surface = replace(surface, weights=weights / length)
     return surface

@@ -76,9 +76,8 @@ class Pyramid:
             kept.append(gain > 0)
             gain = np.maximum(gain, 0.0)
             if together in answers:
-                counted, total = total / noise, 0.0
-                noise = 1 / (1 / noise + 1 / sigma**2)
-                total = noise * (counted + answers[together] / sigma**2)
+                both = 1 / (1 / noise + 1 / sigma**2)
+                total, noise = both * (total / noise + answers[together] / sigma**2), both
             counts.append(total)
             variance.append(noise)
             wide.append(width)

@@ -5,22 +5,24 @@ from __future__ import annotations
 import streamlit as st
 
 from core.evaluation.marketing import holds_amounts, prices_of
-from pages.parts.session.session import ReleaseBundle
+from core.project.file import Project
+from core.tables.table import Table
 from pages.parts.text import name, names
 
 
-def show(released: ReleaseBundle) -> None:
-    """The columns to choose, and the figures once a price is chosen."""
-    made, real = released.release, released.real
-    assert real is not None
-    schema = made.project.schema
+def show(project: Project, tables: tuple[Table, Table], which: object) -> None:
+    """The columns to choose, and the figures once a price is chosen; ``tables`` are the real and the synthetic one.
+
+    ``which`` tells one release's fields from another's.
+    """
+    schema = project.schema
     amounts = [c.name for c in schema.columns if holds_amounts(c)]
     if len(amounts) < 2:
         return
     st.subheader("Prices", anchor=False)
     st.markdown("If a column is a price: by how much do sales fall when it rises, and what would pricing so cost?")
     one, other, third = st.columns(3)
-    key, target = f"prices-{released.number}", made.project.plan.target
+    key, target = f"prices-{which}", project.plan.target
     price = one.selectbox("Price", amounts, index=None, placeholder="No column is a price", key=f"{key}-price")
     left = [c for c in amounts if c != price]
     first = left.index(target) if target in left else 0
@@ -29,7 +31,7 @@ def show(released: ReleaseBundle) -> None:
     per = third.selectbox("One elasticity for each", brands, index=None, placeholder="All rows", key=f"{key}-per")
     if price is None or sales is None or price == sales:
         return
-    found = prices_of(real, made.synthetic, price, sales, per)
+    found = prices_of(*tables, price, sales, per)
     if found["mapd"] is None:
         st.info("Too few rows have a price and a sale above 0, or all have one price.")
         return
