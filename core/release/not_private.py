@@ -139,7 +139,7 @@ def blurred(project: Project, data: Any, report: Report = silent, public: Any = 
         else c.decode(made.codes[c.name], np.random.default_rng())
         for c in project.schema.columns
     }
-    synthetic = Table(project.schema, made.codes, table.rows, values=made.numbers)
+    synthetic = Table(project.schema, made.codes, len(next(iter(text.values()))), values=made.numbers)
     report(0.8, "Measuring what it adds to the public table")
     gain = None if beside is None else gain_of(project.schema, plan.target, synthetic, beside)
     report(1.0, "Done")
