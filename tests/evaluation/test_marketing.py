@@ -112,7 +112,7 @@ def test_the_command_line_tells_both_and_refuses_wrong_columns_first(tmp_path, c
 
     given = ["evaluate", str(tmp_path / "out"), "--data", write("t.csv", rows)]
     asked = [*given, "--price", "price", "--per", "brand", "--public", write("p.csv", table(60, seed=4))]
-    assert main(asked) == 0
+    assert main([*asked, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["private"] is False
     assert found["prices"]["sales"] == "sold", "the plan's target"
