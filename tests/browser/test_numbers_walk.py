@@ -11,7 +11,7 @@ from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
 pytestmark = [pytest.mark.browser]
 
 WAIT = 240_000
-"""Milliseconds to wait for a job at most, on a crowded machine; both tests need less than 20 s on an idle one."""
+"""Milliseconds to wait for a job at most, on a crowded machine; on an idle one both tests need some 20 s each."""
 
 
 def test_lengths_of_stay_are_released_privately_and_compared(person) -> None:
@@ -60,7 +60,9 @@ def test_blurred_rows_need_a_tick_and_are_compared_under_their_warning(person) -
 
 def _numbers(person) -> None:
     """The comparison, and its tab of numbers."""
+    person.rests()
     person.visit("Diagnostics")
+    person.rests()
     person.press("Compare with the real rows")
     person.page.get_by_role("tab", name="Numbers").click(timeout=WAIT)
     person.sees("Predicting the number days")
