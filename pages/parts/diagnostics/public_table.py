@@ -20,7 +20,7 @@ INTRODUCTION = (
 
 def file_field(number: int) -> Any:
     """The uploader."""
-    return st.file_uploader("A public table of the same columns", type=["csv"], key=f"public-table-{number}")
+    return st.file_uploader("A public table of the same columns", type=["csv"], key=f"public-file-{number}")
 
 
 def work(released: ReleaseBundle, given: Any) -> dict[str, Any]:
