@@ -188,7 +188,9 @@ def _pair(unit: Unit, crowd: Values, before: float, after: float) -> tuple[Value
 
 
 def _buy_edges(grid: Values, bins: int, unit: Unit) -> Buy:
-    return lambda values, choose: quantiles.choose_edges(values, grid, bins, unit, choose, math.inf)
+    return lambda values, choose: quantiles.choose_edges(
+        quantiles.counts_on(values, grid), grid, bins, unit, choose, math.inf
+    )
 
 
 def _buy_range(unit: Unit, rho: float) -> Buy:

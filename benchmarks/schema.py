@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import resource
 import time
 from collections.abc import Iterator, Sequence
@@ -163,6 +164,7 @@ def bought(repeats: int) -> None:
     )
     print(
         f"{'':<10} {'method':<8} {'schema':<11} {'AUC':>16} {'one-way TV':>11} {'two-way TV':>11}   bins of the numbers"
+        "\n(a line below a schema: its mean difference from declared, paired by split, ± the standard error of that)"
     )
     for (name, make, path), method in itertools.product(both, ("prism", "mst")):
         text = read_table(path)
@@ -192,6 +194,11 @@ def bought(repeats: int) -> None:
             m, sd = np.mean(measured, axis=0), np.std(measured, axis=0)
             figures = f"{m[0]:.4f} ± {sd[0]:.4f} {m[1]:>11.4f} {m[2]:>11.4f}   {bins[what]}"
             print(f"{name:<10} {method:<8} {what:<11} {figures}", flush=True)
+            if what != "declared" and repeats > 1:
+                apart = np.subtract(measured, lines["declared"])
+                error = np.std(apart, axis=0, ddof=1) / math.sqrt(repeats)
+                differences = [f"{d:+.4f} ± {e:.4f}" for d, e in zip(apart.mean(axis=0), error, strict=True)]
+                print(f"{'':<19} {'':<11} {differences[0]:>16} {'  '.join(differences[1:])}", flush=True)
 
 
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
@@ -249,7 +256,7 @@ def _stand_for(project: Project, text: TextTable) -> Iterator[tuple[float, float
     open_ = Project("settings", Schema((*columns, target)), plan)
     table = Table.encode(text, open_.schema)
     budget = Budget.of(plan, table.rows)
-    bought = buy(table, Unit(), prices(open_, budget), budget.delta, Spending(budget.rho))
+    bought = buy(table, open_.schema, Unit(), prices(open_, budget), budget.delta, Spending(budget.rho))
     rng = np.random.default_rng(0)
     for name in names:
         values, column = table.numbers(name), bought[name]

@@ -62,6 +62,9 @@ NOT_KNOWN = (
 )
 """Why a question or a constraint cannot name a column that is to be bought."""
 
+TOP_ONLY = "How far down its hierarchy codes are told apart is bought at release; what stands at the top always is"
+"""Why a question or a constraint cannot name a code inside a hierarchy."""
+
 MOST_BINS, MOST_CATEGORIES = 64, 10_000
 """Bins and categories that can be bought of a column at most."""
 
@@ -258,6 +261,34 @@ class Column:
     def tree(self) -> Hierarchy:
         """The hierarchy, read; raises :class:`SchemaError`."""
         return Hierarchy.of(self.name, dict(self.hierarchy), missing=self.missing)
+
+    @cached_property
+    def named(self) -> dict[str, tuple[int, ...]]:
+        """The categories that questions and constraints may name, with the codes of each.
+
+        Of a hierarchy that is still to be told apart they are the codes and groups at its top, which stay apart from
+        one another however far a budget reaches (:func:`core.project.hierarchy.descend`). Until then codes only hold
+        the place: one for each of them, the codes that are left over for the last. Of another column that is to be
+        bought nothing is known.
+        """
+        if not self.undeclared:
+            return {text: (i,) for i, text in enumerate(self.categories)}
+        if not self.hierarchy:
+            return {}
+        tops = [self.tree.labels[n] for n in self.tree.children[-1] if not (self.missing and n == self.tree.codes - 1)]
+        last = len(tops) - 1
+        return {text: (i,) if i < last else tuple(range(i, self.values)) for i, text in enumerate(tops)}
+
+    def inside(self, bought: Column) -> dict[str, tuple[str, ...]]:
+        """For each code or group at the top of the hierarchy, the categories of ``bought`` that it holds; ``bought`` is
+        this column told apart."""
+        members, out = dict(bought.groups), dict[str, tuple[str, ...]]()
+        place = {text: code for code, text in enumerate(self.tree.texts)}
+        for category in bought.categories:
+            code = place[members.get(category, (category,))[0]]
+            top = self.tree.labels[self.tree.above(code)[-1]]
+            out[top] = (*out.get(top, ()), category)
+        return out
 
     def told_apart(self, cut: Cut) -> Column:
         """The column as ``cut`` divides its hierarchy: what is told apart are its categories, and a group counts for

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import Cancelled, EspalierError, ProjectError, SchemaError, TableError
+from core.errors import Cancelled, EspalierError, ProjectError, SchemaError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
 from core.methods import check_options, fit, method_of, need_private
@@ -112,7 +112,7 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
         bought = [of_schema, curator.spending, looked]
         made = _Run(known, curator, held, looked, total, shown).release(report)
         every = Spending(shown.budget.rho, [*of_schema.draws, *curator.spending.draws])
-        public, apart = replace(project, schema=known.schema), told_apart(project.schema, known.schema)
+        public, apart = project.bought(known.schema), told_apart(project.schema, known.schema)
         made = replace(made, project=public, apart=apart, budget=shown.budget, spending=every, reservation=reservation)
         kept = made.files if reservation else {}
     except BaseException as error:
@@ -144,11 +144,11 @@ def _described(
     parts = prices(project, shown.budget)
     if not parts:
         return project, rest, held
-    if not isinstance(rest, Table) or not isinstance(held, Table | None):
-        raise TableError("a schema can be bought from a table that was read from a file or a frame, not a database")
     plan = project.plan
-    schema = buy(rest, Unit(plan.neighbors, plan.rows_per_person), parts, shown.budget.delta, spending)
-    return replace(project, schema=schema), described(rest, schema), None if held is None else described(held, schema)
+    unit, wanted = Unit(plan.neighbors, plan.rows_per_person), project.schema
+    schema = buy(rest, wanted, unit, parts, shown.budget.delta, spending)
+    own, judged = described(rest, wanted, schema), None if held is None else described(held, wanted, schema)
+    return project.bought(schema), own, judged
 
 
 @dataclass(frozen=True)

@@ -138,7 +138,7 @@ def test_a_level_is_one_histogram_and_only_its_noisy_answers_decide(unit, monkey
         read = {"code": TextColumn(texts, np.array(table)), "sex": TextColumn(("f",), np.zeros(n, dtype=int))}
         budget = Budget(1.0, 1e-6, 0.05)
         parts = prices(Project("p", schema, plan), budget)
-        found = buy(Table.encode(TextTable(read, n, "t"), schema), unit, parts, 1e-6, Spending(1.0))
+        found = buy(Table.encode(TextTable(read, n, "t"), schema), schema, unit, parts, 1e-6, Spending(1.0))
         return seen, found["code"]
 
     high, low = [1e6, 1e6, 1e6], [-1e6, 1e6, 0.0]
