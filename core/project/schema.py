@@ -62,7 +62,10 @@ NOT_KNOWN = (
 )
 """Why a question or a constraint cannot name a column that is to be bought."""
 
-TOP_ONLY = "How far down its hierarchy codes are told apart is bought at release; what stands at the top always is"
+TOP_ONLY = (
+    "How far down a hierarchy is told apart is bought at release and not known before. Name what stands at its top, "
+    "which always is"
+)
 """Why a question or a constraint cannot name a code inside a hierarchy."""
 
 MOST_BINS, MOST_CATEGORIES = 64, 10_000

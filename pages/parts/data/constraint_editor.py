@@ -80,9 +80,11 @@ def _form(state: Session) -> None:
     assert state.project is not None
     schema, key = state.project.schema, f"constraint-{state.opened}"
     kind = st.selectbox("Kind of constraint", list(KINDS), format_func=KINDS.__getitem__, key=f"{key}-kind")
-    columns = [c.name for c in schema.columns if not c.undeclared]
+    columns = [c.name for c in schema.columns if not c.undeclared or (kind == "impossible" and c.named)]
     if len(columns) < len(schema.columns):
         st.caption("Columns whose bins or categories are bought cannot be named: their values are not known yet.")
+    if any(schema[name].hierarchy for name in columns):
+        st.caption("Of a column with a hierarchy, what stands at its top can be named: it is told apart in any case.")
     if kind == "impossible":
         chosen = st.multiselect("Columns", columns, key=f"{key}-columns", placeholder="Choose two or more columns")
         values = {name: _values(schema[name], key) for name in chosen}
@@ -110,7 +112,7 @@ def _form(state: Session) -> None:
 def _values(column: Column, key: str) -> Values | None:
     """The values of one column in an impossible combination; None while none are chosen."""
     if column.kind != "numeric":
-        chosen = st.multiselect(f"Values of {column.name}", column.categories, key=f"{key}-of-{column.name}")
+        chosen = st.multiselect(f"Values of {column.name}", list(column.named), key=f"{key}-of-{column.name}")
         return tuple(chosen) or None
     a, b = st.columns(2)
     low = a.number_input(f"{column.name} from (blank: any)", value=None, key=f"{key}-from-{column.name}")
