@@ -98,7 +98,7 @@ def budget_of(project: Project, budget: Budget) -> Budget:
 def prices(project: Project, budget: Budget) -> list[Part]:
     """What is bought, in order, and at what price. Reads no data; raises :class:`ProjectError` for what cannot be."""
     plan, schema = project.plan, project.schema
-    open_ = [c for c in schema.columns if c.undeclared]
+    open_ = schema.undeclared
     if not open_:
         return []
     named = ", ".join(c.name for c in open_[:5])
@@ -281,7 +281,7 @@ def left(budget: Budget, spending: Spending) -> Budget:
 
 def described(table: Source, wanted: Schema, schema: Schema) -> Source:
     """``table`` (as for :func:`buy`) as its bought ``schema`` sees it."""
-    open_ = [c for c in wanted.columns if c.undeclared]
+    open_ = wanted.undeclared
     if isinstance(table, Snapshot | RemoteSnapshot):
         return table.recoded(schema, {c.name: _codes_of(table.schema[c.name], schema[c.name]) for c in open_})
     if not isinstance(table, Table):

@@ -27,7 +27,7 @@ def as_read(schema: Schema) -> Schema:
 
     Raises :class:`ProjectError` where the finest is not known: a number without a range, a text without a hierarchy.
     """
-    if not any(c.undeclared for c in schema.columns):
+    if not schema.undeclared:
         return schema
     return replace(schema, columns=tuple(_finest(c) if c.undeclared else c for c in schema.columns))
 

@@ -71,6 +71,9 @@ TOP_ONLY = (
 MOST_BINS, MOST_CATEGORIES = 64, 10_000
 """Bins and categories that can be bought of a column at most."""
 
+BINS_FOUND, MOST_FOUND = 10, 50
+"""Bins and, at most, categories that are bought of a column where nobody has said how many."""
+
 
 def smallest_unsigned(size: int) -> np.dtype[Any]:
     """The smallest unsigned integer type that holds codes 0 … size − 1."""
@@ -554,7 +557,7 @@ class Column:
             name,
             kind,
             data.get("at_most", 0),
-            data.get("bins", 10),
+            data.get("bins", BINS_FOUND),
             (ends[0], ends[1]) if ends else None,
             data.get("integer", False),
         )
@@ -712,6 +715,16 @@ class Schema:
         for name in out:
             if name in names or out.count(name) > 1:
                 raise SchemaError(f"left_out names {name!r}, which is a column in use or is listed twice", column=name)
+
+    @classmethod
+    def to_buy(cls, names: Iterable[str]) -> Schema:
+        """Columns of which only the names are known: texts, whose categories are bought, until somebody says more."""
+        return cls(tuple(Column.to_buy(name, "categorical", MOST_FOUND) for name in names))
+
+    @property
+    def undeclared(self) -> tuple[Column, ...]:
+        """Columns whose bins or categories are still to be bought."""
+        return tuple(c for c in self.columns if c.undeclared)
 
     @property
     def names(self) -> tuple[str, ...]:

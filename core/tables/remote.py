@@ -268,7 +268,7 @@ def told_later(declared: Schema, plan: Plan) -> list[str]:
         total = plan.rows - round(share * plan.rows)
         told.append(f"CREATE TEMP TABLE {CODES}_5 {temp} {cut(schema, f'{CODES}_4', total)}")
         told.append(filler(schema, f"{CODES}_5", "SHORT"))
-    if bought := [c.name for c in declared.columns if c.undeclared]:  # never with a declared total
+    if bought := [c.name for c in declared.undeclared]:  # never with a declared total
         for i, part in enumerate([table, *[f"{CODES}_3"] * bool(share)], 6):
             query = recoding(schema, part, {name: ["CODES"] for name in bought}, people=people)
             told.append(f"CREATE TEMP TABLE {CODES}_{i} {temp} {query}")
