@@ -203,15 +203,15 @@ def bought(repeats: int) -> None:
 
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
 SETTINGS = (
-    *((finer, 0.3, 0.2) for finer in (2, 4, 8)),
-    *((4, cuts, 0.2) for cuts in (0.15, 0.5)),
-    *((4, 0.3, lumped) for lumped in (0.0, 0.1, 0.4)),
+    *((finer, 0.1, 0.2) for finer in (2, 4, 8)),
+    *((4, cuts, 0.2) for cuts in (0.3, 0.5)),
+    *((4, 0.1, lumped) for lumped in (0.0, 0.1, 0.4)),
 )
 """`FINER`, `CUTS` and `LUMPED`, each changed alone."""
 
 
 def settings(repeats: int) -> None:
-    """COMPAS and the bundled samples, a tenth of ρ at ε = 1: bins bought with each setting."""
+    """COMPAS and the bundled samples, the same share of ρ at ε = 1: bins bought with each setting."""
     compas = Project(
         "compas",
         Schema(
@@ -252,7 +252,7 @@ def _stand_for(project: Project, text: TextTable) -> Iterator[tuple[float, float
         Column.to_buy(c.name, "numeric", bins=8, range=(c.edges[0], c.edges[-1]), integer=c.integer)
         for c in map(project.schema.__getitem__, names)
     ]
-    plan = Plan("mst", 1.0, target=target.name, schema_share=0.1)
+    plan = Plan("mst", 1.0, target=target.name, schema_share=SHARE)
     open_ = Project("settings", Schema((*columns, target)), plan)
     table = Table.encode(text, open_.schema)
     budget = Budget.of(plan, table.rows)

@@ -36,7 +36,7 @@ if released.real is None:
     )
     shell.sidebar(state)
     st.stop()
-if not project.says_the_same(released.release.project):
+if not project.says_the_same(released.planned):
     st.info(
         f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "
         "since."

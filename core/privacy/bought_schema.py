@@ -34,14 +34,12 @@ from core.privacy.flat_bins import flattest
 from core.privacy.mechanisms import add_gaussian, gaussian_scale, gumbel_scale, noisy_max
 from core.privacy.partitions import find_categories, rho_beside, threshold_for
 from core.privacy.quantiles import (
-    TAIL,
     calls_of_edges,
     choose_edges,
-    choose_range,
     counts_on,
     levels_of,
     range_grid,
-    score_sensitivity,
+    range_of,
 )
 from core.privacy.unit import Unit
 from core.project.file import Project
@@ -59,7 +57,7 @@ POOL = "schema"
 FINER, MOST_CUTS = 4, 64
 """Private quantiles cut a column into so many times its bins first, and into so many parts at most."""
 
-CUTS, COUNTS = 0.3, 0.7
+CUTS, COUNTS = 0.1, 0.9
 """How a column of numbers divides its part between those quantiles and the counts of the cells between them, from which
 its bins are put together. On COMPAS and bundled samples other settings, of `FINER` too, are no better
 (`python -m benchmarks.schema settings`)."""
@@ -136,9 +134,10 @@ def _numbers(column: Column, unit: Unit, rho: float) -> list[Part]:
     """A range where it is not declared; cuts at private quantiles; the rows of the cells between the cuts."""
     out = []
     if column.range is None:
-        each = RANGE * rho / 2
-        sensitivity = score_sensitivity(unit, TAIL)
-        out.append(_choice(column, f"range of {column.name}", 2 * each, each, sensitivity, len(range_grid())))
+        sigma, cells = gaussian_scale(unit.count_sensitivity, RANGE * rho), len(range_grid()) - 1
+        what = f"range of {column.name}: rows between 1, 2, 5, 10, … on either side of 0"
+        draw = Draw("schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, RANGE * rho)
+        out.append(Part(column, draw, RANGE * rho))
         rho *= 1 - RANGE
     cuts = _first_cuts(column.bins)
     levels, calls = levels_of(cuts), calls_of_edges(cuts, unit)
@@ -252,7 +251,7 @@ def _bought_bins(table: Source, column: Column, unit: Unit, calls: Sequence[floa
     """
     if isinstance(table, Table):
         values = table.numbers(column.name)
-        grid = column_grid(column, column.range or choose_range(values, unit, _chooser(calls[0]), calls[0]))
+        grid = column_grid(column, column.range or _bought_range(values, unit, calls[0]))
         counts = counts_on(values, grid)
     else:
         grid = np.array(table.schema[column.name].edges)
@@ -267,6 +266,12 @@ def _bought_bins(table: Source, column: Column, unit: Unit, calls: Sequence[floa
     return Column(column.name, "numeric", edges=edges, integer=column.integer, missing=True, unknown="missing")
 
 
+def _bought_range(values: NDArray[np.float64], unit: Unit, rho: float) -> tuple[float, float]:
+    """A range where none is declared. The points are public, so the counts are one histogram, as in `_bought_bins`."""
+    sigma = gaussian_scale(unit.count_sensitivity, rho)
+    return range_of(add_gaussian(counts_on(values, range_grid()), sigma), sigma)
+
+
 def _chooser(rho: float) -> Callable[[Sequence[int], int], int]:
     def choose(scores: Sequence[int], sensitivity: int) -> int:
         return noisy_max(list(scores), gumbel_scale(sensitivity, rho))
@@ -279,20 +284,34 @@ def left(budget: Budget, spending: Spending) -> Budget:
     return replace(budget, rho=_LESS * (budget.rho - spending.rho)) if spending.draws else budget
 
 
+def nothing_found(wanted: Schema, schema: Schema) -> tuple[str, ...]:
+    """A sentence for each column of which nothing was found. Made of what was bought: public."""
+    return tuple(
+        f"Of {c.name} no category was found, so all its cells are empty: each needs more rows than the threshold in "
+        "the plan. Declare its categories, give it a larger share, or say that it holds numbers or dates."
+        for c in wanted.undeclared
+        if schema[c.name].categories == (NONE,)
+    )
+
+
 def described(table: Source, wanted: Schema, schema: Schema) -> Source:
     """``table`` (as for :func:`buy`) as its bought ``schema`` sees it."""
-    open_ = wanted.undeclared
     if isinstance(table, Snapshot | RemoteSnapshot):
-        return table.recoded(schema, {c.name: _codes_of(table.schema[c.name], schema[c.name]) for c in open_})
+        finest = {c.name: _codes_of(table.schema[c.name], schema[c.name]) for c in wanted.undeclared}
+        return table.recoded(schema, finest)
     if not isinstance(table, Table):
         raise TypeError("a schema is bought of tables and snapshots only")
+    return table_described(table, wanted, schema)
+
+
+def table_described(table: Table, wanted: Schema, schema: Schema) -> Table:
+    """A table in memory as its bought ``schema`` sees it, from the numbers and texts as they were read."""
     codes = dict(table.codes)
-    for name in (c.name for c in open_):
+    for name in (c.name for c in wanted.undeclared):
         column = schema[name]
         if column.kind == "numeric":
             numbers = table.numbers(name)
-            inner = np.asarray(column.edges[1:-1], dtype=np.float64)
-            bins = np.searchsorted(inner, numbers, side="right")
+            bins = np.searchsorted(np.asarray(column.edges[1:-1], dtype=np.float64), numbers, side="right")
             codes[name] = np.where(np.isnan(numbers), column.values, bins)
         else:
             read = table.texts[name]

@@ -18,7 +18,7 @@ from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
 from core.methods import check_options, fit, method_of, need_private
 from core.models.base import Codes, Model, NumberModel
-from core.privacy.bought_schema import buy, described, left, prices
+from core.privacy.bought_schema import buy, described, left, nothing_found, prices
 from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, subtotals_of
@@ -113,7 +113,16 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
         made = _Run(known, curator, held, looked, total, shown).release(report)
         every = Spending(shown.budget.rho, [*of_schema.draws, *curator.spending.draws])
         public, apart = project.bought(known.schema), told_apart(project.schema, known.schema)
-        made = replace(made, project=public, apart=apart, budget=shown.budget, spending=every, reservation=reservation)
+        warnings = (*made.warnings, *nothing_found(project.schema, known.schema))
+        made = replace(
+            made,
+            project=public,
+            apart=apart,
+            warnings=warnings,
+            budget=shown.budget,
+            spending=every,
+            reservation=reservation,
+        )
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:

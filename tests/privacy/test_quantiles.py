@@ -18,11 +18,11 @@ from core.privacy.quantiles import (
     calls_of_edges,
     calls_of_level,
     choose_edges,
-    choose_range,
     counts_on,
     levels_of,
     quantile_scores,
     range_grid,
+    range_of,
     score_sensitivity,
 )
 from core.privacy.unit import Unit
@@ -235,26 +235,49 @@ def test_more_noise_where_the_price_is_lower():
     [
         (np.linspace(17, 90, 5000), (17, 90)),
         (np.linspace(-3e5, -1e5, 5000), (-3e5, -1e5)),
-        (np.concatenate([np.zeros(4600), np.linspace(0, 9e4, 400)]), (0, 2e4)),
+        (np.concatenate([np.zeros(4600), np.linspace(1000, 9e4, 400)]), (0, 9e4)),
         (np.linspace(0.001, 0.004, 5000), (0.001, 0.004)),
     ],
 )
-def test_a_bought_range_holds_the_values_and_is_not_wide(drawn, held):
-    """With 10 rows of noise scale a step: 5,000 rows leave a wrong end a chance below e^−20."""
+@pytest.mark.parametrize("sigma", [0.0, 20.0])
+def test_a_bought_range_holds_the_values_and_is_not_wide(drawn, held, sigma):
+    """A cell far away is taken in where noise alone exceeds five σ: 114 times below 3·10⁻⁷ a range."""
+    low, high = found_range(drawn, sigma)
+    assert np.mean((drawn < low) | (drawn > high)) <= 0.09
+    assert low < high <= 3 * max(abs(held[0]), abs(held[1]))
+    assert high - low <= 5 * (held[1] - held[0])
 
-    def choose(scores, sensitivity):
-        return noisy_max(scores, gumbel_scale(sensitivity, 0.05))
 
-    low, high = choose_range(drawn, UNITS[0], choose, 0.05)
-    assert low < high
-    assert np.mean((drawn < low) | (drawn > high)) <= 0.08
-    assert high - low <= 12 * (held[1] - held[0])
+def found_range(drawn, sigma):
+    rows = counts_on(drawn, range_grid())
+    return range_of(rows + np.random.default_rng().normal(0, sigma, len(rows)) if sigma else rows * 1.0, sigma)
+
+
+def test_a_range_leaves_out_a_few_values_far_away():
+    """A share of 0.005 of the rows is what a cell must hold."""
+    crowd = np.linspace(17, 90, 5000)
+    assert found_range(np.append(crowd, [1e9] * 20), 1.0)[1] == 100
+    assert found_range(np.append(crowd, [1e9] * 40), 1.0)[1] == 2e9
 
 
 def test_a_range_where_all_values_are_zero_or_missing():
-    for drawn in (np.zeros(1000), np.full(10, float("nan"))):
-        low, high = choose_range(drawn, UNITS[0], exact, 0.1)
-        assert low < high
+    for drawn in (np.zeros(1000), np.full(10, float("nan")), np.zeros(0)):
+        for sigma in (0.0, 5.0):
+            low, high = found_range(drawn, sigma)
+            assert low < high
+    assert found_range(np.zeros(1000), 5.0)[0] == 0
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=str)
+def test_the_counts_of_a_range_move_by_the_sensitivity_of_a_histogram(unit):
+    """All tables of three rows in three cells of the grid and none, and all neighbours; the bound is reached."""
+    places, worst = np.array([1.5, 3.0, -7.0, 1e15, float("nan")]), 0.0
+    for table in tables(3):
+        here = counts_on(places[list(table)], range_grid())
+        for other in neighbours(table, unit):
+            moved = float(np.linalg.norm(here - counts_on(places[list(other)], range_grid())))
+            worst = max(worst, moved)
+    assert worst == pytest.approx(unit.count_sensitivity)
 
 
 def test_the_grid_is_public_and_bounded():
