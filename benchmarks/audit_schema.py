@@ -34,10 +34,9 @@ from core.project.schema import Column, Schema
 from core.tables.reading import TextColumn, TextTable
 from core.tables.table import Table
 
-SLIP = 0.05
-"""δ₀ of the audited thresholds: large enough that what exceeds it shows in some thousand runs."""
-TEXTS = {"a text of many": 60, "a new text": 0}
-"""What is audited of categories, and how many others write the text."""
+TEXTS = {"a text of many": (60, 0.05), "a new text": (0, 0.2)}
+"""What is audited of categories: how many others write the text, and δ₀ of the threshold. δ₀ is large for a new text, so
+that what exceeds it shows in some thousand runs: at ρ = 0.125 the count of just the threshold has probability 0.12."""
 CERTAIN = 60.0
 """The evidence of an answer that only one table can give."""
 
@@ -74,12 +73,14 @@ def quantile_cases(broken: bool) -> Iterator[Case]:
 
 def category_cases(broken: bool) -> Iterator[Case]:
     """A text that others write too, and one that nobody else writes."""
-    for relation, k, (what, others) in itertools.product(RELATIONS, (1,) if broken else (1, 3), TEXTS.items()):
+    texts = [(what, *given) for what, given in TEXTS.items()]
+    for relation, k, (what, others, slip) in itertools.product(RELATIONS, (1,) if broken else (1, 3), texts):
         # δ₀ shows where ρ allows little, and the count of just the threshold where noise is small
         unit, rho = Unit(relation, k), rho_of(EPSILON, DELTA) * (1 - 1e-9) if others else 0.125
         one = {"crowd": 60, "b": others} | ({"a": others + k} if relation == "replace-one" else {"a": others})
         other = {"crowd": 60, "a": others, "b": others + k}
-        run = _texts((one, other), unit, rho)
+        recipe = partitions.threshold_for(unit, rho, slip)
+        run = _texts((one, other), unit, rho, slip)
         if not broken:
             ways = [""]
         elif others:
@@ -88,8 +89,7 @@ def category_cases(broken: bool) -> Iterator[Case]:
             ways = ["no threshold", *["the threshold counted out"] * (relation == "add-remove")]
         for way in ways:
             made = _case(what, unit, rho, run, way)
-            slip = partitions.threshold_for(unit, rho, SLIP).delta
-            yield SlippingCase(**{**vars(made), "times": 4 if others else 50}, slip=slip)
+            yield SlippingCase(**{**vars(made), "times": 4 if others else 12}, slip=recipe.delta)
 
 
 def histogram_cases(broken: bool) -> Iterator[Case]:
@@ -225,11 +225,13 @@ def _likelihood(values: Values, buy: Buy, chosen: Sequence[int], rho: float) -> 
     return found
 
 
-def _texts(pair: tuple[Mapping[str, int], Mapping[str, int]], unit: Unit, rho: float) -> Callable[[int], float]:
+def _texts(
+    pair: tuple[Mapping[str, int], Mapping[str, int]], unit: Unit, rho: float, slip: float
+) -> Callable[[int], float]:
     """Buy categories from one of two histograms; the evidence is that of every text that comes through, or does not."""
 
     def run(side: int) -> float:
-        recipe = partitions.threshold_for(unit, rho, SLIP)
+        recipe = partitions.threshold_for(unit, rho, slip)
         shown = partitions.find_categories(pair[side], recipe, 10).counts
         found = 0.0
         for text in set(pair[0]) | set(pair[1]):
