@@ -35,7 +35,7 @@ from core.tables.reading import TextColumn, TextTable
 from core.tables.table import Table
 
 TEXTS = {"a text of many": (60, 0.05), "a new text": (0, 0.2)}
-"""What is audited of categories: how many others write the text, and δ₀ of the threshold. δ₀ is large for a new text, so
+"""What is audited of categories: how many others write the text, and δ₀ of the threshold. For a new text δ₀ is so large
 that what exceeds it shows in some thousand runs: at ρ = 0.125 the count of just the threshold has probability 0.12."""
 CERTAIN = 60.0
 """The evidence of an answer that only one table can give."""

@@ -156,8 +156,8 @@ def judge_schema(schema: Schema) -> Schema:
     )
 
 
-def bought(repeats: int) -> None:
-    """AUC and TV of releases with declared and with bought bins."""
+def bought(repeats: int, only: str = "") -> None:
+    """AUC and TV of releases with declared and with bought bins; of the tables and methods whose names hold ``only``."""
     both = (
         ("Adult", adult_project, DATA),
         ("diabetes", diabetes_project, DATA.with_name("diabetes_readmission_20k.csv.gz")),
@@ -167,6 +167,8 @@ def bought(repeats: int) -> None:
         "\n(a line below a schema: its mean difference from declared, paired by split, ± the standard error of that)"
     )
     for (name, make, path), method in itertools.product(both, ("prism", "mst")):
+        if only not in f"{name} {method}":
+            continue
         text = read_table(path)
         declared = make(method)
         judged = replace(declared, schema=judge_schema(declared.schema))
@@ -373,11 +375,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.schema", description=__doc__)
     parser.add_argument("what", nargs="?", default="zeros", choices=("bought", "settings", "zeros", "wide"))
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--only", default="", help="of bought: a table, a method, or both (such as 'diabetes mst')")
     opt = parser.parse_args()
     if opt.what == "wide":
         wide()
+    elif opt.what == "bought":
+        bought(opt.repeats, opt.only)
     else:
-        {"bought": bought, "settings": settings, "zeros": zeros}[opt.what](opt.repeats)
+        {"settings": settings, "zeros": zeros}[opt.what](opt.repeats)
 
 
 if __name__ == "__main__":

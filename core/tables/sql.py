@@ -312,6 +312,11 @@ def _categories(value: Any, column: Column, unknown: Any) -> Any:
     for group, members in column.groups:
         texts[place[group]] += members
     kind = value.type()
+    if kind.is_string():
+        found_at = sorted(
+            (text.encode("utf-8", "surrogatepass"), text, code) for code, said in texts.items() for text in said
+        )
+        return _looked_up(value, [(text, code) for _, text, code in found_at], unknown)
     compared = value
     if kind.is_floating():
         compared = value.cast("float64")
@@ -323,6 +328,19 @@ def _categories(value: Any, column: Column, unknown: Any) -> Any:
         if same:
             found.append((compared.isin(same), _int(code)))
     return ibis.cases(*found, else_=unknown) if found else unknown
+
+
+def _looked_up(value: Any, texts: Sequence[tuple[str, int]], unknown: Any) -> Any:
+    """The code of a text among ``texts`` (in the order of their bytes, which is how engines compare here), by halving
+    where they are many."""
+    if len(texts) > FEW:
+        middle = len(texts) // 2
+        below, above = (_looked_up(value, part, unknown) for part in (texts[:middle], texts[middle:]))
+        return ibis.cases((value < ibis.literal(texts[middle][0]), below), else_=above)
+    same: dict[int, list[str]] = {}
+    for text, code in texts:
+        same.setdefault(code, []).append(text)
+    return ibis.cases(*((value.isin(said), _int(code)) for code, said in same.items()), else_=unknown)
 
 
 def _as_typed(text: str, kind: Any) -> Any:

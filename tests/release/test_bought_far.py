@@ -126,6 +126,33 @@ def test_the_same_is_bought_as_from_a_table_in_memory(relation, tmp_path):
     assert 3 < expected[0]["code"].values <= 30
 
 
+def test_many_odd_texts_get_the_codes_that_a_table_in_memory_gets(tmp_path, request):
+    """Texts are looked up by halving, in the order of their bytes, whatever an engine's own order is."""
+    odd = [
+        f"{a}{b}" for a in ("", "a", "A", "ä", "Z", "z", "é", "~", " ", "😀") for b in ("1", "10", "2", "Å", "'", "x y")
+    ]
+    column = Column(
+        "t", "categorical", tuple(odd), groups=(("a1", ("ß", "SS", "ss")),), unknown="missing", missing=True
+    )
+    cells = [*odd, "ß", "SS", "ss", "", "no", "Ä1", "a", "zz"] * 2
+    expected = np.bincount(column.encode(cells), minlength=column.size)
+    parquet.write_table(pa.table({"t": cells}), tmp_path / "t.parquet")
+    places = [open_relation(tmp_path / "t.parquet")]
+    url = request.getfixturevalue("postgres")
+    with psycopg.connect(url) as con:
+        con.execute("DROP TABLE IF EXISTS odd_texts")
+        con.execute("CREATE TABLE odd_texts (t text)")
+        with con.cursor().copy("COPY odd_texts FROM STDIN") as copy:
+            for cell in cells:
+                copy.write_row((cell,))
+    places.append(open_relation(url, "odd_texts"))
+    for place in places:
+        there = place.snapshot(Schema((column,)))
+        assert there.count(("t",)).tolist() == expected.tolist()
+        there.close()
+        place.close()
+
+
 def test_a_release_with_people_and_rows_held_out(relation):
     project = a_project(neighbors="add-remove", person="who", rows_per_person=2, private_evaluation=0.3)
     shown = preview(project, ROWS)

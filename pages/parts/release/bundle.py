@@ -8,6 +8,7 @@ from core.errors import EspalierError
 from core.ledger.archive import zipped
 from core.methods import method_of
 from core.privacy.accounting import round_up
+from core.privacy.bought_schema import nothing_found
 from core.release import shelf
 from core.release.artefact import Release
 from core.release.counts import COUNTS
@@ -100,6 +101,8 @@ def show(state: Session, released: ReleaseBundle) -> None:
             "The open project is another, or has changed since. This release was made from the project as it stood "
             "then; its own project file is below."
         )
+    for warning in nothing_found(released.planned.schema, project.schema):
+        st.warning(plain(warning))
     files(released)
     payment.recorded(state)
     shell.link_to("Diagnostics", "Next: Diagnostics")
