@@ -157,7 +157,7 @@ def judge_schema(schema: Schema) -> Schema:
 
 
 def bought(repeats: int, only: str = "") -> None:
-    """AUC and TV of releases with declared and with bought bins; of the tables and methods whose names hold ``only``."""
+    """AUC and TV of releases with declared and with bought bins, of tables and methods whose names hold ``only``."""
     both = (
         ("Adult", adult_project, DATA),
         ("diabetes", diabetes_project, DATA.with_name("diabetes_readmission_20k.csv.gz")),
