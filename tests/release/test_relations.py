@@ -257,7 +257,7 @@ def test_an_engine_killed_in_the_middle_leaves_a_ledger_that_is_right(in_postgre
     def kill(_, message):
         if message == "Choosing the tree":  # the columns were counted by then
             with psycopg.connect(in_postgres, autocommit=True) as con:
-                con.execute("SELECT pg_terminate_backend(%s, 10_000)", [server_process])
+                con.execute("SELECT pg_terminate_backend(%s, 10000)", [server_process])
 
     plan = project().with_plan(epsilon=1.0)
     with pytest.raises(TableError, match="the engine gave up while it counted"):
