@@ -24,15 +24,14 @@ st.markdown(
 )
 
 if released is None:
-    st.info("There is nothing to judge yet. Release a synthetic table first.")
-    shell.link_to("Release", "Go to Release")
+    shell.no_release("judge")
     shell.sidebar(state)
     st.stop()
 
 if released.real is None:
     st.info(
         "This release was made from a table that was read where it is. Its rows never were in memory, so figures on "
-        "real rows cannot be worked out here. Private figures, which the Plan page can ask for, can."
+        "real rows cannot be worked out here. Shareable figures, which the Plan page can ask for, can."
     )
     shell.sidebar(state)
     st.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,8 @@ from core.errors import ProjectError
 
 if TYPE_CHECKING:
     from core.project.file import Project
+    from core.project.schema import Schema
+    from core.tables.reading import TextTable
 
 MANY = 50
 """Categories from which on a column may be one of names or numbers of people."""
@@ -38,6 +41,13 @@ def add(commands: Any) -> None:
     init.add_argument(
         "--buy", action="store_true", help="take the names of the columns alone: the budget buys bins and categories"
     )
+    init.add_argument(
+        "--missing",
+        nargs="+",
+        default=(),
+        metavar="TEXT",
+        help="texts that mean an empty cell wherever they stand, such as '?' or -9",
+    )
     init.set_defaults(run=run)
 
 
@@ -48,7 +58,7 @@ def run(opt: argparse.Namespace) -> None:
     from core.project.plan import SCHEMA_SHARE, Plan
     from core.project.schema import Schema
     from core.tables.frames import read_data
-    from core.tables.guessing import guess_schema
+    from core.tables.guessing import guess_schema, looks_like_dates
     from core.tables.relation import Relation, is_url
 
     elsewhere = is_url(opt.table) or opt.table.startswith("env:")
@@ -57,6 +67,8 @@ def run(opt: argparse.Namespace) -> None:
     out = opt.out or path.with_name(f"{name}.json")
     if out.exists():
         raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
+    if opt.buy and opt.missing:
+        raise ProjectError("--missing looks at the rows, and --buy takes names alone: give one of them")
     read = read_data(opt.table, opt.relation)
     if opt.buy:
         draft = Project(
@@ -69,15 +81,39 @@ def run(opt: argparse.Namespace) -> None:
     if isinstance(read, Relation):
         read = read.sample()
         print(f"guessed from the first {read.rows:,} rows: other rows may hold other values", file=sys.stderr)
-    schema = guess_schema(read)
+    schema = guess_schema(read, opt.missing)
+    if strange := [m for m in opt.missing if not any(m in c.missing_marks for c in schema.columns)]:
+        raise ProjectError(f"no column of {opt.table} holds {', '.join(map(repr, strange))}; see --missing")
     draft = Project(name, schema, Plan(DEFAULT, 1.0))
     _write(draft, out)
-    left = f", {len(schema.left_out)} left out as identifiers" if schema.left_out else ""
-    print(f"{out}: a draft for {len(schema.columns)} columns{left}; it may hold private values until it is confirmed")
-    if many := [f"{c.name} ({c.size:,})" for c in schema.columns if c.kind == "categorical" and c.size > MANY]:
+    left = f", left out as identifiers: {', '.join(c.name for c in schema.left_out)}" if schema.left_out else ""
+    print(f"{out}: a draft for {len(schema.columns)} columns{left}. It may hold private values until it is confirmed")
+    dates = [c.name for c in schema.columns if looks_like_dates(read.columns[c.name])]
+    if dates:
+        print(
+            f"Columns of dates: {', '.join(dates)}. Every day is a category now. Write instead, with a range that you "
+            'would know without the table: {"name": …, "kind": "date", "dates": {"from": "2020-01-01", "to": '
+            '"2024-12-31", "by": "month"}}',
+            file=sys.stderr,
+        )
+    marked = _marks(read, schema)
+    many = [
+        f"{c.name} ({c.size:,})"
+        for c in schema.columns
+        if c.kind == "categorical" and c.size > MANY and c.name not in (*dates, *marked)
+    ]
+    if many:
         print(
             f"Columns of many values: {', '.join(many)}. If they name people, delete them here or give them "
             '"kind": "identifier", and name the people\'s column as the plan\'s "person".',
+            file=sys.stderr,
+        )
+    if marked:
+        texts = list(dict.fromkeys(m for marks in marked.values() for m in marks))
+        where = "; ".join(f"{', '.join(map(repr, marks))} in {column}" for column, marks in marked.items())
+        print(
+            f"Perhaps these mean an empty cell: {where}. If they do, delete {out} and begin again with "
+            f"--missing {' '.join(map(shlex.quote, texts))}",
             file=sys.stderr,
         )
     print(
@@ -101,3 +137,14 @@ def _write(draft: Project, out: Path) -> None:
         out.write_text(draft.dumps(), "utf-8")
     except OSError as error:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
+
+
+def _marks(read: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
+    """By column, what may mean an empty cell and was not said to."""
+    from core.tables.guessing import possible_marks
+
+    found = {
+        c.name: tuple(m for m in possible_marks(read.columns[c.name]) if m not in c.missing_marks)
+        for c in schema.columns
+    }
+    return {name: marks for name, marks in found.items() if marks}
