@@ -398,8 +398,14 @@ def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
     assert len((work / "o" / "synthetic-whole.csv").read_text().splitlines()) == 61
     facts = json.loads((work / "o" / "release.json").read_text())
     assert (facts["rows"], facts["rows_shown"]) == (60, 20)
-    assert run("evaluate", "o", "--data", "t.csv") == 2
-    assert "rows in memory" in capsys.readouterr().err
+    capsys.readouterr()
+    assert run("evaluate", "o", "--data", "t.csv", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["random_rows"] == 60
+    assert found["fidelity"]["one_way_tv"] < 0.5
+    assert "rows in memory" in found["fence_cost_reason"]
+    assert run("evaluate", "o", "--data", "t.csv", "--classifiers") == 2
+    assert "leave it out" in capsys.readouterr().err
 
 
 def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, capsys):

@@ -34,6 +34,8 @@ def columns(facts: Facts, released: ReleaseBundle) -> None:
     _clickable(figure, "one-way", "Total variation of single columns, the worst first", names, "look-column")
     if len(worst) < len(facts["columns"]):
         st.caption(_of(worst, facts["columns"], "columns"))
+    if released.real is None:
+        return
     every = [c["column"] for c in facts["columns"]]
     chosen = st.selectbox("Show one column (or click a bar)", every, index=every.index(names[0]), key="look-column")
     if chosen in every:
@@ -81,10 +83,11 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
         + " No pair came out clearly worse than two unlinked columns would."
         * (not facts["worse_than_independence"])
     )
-    every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
-    chosen = st.selectbox("Show one pair", every, key="look-pair", format_func=" × ".join)
-    if chosen in every:
-        _two(released, chosen)
+    if released.real is not None:
+        every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
+        chosen = st.selectbox("Show one pair", every, key="look-pair", format_func=" × ".join)
+        if chosen in every:
+            _two(released, chosen)
     _lost(facts["worse_than_independence"])
 
 

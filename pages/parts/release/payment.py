@@ -15,7 +15,7 @@ from core.privacy.accounting import round_up
 from core.privacy.contribution import public_rows
 from core.project.plan import Neighbors
 from core.release.planning import Preview
-from core.tables.table import Table
+from core.tables.source import Source
 from pages.parts import doors, fields, shell, text
 from pages.parts.session import session
 from pages.parts.session.session import ReleaseBundle, Session
@@ -168,13 +168,13 @@ def known_table(state: Session) -> tuple[bool, bool]:
     return ticked or not warnings, ticked
 
 
-def diagnosed(state: Session, released: ReleaseBundle, tables: Sequence[Table]) -> Callable[[], None]:
-    """How to tell the ledger, from any thread, that diagnostics of ``released`` are about to read ``tables``."""
+def diagnosed(state: Session, released: ReleaseBundle) -> Callable[[Sequence[Source]], None]:
+    """How to tell the ledger, from any thread, that diagnostics of ``released`` are about to read some tables."""
     by, where = who(), default_ledger()
     reservation = released.release.reservation
     names = [reservation.entry.table if reservation else None, state.paid_from]
 
-    def record() -> None:
+    def record(tables: Sequence[Source]) -> None:
         try:
             ledger = Ledger(where)
         except LedgerUnavailable as error:

@@ -45,7 +45,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, repr=False)
 class ReleaseBundle:
-    """A release with its files, the private rows it may be judged by, and the project that was open when it began."""
+    """A release with its files, the private rows it may be judged by (in memory, or where they are), and the project
+    that was open when it began."""
 
     number: int
     planned: Project
@@ -53,6 +54,7 @@ class ReleaseBundle:
     files: dict[str, bytes]
     real: Table | None
     holdout: Table | None
+    relation: Relation | None = None
 
 
 @dataclass(frozen=True)
