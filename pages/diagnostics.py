@@ -51,7 +51,7 @@ if released.real is None:
         "pairs and questions are compared by counts of all rows. Tasks and fairness are judged on a million random "
         "rows at most, and not at all where the rows stay in a database."
     )
-if not project.says_the_same(released.release.project):
+if not project.says_the_same(released.planned):
     st.info(
         f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "
         "since."

@@ -45,9 +45,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, repr=False)
 class ReleaseBundle:
-    """A release with its files, and the private rows it may be judged by: in memory, or where they are."""
+    """A release with its files, the private rows it may be judged by (in memory, or where they are), and the project
+    that was open when it began."""
 
     number: int
+    planned: Project
     release: Release
     files: dict[str, bytes]
     real: Table | None
