@@ -63,7 +63,7 @@ class PrismOptions:
         "How features are chosen",
         choices={
             "exponential": "by association, one after the other",
-            "logistic": "by a private logistic fit",
+            "logistic": "by a noisy logistic fit",
         },
         help="By association: each round draws the column most associated with the target. By a fit: the columns that "
         "a logistic model keeps, so that a column that only repeats others counts less; it needs more rows. Neither "
@@ -76,7 +76,7 @@ class PrismOptions:
         low=0,
         high=20,
         whole=True,
-        help="Three-way tables show how two features act together on the target. They cost more noise; a private "
+        help="Three-way tables show how two features act together on the target. They cost more noise; a noisy "
         "choice finds the pairs that depend on each other most, given the target.",
     )
 

@@ -119,8 +119,39 @@ def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
         "logistic": "The strata are too many for so many rows: a regression with main effects stands for them, which "
         "is another estimand where the effect differs between strata.",
     }
-    binned = f" {figure.outcome} was counted in bins; the figures are of their middles." if figure.event is None else ""
-    return f"{said} {forms[figure.form] if figure.adjust else ''}{binned} {question.caveat}"
+    parts = [said, forms[figure.form] if figure.adjust else "", "", question.caveat]
+    if figure.event is None:
+        parts[2] = f"{figure.outcome} was counted in bins; the figures are of their middles."
+    return " ".join(filter(None, parts))
+
+
+def asked(schema: Schema, figure: Figure) -> str:
+    """What the numbers of a figure are of, in words: the values that are meant where the question left them out."""
+
+    def value(level: Level) -> str:
+        return f"{level.column} = {schema[level.column].labels[level.code]}"
+
+    def outcome(name: str, event: int | None) -> str:
+        return f"the mean of {name}" if event is None else f"the share with {value(Level(name, event))}"
+
+    match figure:
+        case Proportion(event, None):
+            return f"the share of rows with {value(event)}"
+        case Proportion(event, Level() as among):
+            return f"the share of rows with {value(event)}, among those with {value(among)}"
+        case Difference(event, one, other):
+            return f"the share with {value(event)}: where {value(one)}, less where {value(other)}"
+        case OddsRatio(event, instead, one, other):
+            against = schema[instead.column].labels[instead.code]
+            return f"the odds of {value(event)} against {against}: where {value(one)}, over where {value(other)}"
+        case Regression(event=None):
+            return f"a linear regression: what is added to {figure.outcome}"
+        case Regression(event=int(code)):
+            return f"a logistic regression: odds ratios of {value(Level(figure.outcome, code))}"
+        case StandardisedEffect():
+            return f"an effect on {outcome(figure.outcome, figure.event)}"
+        case _:
+            return ", ".join(figure.columns)
 
 
 def middles(column: Column) -> tuple[float, ...]:

@@ -118,10 +118,21 @@ def save_files(
         raise ProjectError(f"cannot write to {folder}: {error.strerror or error}", path=str(folder)) from None
 
 
+def check_release(folder: Path) -> None:
+    """Raise :class:`ProjectError` unless ``folder`` is one that a release wrote."""
+    if not (folder / "release.json").is_file():
+        lacking = "holds no release.json" if folder.is_dir() else "is a file" if folder.exists() else "is not there"
+        raise ProjectError(
+            f"{folder} {lacking}, so it is not a release folder: name the folder that `release` wrote (its --out)",
+            path=str(folder),
+        )
+
+
 def check_folder(folder: Path) -> None:
     """Raise :class:`ProjectError` unless ``folder`` can be made, or is empty: nothing is ever overwritten."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ProjectError(f"{folder} is not empty; name a new folder, nothing is overwritten", path=str(folder))
+        what = "is not empty" if folder.is_dir() else "is a file"
+        raise ProjectError(f"{folder} {what}; name a new folder, nothing is overwritten", path=str(folder))
     parent = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise ProjectError(f"cannot write to {folder}: {parent} does not allow it", path=str(folder))

@@ -13,6 +13,8 @@ from core.release import asking
 from core.release.study import Study
 from pages.parts.text import name, names, plain
 
+FEW = 8
+"""Figures up to which their sentences stand open."""
 KINDS = ("Association, adjusted", "Effect, by the drawing", "Odds ratio", "Difference", "Proportion")
 MEANING = {
     "counted": "counted together: the interval's coverage is promised",
@@ -101,7 +103,7 @@ def _regression(project: Project, key: str) -> Regression | None:
     event = outcome
     if column.kind != "numeric" or column.missing:
         with left:
-            level = _value(project, outcome, "the value modelled", f"{key}-outcome-{outcome}", last=True)
+            level = _value(project, outcome, "Value to predict", f"{key}-outcome-{outcome}", last=True)
         event = f"{outcome}={column.labels[level.code]}"
     return asking.regression(project.schema, event, predictors)
 
@@ -167,7 +169,7 @@ def show(study: Study, figure: Figure) -> None:
         st.markdown(f"- **{asking.BADGES[kind].capitalize()}**: {MEANING[kind]}.")
     if steps := asking.remedy(study.project, figure, answers):
         st.info(plain(steps))
-    st.markdown("**In words**")
-    st.markdown("\n".join(f"- {plain(asking.sentence(a))}" for a in answers))
+    with st.expander("In words", expanded=len(answers) <= FEW):
+        st.markdown("\n".join(f"- {plain(asking.sentence(a))}" for a in answers))
     with st.expander("Table to copy"):
         st.code(asking.table(answers), None)
