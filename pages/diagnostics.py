@@ -24,8 +24,7 @@ st.markdown(
 )
 
 if released is None:
-    st.info("There is nothing to judge yet. Release a synthetic table first.")
-    shell.link_to("Release", "Go to Release")
+    shell.no_release("judge")
     shell.sidebar(state)
     st.stop()
 

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Declare the command."""
     evaluate = commands.add_parser("evaluate", help="compare a release with the real table; confidential")
-    evaluate.add_argument("folder", type=Path)
-    evaluate.add_argument("--data", required=True, help="the private table, as `release` takes it")
+    evaluate.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    evaluate.add_argument("--data", required=True, metavar="TABLE", help="the private table, as `release` takes it")
     evaluate.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
-    evaluate.add_argument("--holdout", type=Path, help="rows that were not released from")
+    evaluate.add_argument("--holdout", type=Path, metavar="TABLE", help="rows that were not released from")
     evaluate.add_argument(
         "--classifiers", action="store_true", help="five classifiers for up to 20 columns as targets too; a minute"
     )
-    evaluate.add_argument("--json", action="store_true", help="all figures as JSON, also on a terminal")
+    evaluate.add_argument("--json", action="store_true", help="all figures as JSON")
     ledger.add_options(evaluate)
     evaluate.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
     evaluate.set_defaults(run=run)
@@ -62,7 +62,7 @@ def run(opt: argparse.Namespace) -> None:
     if opt.classifiers:
         assert isinstance(real, Table)
         found["many_targets"] = classified(opt, released.table, real, holdout)
-    if opt.json or not sys.stdout.isatty():
+    if opt.json:
         print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
     else:
         print("\n".join(summary(found)))
