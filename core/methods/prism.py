@@ -43,6 +43,7 @@ counted. A background makes features correlated, and a regression on correlated 
 counts with the target; below this it costs more AUC than it brings (diabetes at ε = 0.2: about 8, 0.61 against the
 star's 0.63; Adult at ε = 0.2: about 13, 0.880 against 0.878)."""
 
+CLEAR = 30.0
 QUIET_ONE_WAY = 0.05
 """What the one-way counts get beside `ONE_WAY` where no background is counted. Where S takes all columns too, this is
 the star: a tenth for one-way counts, the rest for the pairs with the target. More costs AUC (with 0.10 COMPAS at ε =
@@ -94,8 +95,10 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     budget = BudgetSplit.of(project.plan, curator.budget, curator.sizes)
     ones = curator.measure(budget.split(ONE_WAY, one_ways(curator)), "one-way")
     run = _Run(curator, budget, project, frame, options, noisy_total(curator, ones))
-    loud = _signal(run, ones) >= SIGNAL
-    task, background, choice = (TASK, BACKGROUND, TRIPLES) if loud else (TASK + BACKGROUND - QUIET_ONE_WAY, 0.0, 0.0)
+    signal = _signal(run, ones)
+    loud = signal >= SIGNAL
+    background = BACKGROUND * min(1.0, signal / CLEAR) if loud else 0.0
+    task, choice = (TASK + BACKGROUND - background, TRIPLES) if loud else (TASK + BACKGROUND - QUIET_ONE_WAY, 0.0)
     if not loud:
         ones += curator.measure(budget.split(QUIET_ONE_WAY, one_ways(curator)), "one-way")
 
@@ -117,7 +120,7 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
 
     report(0.4, "Choosing the background")
     last, left = list[Measurement](), background
-    if background > BACKGROUND / 2:
+    if background > 0:
         targets = dict.fromkeys(project.plan.weights, 0.0)
         wanted = Workload(targets, max_cells=min(MAX_CELLS, project.plan.max_cells), batches=1)
         last, left = measure_pairs(Request(curator, budget, frame.separations, wanted, report), left, ones, tables)
