@@ -27,8 +27,8 @@ class Size:
 
     ``cells`` and ``largest_cells`` count the cells of the junction tree and of its ``largest`` clique;
     ``measured_cells`` those that noise is drawn for. ``bytes`` is the peak memory of the fit, ``seconds`` an
-    estimate of noise and fit together, ``noise`` that of the noise alone. ``culprit`` are the measured cliques that make the largest clique so
-    large: itself where it was measured, else those that lie in it with two columns or more.
+    estimate of noise and fit together, ``noise`` that of the noise alone. ``culprit`` are the measured cliques that
+    make the largest clique so large: itself where it was measured, else those that lie in it with two columns or more.
     """
 
     cells: int
