@@ -1,4 +1,4 @@
-"""What a user would install instead, on the same splits: `python -m benchmarks.peers [general predict report wide]`.
+"""What a user would install instead, on the same splits: `python -m benchmarks.peers [general predict report rows wide]`.
 
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
   of mbi 2.0; SWIFT's figures as they were measured elsewhere.
@@ -7,6 +7,7 @@
   most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the two are one mechanism:
   such a run counts as a difference of 0, and the table says how many there were.
 - **report**: the same on the tables that no rule was chosen on.
+- **rows**: even rows beside independent ones of the same model, one-way L1, ε = 1, every table.
 - **wide**: CPU seconds of workload on 200 columns × 50,000 rows.
 
 Every figure is TSTR AUC (logistic regression), the mean two-way TV and the mean one-way L1, mean ± standard error over
@@ -18,6 +19,7 @@ in this process; ours are drawn evenly, as a release draws them. ``--only`` rest
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -185,6 +187,35 @@ def _is_star(fitted: Any, case: Case, train: Table) -> bool:
     return rhos.keys() == wanted.keys() and all(abs(rhos[q] / whole - part) < 1e-6 for q, part in wanted.items())
 
 
+def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> None:
+    """Print one line per table and ε: one-way L1 of even and of independent rows, to the model and to the real rows.
+
+    The distance to the model is what drawing adds; that to the real rows has the noise of the counts in it too.
+    """
+    print(f"\nadd-remove, {splits} splits, prism\n")
+    print("| table | ε | L1 to the model: independent | even | L1 to the real rows: independent | even | halved in |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for case, epsilon in itertools.product(cases, epsilons):
+        found: list[list[float]] = []
+        for seed in range(splits):
+            train, _ = case.split(seed)
+            model: Any = release(_project(case, train, epsilon, "add-remove"), train).model
+            drawn = [model.sample(train.rows, np.random.default_rng(), even=even) for even in (False, True)]
+            expected = {n: model.marginal((n,)) / model.total for n in train.schema.names}
+            real = {n: train.count((n,)) / train.rows for n in train.schema.names}
+            found.append([_one_way(codes, other) for other in (expected, real) for codes in drawn])
+        mean = np.mean(found, axis=0)
+        halved = sum(even <= independent / 2 for _, _, independent, even in found)
+        cells = " | ".join(f"{x:.5f}" for x in mean)
+        print(f"| {case.name} | {epsilon:g} | {cells} | {halved} of {splits} |", flush=True)
+
+
+def _one_way(codes: Codes, other: Mapping[str, NDArray[Any]]) -> float:
+    """The mean L1 distance of the columns of ``codes`` from ``other``, given as shares."""
+    apart = [np.abs(np.bincount(codes[n], minlength=len(p)) / len(codes[n]) - p).sum() for n, p in other.items()]
+    return float(np.mean(apart))
+
+
 def wide() -> None:
     """200 columns of five categories, each half of the time a copy of one that nobody sees."""
     rng = np.random.default_rng(0)
@@ -218,6 +249,8 @@ def main() -> None:
     if "general" in opt.what:
         run(chosen, trees | {"star": star} | plain, opt.epsilon or (0.2, 1.0, 3.0), "add-remove", opt.splits)
         print("\n" + QUOTED)
+    if "rows" in opt.what:
+        even_rows([*chosen, *reported], opt.epsilon or (1.0,), opt.splits)
     if "wide" in opt.what:
         wide()
     for part, cases in (("predict", chosen), ("report", reported)):
