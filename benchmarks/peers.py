@@ -1,4 +1,6 @@
-"""What a user would install instead, on the same splits: `python -m benchmarks.peers [general predict report rows wide]`.
+"""What a user would install instead, on the same splits.
+
+`python -m benchmarks.peers [general predict report rows wide]`:
 
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
   of mbi 2.0; SWIFT's figures as they were measured elsewhere.
