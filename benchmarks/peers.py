@@ -5,7 +5,7 @@
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
   of mbi 2.0; SWIFT's figures as they were measured elsewhere.
 - **predict**: prism beside the star on every table that rules were chosen on, ε = 0.2, 0.5, 1, 2, replace-one: the
-  mean difference in AUC over runs on the same splits, at least ``--splits`` of them, until its standard error is at
+  mean difference in AUC over runs on the same splits, `LEAST` of them, then more until its standard error is at
   most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the two are one mechanism:
   such a run counts as a difference of 0, and the table says how many there were.
 - **report**: the same on the tables that no rule was chosen on.
@@ -44,6 +44,9 @@ from core.tables.table import Table
 
 Codes = Mapping[str, NDArray[Any]]
 Way = Callable[[Case, Table, float, Neighbors], Codes]
+
+LEAST = 8
+"""Runs of **predict** at least: of fewer, the standard error is a bad guess."""
 
 QUOTED = (
     "adult, quantile bins, add-remove, ε = 1, one split: dpsynth SWIFT (source of August 2026, all pairs, clique cap "
@@ -151,13 +154,13 @@ def run(
 def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, until: float, most: int) -> None:
     """Print one line per table and ε: prism, the star, and the difference of their AUC, in pairs on the same splits."""
     epsilons, unit = tuple(epsilons), "replace-one"
-    print(f"\n{unit}, {splits} to {most} runs, until the standard error is {until:g}\n")
+    print(f"\n{unit}, {LEAST} to {most} runs, until the standard error is {until:g}\n")
     print("| table | ε | AUC: prism | star | difference | runs (of them the same) | two-way TV: prism | star |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for case in cases:
         for epsilon in epsilons:
             scores, apart, tvs, same = list[tuple[float, float]](), list[float](), list[list[float]](), 0
-            while len(apart) < splits or (_error(apart) > until and len(apart) < most):
+            while len(apart) < LEAST or (_error(apart) > until and len(apart) < most):
                 train, test = case.split(len(apart))
                 made = release(_project(case, train, epsilon, unit), train)
                 ours, plain = made.codes, star(case, train, epsilon, unit)
