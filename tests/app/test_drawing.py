@@ -21,8 +21,9 @@ from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from pages.parts.board import board, boxes, drawing
 from pages.parts.session import restore
+from pages.parts.session.drafts import Field
 from pages.parts.session.session import KEY, Session
-from pages.parts.structure import arrow_table, effects, implications, merging
+from pages.parts.structure import arrow_fields, arrow_table, effects, implications, merging
 from tests.support.app import at_home, sample, start
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,6 +54,23 @@ def test_arrows_are_taken_once_however_often_they_are_sent() -> None:
     assert edges(state) == (("a", "y"),), "the first two were taken before, the undo was not"
     send(state, {"do": "draw", "arrow": ["b", "y"]}, board="two")
     assert edges(state) == (("a", "y"), ("b", "y")), "another board counts from the beginning"
+
+
+@pytest.mark.parametrize("name", ["annotate", "pair-1"])
+def test_a_field_that_repeats_what_it_shows_leaves_the_selection(monkeypatch, name: str) -> None:
+    """A browser that is interrupted in the middle of a page may send a field's value once more."""
+    state = send(fresh(), {"do": "select", "columns": ["a", "y"]})
+    shown, take = {
+        "annotate": (("y",), lambda: arrow_fields._take_selected(state)),
+        "pair-1": ("y", lambda: arrow_fields._take_pair(state, 1, ["a", "y"])),
+    }[name]
+    state.drafts.fields[name] = Field("key", shown, shown, None)
+    monkeypatch.setattr("streamlit.session_state", {"key": shown})
+    take()
+    assert drawing.selected(state) == (("a", "y"), None)
+    monkeypatch.setattr("streamlit.session_state", {"key": ("b",) if name == "annotate" else "b"})
+    take()
+    assert drawing.selected(state) == ((("b",) if name == "annotate" else ()), None), "another value is a choice"
 
 
 def test_a_forged_cycle_is_refused_and_named() -> None:
@@ -345,7 +363,7 @@ def test_only_a_drawing_about_the_open_table_is_offered() -> None:
     assert restore.fits(Session(), left(("a", "y")))
     assert restore.fits(fresh(("a", "y", "new")), left(("a", "y")))
     assert not restore.fits(fresh(("a", "y")), left())
-    assert not restore.fits(Session(), left())
+    assert restore.fits(Session(), left()), "what became of the columns is said"
     assert not restore.fits(fresh(("a", "b")), left(("a", "y")))
 
 
@@ -442,6 +460,17 @@ def test_two_drawings_are_settled_and_merged(page: AppTest) -> None:
     assert set(state.project.dag.edges) == set(theirs.edges)
     state.undo()
     assert state.project.dag == mine
+
+
+def test_a_review_that_a_reload_ended_is_told_of() -> None:
+    page = at_home()
+    state: Session = page.session_state[KEY]
+    state.found = restore.read(restore.kept(fresh(("a", "y"), guessed=("categories",))))
+    page.switch_page("pages/plan.py").run()
+    assert "was open before the reload" in shown(page)
+    assert not any(b.key == "restore-draft" for b in page.button), "there is nothing to bring back"
+    page.button(key="forget-draft").click().run()
+    assert "was open before the reload" not in shown(page)
 
 
 def test_a_draft_is_offered_on_any_page_and_opens_with_its_sample() -> None:
