@@ -8,17 +8,22 @@ from typing import Any
 import streamlit as st
 
 from core.errors import EspalierError
+from pages.parts import shell
 from pages.parts.diagnostics import arrow_strength, attack, many_targets
 from pages.parts.release import payment
 from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import plain
+
+KINDS = ("many-targets", "attack", "arrows")
+"""Of their jobs. Each shows its progress under its own button."""
 
 
 def show(state: Session, released: ReleaseBundle) -> None:
     """The tabs, of which that of the arrows is there where the model knows their strength."""
     st.subheader("More tests", anchor=False)
     strength = getattr(released.release.model, "strength", None)
-    tabs = st.tabs(["Many targets", "Membership attack", *["Arrows"] * bool(strength)])
+    names = ["Many targets", "Membership attack", *["Arrows"] * bool(strength)]
+    tabs = st.tabs(names, key=f"further-{released.number}", on_change="rerun")  # the tab stays open when a job ends
     with tabs[0]:
         if found := _result(
             state,
@@ -42,7 +47,19 @@ def show(state: Session, released: ReleaseBundle) -> None:
             attack.show(found)
     if strength:
         with tabs[2]:
-            arrow_strength.show(strength(), bool(released.release.project.dag.edges))
+            arrows = strength()
+            arrow_strength.show(arrows, bool(released.release.project.dag.edges))
+            if arrows and (
+                found := _result(
+                    state,
+                    released,
+                    "arrows",
+                    "Measure the arrows",
+                    arrow_strength.INTRODUCTION,
+                    lambda report: arrow_strength.work(released, arrows, report),
+                )
+            ):
+                arrow_strength.survived(found)
 
 
 def _result(
@@ -60,6 +77,8 @@ def _result(
             on_click=_start,
             args=(state, released, kind, work),
         )
+        if state.job is not None and state.job.kind == kind:
+            shell.progress()
     if reason := state.trouble.get(kind):
         st.error(f"This did not finish: {plain(reason)}.")
     return state.further.get(key)
