@@ -3,7 +3,8 @@
     --seeds N      runs per figure of `utility` (default 3)
     --rows N …     rows of `utility` (default 1000 5000)
     --models N     shadow models of `attack` (default 64)
-    --only WORD    of `attack`: the control and the methods whose name has this in it
+    --only WORD    of `attack`: the control and the methods whose name has this in it; of `utility`: the ways whose name
+                   begins so
 
 None of the paper's tables is at hand: EEDI is behind a registration, and the pain simulator's weights are not published
 with it. In their place stands a noisy-OR network of the simulator's shape, 222 binary columns and 770 arrows
@@ -81,7 +82,7 @@ PAPER = {
 """Table 1 of paper 003, Pain1000 and Pain5000: kernel, svc, logistic, forest, knn."""
 
 
-def utility(rows: int, seeds: int) -> None:
+def utility(rows: int, seeds: int, only: str) -> None:
     """Points of accuracy lost by classifier and way, ours and the paper's, and the mean AUC and F1."""
     found: dict[str, list[Downstream]] = {}
     epsilon = EPSILON[rows]
@@ -89,21 +90,23 @@ def utility(rows: int, seeds: int) -> None:
         codes, drawn = noisy_or(seed, rows + 2000)
         real, held = ({n: c[part] for n, c in codes.items()} for part in (slice(rows), slice(rows, None)))
         sizes = dict.fromkeys(codes, 2)
-        targets = np.random.default_rng(seed).choice(list(sizes), 20, replace=False).tolist()
+        rng = np.random.default_rng(seed)
+        targets = rng.choice(list(sizes), 20, replace=False).tolist()
         plan = {"epsilon": epsilon, "neighbors": "add-remove", "rows": rows, "delta": rows**-2.0}
-        ways: dict[str, Codes] = {
-            "no arrows, DP": released(real, sizes, drawn[:1], latent=LATENT, **plan),
-            "no arrows, not private": not_private(real, sizes, (), LATENT, np.random.default_rng(seed)),
-            "arrows, DP": released(real, sizes, drawn, **plan),
-            "arrows, not private": not_private(real, sizes, drawn, 0, np.random.default_rng(seed)),
+        ways: dict[str, Callable[[], Codes]] = {
+            "no arrows, DP": functools.partial(released, real, sizes, drawn[:1], latent=LATENT, **plan),
+            "no arrows, not private": functools.partial(not_private, real, sizes, (), LATENT, rng),
+            "arrows, DP": functools.partial(released, real, sizes, drawn, **plan),
+            "arrows, not private": functools.partial(not_private, real, sizes, drawn, 0, rng),
         }
         for name, made in ways.items():
-            _say(f"{rows} rows, seed {seed}: {name}")
-            rng = np.random.default_rng(seed)
-            found.setdefault(name, []).append(downstream(Tables(real, made, held, sizes), rng, targets))
+            if name.startswith(only):
+                tables, said = Tables(real, made(), held, sizes), functools.partial(_told, f"{rows} rows, {name}")
+                found.setdefault(name, []).append(downstream(tables, np.random.default_rng(seed), targets, said))
     first = next(iter(found.values()))
     levels = [100 * _over(first, "accuracy_real", c) for c in CLASSIFIERS]
-    print(f"\n{rows} rows, ε = {epsilon:g} (add-remove, δ = 1/n²), points of accuracy lost: {' '.join(CLASSIFIERS)}")
+    print(f"\r{rows} rows, {seeds} tables, ε = {epsilon:g} (add-remove, δ = 1/n²)")
+    print(f"points of accuracy lost: {' '.join(CLASSIFIERS)}")
     print(f"{'real rows, accuracy in %':<26} {_cells(levels)}")
     for name, runs in found.items():
         lost = [100 * (_over(runs, "accuracy_real", c) - _over(runs, "accuracy_synthetic", c)) for c in CLASSIFIERS]
@@ -256,7 +259,7 @@ def main() -> None:
     for what in opt.what:
         if what == "utility":
             for rows in opt.rows:
-                utility(rows, opt.seeds)
+                utility(rows, opt.seeds, opt.only)
         elif what == "leak":
             leak(opt.trainings)
         elif what == "attack":
