@@ -21,8 +21,9 @@ from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from pages.parts.board import board, boxes, drawing
 from pages.parts.session import restore
+from pages.parts.session.drafts import Field
 from pages.parts.session.session import KEY, Session
-from pages.parts.structure import arrow_table, effects, implications, merging
+from pages.parts.structure import arrow_fields, arrow_table, effects, implications, merging
 from tests.support.app import at_home, sample, start
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,6 +54,23 @@ def test_arrows_are_taken_once_however_often_they_are_sent() -> None:
     assert edges(state) == (("a", "y"),), "the first two were taken before, the undo was not"
     send(state, {"do": "draw", "arrow": ["b", "y"]}, board="two")
     assert edges(state) == (("a", "y"), ("b", "y")), "another board counts from the beginning"
+
+
+@pytest.mark.parametrize("name", ["annotate", "pair-1"])
+def test_a_field_that_repeats_what_it_shows_leaves_the_selection(monkeypatch, name: str) -> None:
+    """A browser that is interrupted in the middle of a page may send a field's value once more."""
+    state = send(fresh(), {"do": "select", "columns": ["a", "y"]})
+    shown, take = {
+        "annotate": (("y",), lambda: arrow_fields._take_selected(state)),
+        "pair-1": ("y", lambda: arrow_fields._take_pair(state, 1, ["a", "y"])),
+    }[name]
+    state.drafts.fields[name] = Field("key", shown, shown, None)
+    monkeypatch.setattr("streamlit.session_state", {"key": shown})
+    take()
+    assert drawing.selected(state) == (("a", "y"), None)
+    monkeypatch.setattr("streamlit.session_state", {"key": ("b",) if name == "annotate" else "b"})
+    take()
+    assert drawing.selected(state) == ((("b",) if name == "annotate" else ()), None), "another value is a choice"
 
 
 def test_a_forged_cycle_is_refused_and_named() -> None:

@@ -284,7 +284,10 @@ def _take_remark(state: Session, of: Of, what: str) -> None:
 
 
 def _take_selected(state: Session) -> None:
-    of = taken(state, "annotate")
+    """What was chosen is selected; a field that only repeats what it shows must not narrow what is selected."""
+    shown, of = state.drafts.fields["annotate"].shown, taken(state, "annotate")
+    if of == shown:
+        return
     if of is None:
         drawing.select(state)
     else:
@@ -298,7 +301,10 @@ def _erase(state: Session, arrow: tuple[str, str]) -> None:
 
 
 def _take_pair(state: Session, which: int, kept: list[str | None]) -> None:
-    kept[which] = taken(state, f"pair-{which}")
+    shown, chosen = state.drafts.fields[f"pair-{which}"].shown, taken(state, f"pair-{which}")
+    if chosen == shown:
+        return
+    kept[which] = chosen
     state.drafts.board.pair = kept
     drawing.select(state)
 
