@@ -16,7 +16,8 @@ they are made, hold together with confidence 95 % (Bonferroni).
 Methods are audited without the fit, and that loses nothing: model, rows and report are made from the noisy answers
 alone (post-processing), and the likelihood ratio of those answers is a stronger statistic than any of what is made from
 them. *releases* run everything and look at the fitted model, to check that nothing else leaks on the way. A person's
-rows, bounded by lot, and a part held out by lot, with a curator and the whole ρ of its own, are audited as mechanisms.
+rows, bounded by lot (of a table in memory, and of a file that DuckDB reads), and a part held out by lot, with a curator
+and the whole ρ of its own, are audited as mechanisms.
 
 Then the same with copies that are broken on purpose, which must be caught: half the noise, a seeded generator, a score
 or a gradient that forgets its sensitivity, a training step clipped after the sum or charged C for 2C, a person all of
@@ -29,19 +30,25 @@ claim is refuted or a broken copy is not caught.
 from __future__ import annotations
 
 import argparse
+import atexit
 import itertools
 import math
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import parquet
 from scipy.special import log_softmax
 
 from benchmarks import seams
@@ -71,7 +78,10 @@ from core.project.questions import Count, Question
 from core.project.schema import Column, Schema
 from core.release.drawing import tested
 from core.release.spend import release
+from core.tables import relation as relations
 from core.tables.gradient import Weights
+from core.tables.relation import open_relation
+from core.tables.source import Source
 from core.tables.table import Table
 
 EPSILON, DELTA = 8.0, 1e-6
@@ -197,7 +207,7 @@ class Witness(PrivateCurator):
     ``evidence`` is log P(answers | D) − log P(answers | D′) up to a constant, with the scales that are booked.
     """
 
-    def __init__(self, pair: Pair, side: int, budget: Budget, table: Table | None = None) -> None:
+    def __init__(self, pair: Pair, side: int, budget: Budget, table: Source | None = None) -> None:
         """``table`` stands for the pair's own on that side, where making it is a part of what is audited."""
         super().__init__(table or pair.counted[side], pair.unit, budget, 10**6)
         self.evidence = 0.0
@@ -414,6 +424,9 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
     for relation in RELATIONS:
         for way in ["half the noise", "all rows kept"] if broken else [""]:
             yield Case("a person's rows", relation, rho, persons(relation, budget), way, _times(way))
+            yield Case(
+                "a person's rows in DuckDB", relation, rho, persons_in_duckdb(relation, budget), way, _times(way)
+            )
         for way in ["half the noise"] if broken else [""]:
             yield Case("a part held out", relation, rho, part_held_out(relation, budget), way, _times(way))
 
@@ -430,6 +443,31 @@ def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
     def run(side: int) -> float:
         curator = Witness(pair, side, budget, contribution.bounded(whole[side], 2, total))
         curator.measure({("a",): budget.rho / 2, ("b", "c"): budget.rho / 2})
+        return curator.evidence
+
+    return run
+
+
+def persons_in_duckdb(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
+    """The same through DuckDB: it reads a file, and keeps two rows of each person by lots of a key of that run."""
+    pair = apart(Unit(relation, 2))
+    folder, total = Path(tempfile.mkdtemp()), ROWS if relation == "replace-one" else None
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    opened = []
+    for side, table in enumerate(more_rows(pair)):
+        assert table.person is not None
+        columns = {c.name: [c.labels[code] for code in table.codes[c.name]] for c in table.schema.columns}
+        path = folder / f"{side}.parquet"
+        parquet.write_table(pa.table({**columns, "who": [f"p{i}" for i in table.person]}), path)
+        opened.append(open_relation(path))
+
+    def run(side: int) -> float:
+        with (
+            closing(opened[side].snapshot(SMALL, "who", 2)) as snapshot,
+            closing(contribution.bounded(snapshot, 2, total)) as kept,
+        ):
+            curator = Witness(pair, side, budget, kept)
+            curator.measure({("a",): budget.rho / 2, ("b", "c"): budget.rho / 2})
         return curator.evidence
 
     return run
@@ -586,6 +624,7 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
             stack.enter_context(
                 mock.patch.object(contribution, "first_of_each", lambda person, *_: np.arange(len(person)))
             )
+            stack.enter_context(mock.patch.object(relations, "kept_rows", lambda *given: np.arange(len(given[2]))))
         elif way:
             raise ValueError(f"there is no broken copy {way!r}")
         yield

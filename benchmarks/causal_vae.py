@@ -105,7 +105,7 @@ def utility(rows: int, seeds: int, only: str) -> None:
                 found.setdefault(name, []).append(downstream(tables, np.random.default_rng(seed), targets, said))
     first = next(iter(found.values()))
     levels = [100 * _over(first, "accuracy_real", c) for c in CLASSIFIERS]
-    print(f"\r{rows} rows, {seeds} tables, ε = {epsilon:g} (add-remove, δ = 1/n²)")
+    print(f"\r{rows} rows, tables: {seeds}, ε = {epsilon:g} (add-remove, δ = 1/n²)")
     print(f"points of accuracy lost: {' '.join(CLASSIFIERS)}")
     print(f"{'real rows, accuracy in %':<26} {_cells(levels)}")
     for name, runs in found.items():

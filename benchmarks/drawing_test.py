@@ -1,4 +1,4 @@
-"""The private test of a drawing: `python -m benchmarks.drawing_test [alarms] [power] [stated] [--quick]`.
+"""The private test of a drawing: `python -m benchmarks.drawing_test [alarms] [power] [stated] [--runs 400]`.
 
 Three tables: type I over 36 settings and family error over five statements; power beside that of the prototype; how
 often the odds ratio that is stated as noticeable is noticed, and how often the strength's interval covers. ε = 1,
@@ -14,9 +14,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from core.analysis.drawing_test import judged, p_value
+from core.analysis.drawing_test import LARGEST_NOTICED, judged, p_value
 from core.analysis.null import Counts, Null
-from core.analysis.strength import associated, noticed, strength
+from core.analysis.strength import POWER, associated, noticed, power, strength
 from core.privacy.accounting import rho_of
 from core.privacy.mechanisms import add_gaussian, gaussian_scale
 from core.privacy.unit import Unit
@@ -60,22 +60,39 @@ def draw(expected: NDArray[np.float64], n: int, sigma: float, rng: np.random.Gen
 
 
 def type_one(runs: int, rng: np.random.Generator) -> None:
-    """Per statement over 36 settings, and for families of five."""
-    rates, families = [], []
+    """Per statement over 36 settings, and for families of five.
+
+    Where so few rows could tell nothing, a plan buys no test unless its list names the statement; such settings are
+    marked, and left out of the last lines.
+    """
+    rates, families, bought, runs = [], [], [], runs - runs % 5
     for shape, n, skewed in itertools.product(SHAPES, (1000, 5000, 20_000), (False, True)):
         sigma = scale(n)
         expected = null_of(shape, n, sigma, skewed).expected
-        ps = np.array([p_value(draw(expected, n, sigma, rng), rng, 199) for _ in range(runs - runs % 5)])
+        ps = np.array([p_value(draw(expected, n, sigma, rng), rng, 199) for _ in range(runs)])
         rates.append(100 * float(np.mean(ps <= 0.05)))
         families.append(100 * float(np.mean(ps.reshape(-1, 5).min(axis=1) * 5 <= 0.05)))
-        print(f"  {'×'.join(map(str, shape)):8} n = {n:6} {'skewed' if skewed else 'even':6} {rates[-1]:5.1f} %")
-    print(
-        f"type I: mean {np.mean(rates):.1f} %, {min(rates):.1f}–{max(rates):.1f} % over {len(rates)} settings of {runs}"
-    )
-    print(f"family of five after Holm: mean {np.mean(families):.1f} %, {min(families):.1f}–{max(families):.1f} %")
+        bought.append(power(Null.uniform(shape, n, sigma), LARGEST_NOTICED, 0.01) >= POWER)
+        print(
+            f"  {'×'.join(map(str, shape)):8} n = {n:6} {'skewed' if skewed else 'even':6} {rates[-1]:5.1f} %, "
+            f"family of five after Holm {families[-1]:5.1f} %{'' if bought[-1] else '  (not bought)'}",
+            flush=True,
+        )
+    for title, kept in (("all", [True] * len(bought)), ("bought", bought)):
+        for what, found, of in (("type I", rates, runs), ("family of five after Holm", families, runs // 5)):
+            some = [rate for rate, keep in zip(found, kept, strict=True) if keep]
+            print(
+                f"{what}: mean {np.mean(some):.1f} %, {min(some):.1f}–{max(some):.1f} % over {len(some)} settings "
+                f"({title}) of {of} each; one that is 5 % in truth varies by ± {_error(5, of):.1f} (a standard error)"
+            )
 
 
-def power(runs: int, rng: np.random.Generator) -> None:
+def _error(percent: float, runs: int) -> float:
+    """The standard error of a share in percent."""
+    return math.sqrt(percent * (100 - percent) / runs)
+
+
+def noticing(runs: int, rng: np.random.Generator) -> None:
     """At odds ratios 1.5, 2 and 3, each statement at 5 %, beside the prototype's; coverage of the strength."""
     for shape, said in PROTOTYPE.items():
         for n, before in zip((5000, 20_000), said, strict=True):
@@ -88,7 +105,8 @@ def power(runs: int, rng: np.random.Generator) -> None:
                 covered.append(round(100 * float(np.mean([s.low <= ratio <= s.high for s in spans]))))
             print(
                 f"  {'×'.join(map(str, shape)):8} n = {n:6}: power {'/'.join(map(str, found)):12} "
-                f"(prototype {'/'.join(map(str, before))}), interval covers {'/'.join(map(str, covered))}"
+                f"(prototype {'/'.join(map(str, before))}), interval covers {'/'.join(map(str, covered))}",
+                flush=True,
             )
 
 
@@ -107,13 +125,15 @@ def stated(runs: int, rng: np.random.Generator) -> None:
         after = [noticed(t.null, 0.01) or math.inf for t in tables[:20]]
         print(
             f"  {'×'.join(map(str, shape)):8} n = {n:6} {'skewed' if skewed else 'even':6} odds ratio {ratio:5.2f} "
-            f"noticed {hits:3.0f} %; predicted {public or math.inf:5.2f}, stated after {np.median(after):5.2f}"
+            f"noticed {hits:3.0f} ± {_error(80, runs):.1f} %; "
+            f"predicted {public or math.inf:5.2f}, stated after {np.median(after):5.2f}",
+            flush=True,
         )
 
 
 PARTS = {
     "alarms": ("type I at 5 %", 2, type_one),
-    "power": ("power at 5 %", 1, power),
+    "power": ("power at 5 %", 1, noticing),
     "stated": ("odds ratio stated as noticeable (level 1 %, as for the first of five after Holm)", 1, stated),
 }
 """What is shown, how many times the runs, and how."""
@@ -123,13 +143,13 @@ def main() -> None:
     """Print the three tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART")
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--runs", type=int, default=400, help="tables for each figure (twice as many for alarms)")
     args = parser.parse_args()
-    runs, rng = 100 if args.quick else 400, np.random.default_rng(19)
+    rng = np.random.default_rng(19)
     for name in args.parts or PARTS:
         head, of, part = PARTS[name]
-        print(head, flush=True)
-        part(of * runs, rng)
+        print(f"{head}, {of * args.runs} tables each", flush=True)
+        part(of * args.runs, rng)
     one = judged([draw(null_of((2, 2, 4), 5000, scale(5000), False).expected, 5000, scale(5000), rng)], rng)
     print(one[0].sentence("a", "b", ["z"]))
 

@@ -3,17 +3,23 @@
 For each setting the RMSE of the adjusted risk difference against that of the real rows, by what was counted: whole
 methods (mst, prism predictive, prism with the parents drawn), and the three plans that an effect regime could follow
 at shares one-way .05, task .75, background .20: the joint (T, Y, Z), the triples (z, T, Y), the pairs. The background
-is the pairs within Z. Whole methods run for every third release. For triples also the mean of 20 copies, which is what
-Analyse and the report say: its RMSE, the coverage of the population's effect (rule B), and the RMSE against that.
+is the pairs within Z. Whole methods run for every third release.
+
+For the triples also the mean of 20 copies, and for a release by prism's effect regime, whole, the figure in its report,
+which is such a mean: their RMSE, how often the interval holds the population's effect (rule B), and the RMSE against
+that. ``--keep FOLDER`` writes each release's numbers there as it goes, and takes up where an earlier run was ended.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +27,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks import adult
+from benchmarks.tables import drawn
 from core.analysis.combine import combine
 from core.analysis.copies import Recipe, copies, warm_refit
 from core.analysis.effect import Form, StandardisedEffect
@@ -38,6 +45,7 @@ from core.release.spend import release
 from core.tables.table import Table
 
 ONE_WAY, TASK, BACKGROUND = 0.05, 0.75, 0.20
+Record = dict[str, Any]
 PLANS = ("joint", "triples", "pairs")
 METHODS: tuple[tuple[str, dict[str, str]], ...] = (
     ("mst", {"method": "mst"}),
@@ -59,14 +67,15 @@ class Setting:
 
     @property
     def project(self) -> Project:
-        """Columns named by code; the drawing says that Z and T cause Y."""
+        """Columns named by code; the drawing says that Z and T cause Y, and Z causes T."""
         schema = Schema(
             tuple(
                 Column(name, "categorical", tuple(f"c{i}" for i in range(int(codes.max()) + 1)))
                 for name, codes in self.rows.items()
             )
         )
-        dag = Dag(tuple((name, self.outcome) for name in (*self.adjust, self.treatment)))
+        into = [(name, self.outcome) for name in (*self.adjust, self.treatment)]
+        dag = Dag((*into, *((name, self.treatment) for name in self.adjust)))
         return Project("effect", schema, Plan("mst", 1.0, target=self.outcome), dag)
 
     def effect(self, rows: Mapping[str, NDArray[Any]]) -> tuple[float, float]:
@@ -94,7 +103,7 @@ def generated() -> Setting:
 
 
 def diabetes(n: int, many: bool) -> Setting:
-    """Does taking diabetes medicine go with readmission, given 90 strata (or six columns, by logistic regression)?"""
+    """Does taking insulin go with readmission, given 90 strata (or six columns, by logistic regression)?"""
     frame = pd.read_csv(adult.DATA.parent / "diabetes_readmission_20k.csv.gz", dtype=str, keep_default_na=False)
 
     def binned(name: str, edges: Sequence[int]) -> NDArray[np.int64]:
@@ -109,12 +118,17 @@ def diabetes(n: int, many: bool) -> Setting:
         "diagnoses": binned("number_diagnoses", (5, 8, 9)),
         "emergency": binned("number_emergency", (1,)),
         "tests": binned("num_lab_procedures", (25, 45, 60)),
-        "medicine": (frame["diabetesMed"] == "Yes").to_numpy().astype(np.int64),
+        "insulin": (frame["insulin"] != "No").to_numpy().astype(np.int64),
         "readmitted": (frame["readmitted"] != "NO").to_numpy().astype(np.int64),
     }
     three = ("age", "inpatient", "days")
     adjust = (*three, "diagnoses", "emergency", "tests") if many else three
-    return Setting(out, n, "medicine", "readmitted", adjust, "logistic" if many else "saturated")
+    return Setting(out, n, "insulin", "readmitted", adjust, "logistic" if many else "saturated")
+
+
+def asia() -> Setting:
+    """Bronchitis and shortness of breath, given smoking: a strong effect, one column."""
+    return Setting(drawn("asia", 400_000, 190).codes, 8000, "bronc", "dysp", ("smoke",))
 
 
 SETTINGS: dict[str, Callable[[], Setting]] = {
@@ -122,6 +136,7 @@ SETTINGS: dict[str, Callable[[], Setting]] = {
     "diabetes 8000": lambda: diabetes(8000, False),
     "diabetes 20000": lambda: diabetes(20_000, False),
     "diabetes 20000, six columns": lambda: diabetes(20_000, True),
+    "asia 8000": asia,
 }
 
 
@@ -147,40 +162,77 @@ def planned(setting: Setting, table: Table, what: str) -> tuple[tuple[Measuremen
     return tuple(bought), estimate(sizes, bought, float(table.rows), smoothing=SMOOTHING)
 
 
-def show(name: str, releases: int) -> None:
+def examine(setting: Setting, truth: float, number: int) -> Record:
+    """One release by each plan: estimates by plan, ends of intervals, and the real rows' own effect."""
+    rng = np.random.default_rng([8, number])
+    table = setting.draw(rng)
+    found: dict[str, float] = {"real rows": setting.effect(table.codes)[1]}
+    held: dict[str, bool] = {}
+    for method, plan in METHODS if number % 3 == 0 else ():
+        found[method] = setting.effect(release(setting.project.with_plan(**plan), table).codes)[1]
+    for what in PLANS:
+        if what == "joint" and setting.form == "logistic":
+            continue
+        counts, model = planned(setting, table, what)
+        found[what] = setting.effect(model.sample(table.rows, rng, even=True))[1]
+        if what == "triples":
+            refit = warm_refit(model, model.total)
+            made_copies = copies(counts, refit(counts), refit, Recipe(20, table.rows), rng)
+            interval = combine([setting.effect(rows)[1] for _, rows in made_copies])
+            found["copies of triples"] = interval.estimate
+            held["copies of triples"] = interval.low <= truth <= interval.high
+    plan = {"method": "prism", "regime": "effect", "treatment": setting.treatment, "adjust": list(setting.adjust)}
+    told = release(setting.project.with_plan(**plan), table).effect
+    assert told is not None
+    adjusted = next(number for number in told["numbers"] if number["name"].startswith("adjusted difference"))
+    found["prism effect"] = adjusted["value"]
+    if adjusted["low"] is not None:
+        held["prism effect"] = adjusted["low"] <= truth <= adjusted["high"]
+    return {"found": found, "held": held, "badge": adjusted["badge"]}
+
+
+def run(name: str, setting: Setting, releases: int, keep: Path | None) -> list[Record]:
+    """The releases of this setting; those that ``keep`` holds are not made again."""
+    _, truth = setting.effect(setting.rows)
+    file = None if keep is None else keep / f"effect, {name}.jsonl"
+    out = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file and file.exists() else []
+    out = out[:releases]
+    while len(out) < releases:
+        out.append(examine(setting, truth, len(out)))
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(out[-1]) + "\n")
+    return out
+
+
+def show(name: str, releases: int, keep: Path | None) -> None:
     """Print one setting."""
-    setting, rng = SETTINGS[name](), np.random.default_rng(8)
+    setting = SETTINGS[name]()
     crude, truth = setting.effect(setting.rows)
-    errors: dict[str, list[float]] = {}
-    hits, against, real_against = [], [], []
-    for number in range(releases):
-        table = setting.draw(rng)
-        _, real = setting.effect(table.codes)
-        real_against.append(real - truth)
-        for method, plan in METHODS if number % 3 == 0 else ():
-            made = release(setting.project.with_plan(**plan), table)
-            errors.setdefault(method, []).append(setting.effect(made.codes)[1] - real)
-        for what in PLANS:
-            if what == "joint" and setting.form == "logistic":
-                continue
-            counts, model = planned(setting, table, what)
-            got = setting.effect(model.sample(table.rows, rng, even=True))[1]
-            errors.setdefault(what, []).append(got - real)
-            if what == "triples":
-                refit = warm_refit(model, model.total)
-                made_copies = copies(counts, refit(counts), refit, Recipe(20, table.rows), rng)
-                interval = combine([setting.effect(rows)[1] for _, rows in made_copies])
-                errors.setdefault("mean of copies", []).append(interval.estimate - real)
-                hits.append(interval.low <= truth <= interval.high)
-                against.append(interval.estimate - truth)
-    rmse = {what: math.sqrt(float(np.nanmean(np.square(e)))) for what, e in errors.items()}
+    made = run(name, setting, releases, keep)
+
+    def rmse(what: str, against: str = "") -> float:
+        """Against the real rows' own effect, or the truth."""
+        some = [one["found"] for one in made if what in one["found"]]
+        errors = [found[what] - (found[against] if against else truth) for found in some]
+        return math.sqrt(float(np.nanmean(np.square(errors))))
+
     print(
         f"{name}: crude {crude:.3f}, adjusted {truth:.3f}, {releases} releases; RMSE against the real rows' own effect"
     )
-    print("  " + ", ".join(f"{what} {value:.4f}" for what, value in rmse.items()))
-    ratio = math.sqrt(float(np.mean(np.square(against)) / np.mean(np.square(real_against))))
-    cover = 100 * float(np.mean(hits))
-    print(f"  triples: 20 copies cover the population's effect in {cover:.0f} %; RMSE {ratio:.2f} × real rows'")
+    kinds = dict.fromkeys(what for one in made for what in one["found"] if what != "real rows")
+    print("  " + ", ".join(f"{what} {rmse(what, 'real rows'):.4f}" for what in kinds))
+    for what in ("copies of triples", "prism effect"):
+        holds = [one["held"][what] for one in made if what in one["held"]]
+        if holds:
+            cover = 100 * float(np.mean(holds))
+            print(
+                f"  {what}: the interval holds the population's effect in {cover:.1f} ± "
+                f"{math.sqrt(cover * (100 - cover) / len(holds)):.1f} % of {len(holds)}; RMSE against it "
+                f"{rmse(what) / rmse('real rows'):.2f} × real rows'"
+            )
+    print(f"  badges of prism effect: {dict(Counter(one['badge'] for one in made))}", flush=True)
 
 
 def main() -> None:
@@ -189,9 +241,10 @@ def main() -> None:
     parser.add_argument("settings", nargs="*", default=list(SETTINGS))
     parser.add_argument("--releases", type=int, default=60)
     parser.add_argument("--quick", action="store_true", help="four releases each")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write numbers there, and go on from them")
     args = parser.parse_args()
     for name in args.settings:
-        show(name, 4 if args.quick else args.releases)
+        show(name, 4 if args.quick else args.releases, args.keep)
 
 
 if __name__ == "__main__":

@@ -30,6 +30,7 @@ from benchmarks import adult
 from benchmarks.tables import drawn
 from core.analysis.combine import combine
 from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
+from core.analysis.gate import Cell
 from core.analysis.tally import Tally
 from core.graph.dag import Dag
 from core.project.file import Project
@@ -208,8 +209,9 @@ def examine(population: Population, n: int, m: int, rng: np.random.Generator) ->
                 continue  # the real table itself has no interval
             b, t = combine(evenly[:, i].tolist()), combine(values.tolist(), spread.tolist())
             thick = min(
-                _rows(whole, cell) * n / whole.total / study.gate.sigma([c for c, _ in cell])
-                for cell in part.needs.cells
+                _rows(whole, cell, rest) * n / whole.total / study.gate.noise(cell, rest)
+                for cells, rest in ((part.needs.cells, False), (part.needs.rests, True))
+                for cell in cells
             )
             records.append(
                 {
@@ -245,10 +247,11 @@ def run(name: str, releases: int, m: int, keep: Path | None = None) -> list[Reco
     return out
 
 
-def _rows(tally: Tally, cell: tuple[tuple[str, int], ...]) -> float:
+def _rows(tally: Tally, cell: Cell, rest: bool) -> float:
+    """The rows of a cell, or (``rest``) those that are alike but for its first column."""
     keep = np.ones(len(tally.weights), dtype=np.bool_)
-    for name, code in cell:
-        keep &= tally.of(name) == code
+    for place, (name, code) in enumerate(cell):
+        keep &= (tally.of(name) == code) != (rest and place == 0)
     return float(tally.weights[keep].sum())
 
 

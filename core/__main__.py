@@ -1,7 +1,18 @@
-"""``python -m core``: the command line, see :mod:`core.cli`."""
+"""``python -m core`` and ``espalier``: the command line, see :mod:`core.cli`."""
 
 import sys
 
-from core.cli.main import main
 
-sys.exit(main())
+def run() -> int:
+    """Run the command that was typed; Ctrl-C while the program is still loading ends it without a traceback."""
+    try:
+        from core.cli.main import main
+
+        return main()
+    except KeyboardInterrupt:
+        print("\nespalier: cancelled; nothing was spent", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -19,8 +19,7 @@ state = shell.start(
 )
 made = [one for one in (state.released, *reversed(state.earlier)) if one is not None]
 if not made:
-    st.info("There is nothing to analyse yet. Release a synthetic table first.")
-    shell.link_to("Release", "Go to Release")
+    shell.no_release("analyse")
     shell.sidebar(state)
     st.stop()
 
@@ -42,16 +41,18 @@ study = state.studied[1]
 figure = questions.ask(study.project, f"analyse-{bundle.number}", study.rows)
 if figure is not None:
     try:
-        questions.show(study.ask(figure), figure)
+        questions.show(study, figure)
     except (EspalierError, ValueError) as error:
         st.error(plain(error))
-st.divider()
-there = "came with" if bundle.release.copies else "were made just now from the noisy counts of"
+else:
+    st.info("Choose the columns above. The answer and its interval appear here.")
+there = "came with" if bundle.release.copies else "were made just now from"
 st.caption(
-    f"Worked out in each of {len(study.given)} {term('copies')}, which {there} release {bundle.number} of "
-    f"{name(study.project.name)}, and then combined. Copies follow the noisy counts more closely than the "
-    "table does, so a figure may differ a little from the table's own. The interval does not cover how the columns "
-    "that are counted together were chosen, nor where a number lies inside its bin."
+    f"Combined from {len(study.given)} {term('copies')}, which {there} release {bundle.number} of "
+    f"{name(study.project.name)}. The intervals do not cover how the columns that are counted together were chosen, "
+    "nor where a number lies inside its bin.",
+    help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little from the "
+    "table's own.",
 )
 with st.expander("Do it elsewhere: Python and R"):
     st.markdown(

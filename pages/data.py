@@ -27,11 +27,10 @@ def rows_for_the_curator(state: Session) -> None:
     assert state.text is not None
     if not st.toggle("Show me the rows (confidential)", key=f"rows-{state.opened}"):
         return
-    st.markdown(f"{CONFIDENTIAL} These are real rows.")
+    st.markdown(f"{CONFIDENTIAL} These are real rows: the first 8 of {state.text.rows:,}, as read.")
     st.dataframe(
         {n: [c.values[k] for k in c.codes[:8].tolist()] for n, c in state.text.columns.items()}, hide_index=True
     )
-    st.caption(f"The first 8 of {state.text.rows:,} rows, as read.")
     table = state.table()
     if state.project is not None and table.person is not None:
         st.markdown(_people(table.person, state.project.plan))
@@ -125,12 +124,12 @@ else:
         constraint_editor.show(state)
     with rows:
         if state.text is None:
-            st.caption("No table is open.")
+            st.info("No table is open. Open one under “Open something else”.")
         else:
             try:
                 rows_for_the_curator(state)
             except EspalierError:
-                st.caption("Counts appear when the table fits its declared columns.")
+                st.info("Counts appear here once the table fits its declared columns.")
     with other:
         if state.before is not None and state.before.project is not None:
             kept = state.before.project

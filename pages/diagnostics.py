@@ -24,18 +24,16 @@ st.markdown(
 )
 
 if released is None:
-    st.info("There is nothing to judge yet. Release a synthetic table first.")
-    shell.link_to("Release", "Go to Release")
+    shell.no_release("judge")
     shell.sidebar(state)
     st.stop()
 
 if released.real is None:
     st.info(
-        "This release was made from a table that was read where it is. Its rows never were in memory, so figures on "
-        "real rows cannot be worked out here. Private figures, which the Plan page can ask for, can."
+        "This release was made from a table that is read where it is. For a comparison it is read once more. Columns, "
+        "pairs and questions are compared by counts of all rows. Tasks and fairness are judged on a million random "
+        "rows at most, and not at all where the rows stay in a database."
     )
-    shell.sidebar(state)
-    st.stop()
 if not project.says_the_same(released.release.project):
     st.info(
         f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "
@@ -104,6 +102,7 @@ if state.findings:
         icon=":material/lock:",
     )
     judgement.another_table(state, released)
-further.show(state, released)
+if released.real is not None:
+    further.show(state, released)
 shell.link_to("Plan", "Change the plan", primary=False)
 shell.sidebar(state)

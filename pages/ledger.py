@@ -15,6 +15,7 @@ from core.ledger.population import PART_NAMES, Entry, Population
 from core.privacy.accounting import rho_of, round_up
 from core.project.file import Project
 from core.project.plan import Plan
+from core.release.pools import pool_in_words
 from pages.parts import charts, doors, shell, text
 from pages.parts.glossary import term
 from pages.parts.release import bundle, payment
@@ -24,8 +25,8 @@ from pages.parts.text import name, plain
 doors.enter("steward")
 state = shell.start(
     "Ledger",
-    f"One {term('budget')} for all that is ever released about the same people. It cannot be overspent. Apart from "
-    "the releases themselves, nothing here comes from real rows.",
+    f"One privacy {term('budget')} for all that is ever released about the same people. It cannot be overspent. "
+    "Apart from the releases themselves, nothing here comes from real rows.",
 )
 
 
@@ -52,9 +53,12 @@ def total(state: Session, p: Population) -> None:
         f"For {text.unit(p.neighbors, p.rows_per_person)}; δ = {p.delta:g}. Set by {name(p.opened_by)} on "
         f"{p.opened_at[:10]}"
         + (f": {plain(p.note)}" if p.note else "")
-        + ". Rows per person: "
-        + "; ".join(f"of {name(table)} {plain(p.unit_of(table))}" for table in p.tables)
         + "."
+        + "".join(
+            f" Rows per person in {name(table)}: at most {p.rows_per_person}, {plain(p.unit_of(table))}."
+            for table in p.tables
+            if p.persons.get(table, "") is not None  # the caveats below tell of the others
+        )
     )
     for caveat in p.caveats:
         st.info(f"{plain(caveat[:1].upper() + caveat[1:])}.")
@@ -63,7 +67,6 @@ def total(state: Session, p: Population) -> None:
 def next_plan(state: Session, p: Population) -> tuple[float, str]:
     """Say what the open plan would leave, if it is paid from here; its ρ (0 if it takes none) and what to call it."""
     if state.project is None:
-        st.caption("Open a project on the Data page to see here what its plan would leave.")
         return 0.0, ""
     payer, _ = payment.chosen(state)
     if payer is None or payer.name != p.name:
@@ -141,19 +144,25 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
         entry=e.id,
         hash=e.released,
     )
-    out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", x.what, x.rho, x.rho_before, x.rho_after) for x in e.parts)]
-    if e.undrawn:
+    out = [made, *(line(f"↳ {PART_NAMES[x.kind]}", _said(x.what), x.rho, x.rho_before, x.rho_after) for x in e.parts)]
+    if e.stopped_short:
         last = e.parts[-1].rho_after
         out.append(line("↳ not drawn", "counts all the same", e.undrawn, last, last + e.undrawn))
     return out
+
+
+def _said(what: str) -> str:
+    """What a part of an entry was for: its pool in words, and how many draws."""
+    pool, comma, draws = what.rpartition(", ")
+    return f"{pool_in_words(pool)}{comma}{draws}"
 
 
 def releases(state: Session, ledger: Ledger, p: Population) -> None:
     """Open a release again and download its files."""
     made = {e.id: e for e in reversed(p.entries) if e.released}
     if not made:
-        st.caption("Releases that are made appear here, to open and download again.")
         return
+    st.subheader("Releases", anchor=False)
 
     def label(id_: str) -> str:
         e: Entry = made[id_]
@@ -235,14 +244,14 @@ def checks(ledger: Ledger) -> None:
         if not problems:
             count, last = ledger.head()
             st.success(f"{count} events: every hash, sum and rule holds. The last hash is {name(last)}.")
-    st.caption(f"The ledger is {name(ledger.name)}. It only ever grows; each event holds the hash of the one before.")
 
 
 ledger, trouble = payment.open_ledger()
 known, broken = payment.budgets(ledger)
 if trouble := trouble or broken:
-    st.error(f"{plain(trouble)}.")
-    st.caption(f"The ledger is meant to be {name(ledger.name if ledger else text.where(default_ledger()))}.")
+    st.error(
+        f"{plain(trouble)}. The ledger is meant to be {name(ledger.name if ledger else text.where(default_ledger()))}."
+    )
 elif ledger is None or not known:
     st.info(
         "No budget is open yet. A budget is one limit, in ε and δ, for all releases from the same people, whoever "
@@ -261,9 +270,12 @@ else:
     total(state, population)
     st.subheader("Entries", anchor=False)
     entries(population)
-    st.subheader("Releases", anchor=False)
     releases(state, ledger, population)
-    st.subheader("The ledger itself", anchor=False)
+    st.subheader(
+        "The ledger itself",
+        anchor=False,
+        help=f"It is {name(ledger.name)}. It only ever grows; each event holds the hash of the one before.",
+    )
     checks(ledger)
     with st.expander("Open another table's budget"):
         payment.opening_form(state, known)

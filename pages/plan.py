@@ -5,6 +5,7 @@ import streamlit as st
 from core.errors import EspalierError
 from core.methods import frame_of, method_of
 from core.privacy.accounting import guess_right, round_up
+from core.release.pools import pool_in_words
 from pages.parts import charts, doors, shell, text
 from pages.parts.glossary import TERMS, term
 from pages.parts.plan import (
@@ -21,7 +22,9 @@ from pages.parts.text import names, plain
 
 doors.enter("steward")
 state = shell.start(
-    "Plan", f"Choose the method, the {term('frame')} and the {term('budget')}. Nothing here reads the table."
+    "Plan",
+    f"Say what the table is for and how much of the privacy {term('budget')} it may spend. Nothing here reads "
+    "the table.",
 )
 project = shell.need_project(state)
 
@@ -96,7 +99,7 @@ elif state.paid_from is None and not state.sample:
 else:
     st.markdown("It is not recorded in a ledger: nothing adds it up with other releases.")
 
-st.subheader("The frame", anchor=False, help=TERMS["Frame"])
+st.subheader("The frame: what the table may show", anchor=False, help=TERMS["Frame"])
 if seen.frame.tasks:
     for task in seen.frame.tasks:
         best = min(seen.features, len(task.candidates))
@@ -126,7 +129,7 @@ if seen.apart:
     for apart in seen.apart:
         st.markdown(plain(str(apart)))
 
-alone = ", ".join(f"{plain(pool)} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
+alone = ", ".join(f"{plain(pool_in_words(pool))} {round_up(epsilon, 2)}" for pool, epsilon in seen.alone.items())
 shares = (
     f"Point at a segment to see what it pays for. Each part by itself would cost, in ε: {alone}. ρ adds up, ε does not."
 )

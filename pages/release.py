@@ -21,7 +21,8 @@ opened = here().project
 promised = opened is None or method_of(opened.plan).private
 state = shell.start(
     "Release",
-    f"Spend the {term('budget')} on the table, once. The files on this page are safe to share; the real table is not."
+    f"Make the synthetic table: this spends privacy {term('budget')}. The files on this page are safe to share; "
+    "the real table is not."
     if promised
     else "These files are as confidential as the table itself.",
 )
@@ -91,25 +92,28 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
                 "while the rows get fewer: errors as a share of n grow.",
             )
         )
+        notes: list[str] = []
         if share and table is not None:
             delta = population.delta if population else None
             seen, left = spending.kept_back(state, table, share / 100, delta)
-            st.caption(
-                f"It costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more against the "
-                f"{'' if left is None else f'{left:,} '}rows that are left"
+            notes.append(
+                f"Keeping rows back costs accuracy: noise weighs {100 * (1 / (1 - share / 100) - 1):.0f} % more "
+                f"against the {'' if left is None else f'{left:,} '}rows that are left"
                 + (", and δ = 1/n² is that of the rows left." if plan.delta is None and population is None else ".")
             )
         source = state.relation.shown if state.relation else state.text.source if state.text else ""
         line.markdown(
             f"**{text.method(plan.method)}** on {name(source)} will spend "
             f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
-            f"for {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}."
+            f"for {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}. This cannot be undone."
         )
         if plan.private_evaluation:
-            st.caption(
+            notes.append(
                 f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, chosen at random, "
                 "stay out of it and judge it. Their figures are safe to share and add no privacy cost."
             )
+        if notes:
+            st.caption(" ".join(notes))
         agreed, ticked, note = True, False, f"note-{state.opened}"
         if population is not None:
             if not payment.outlook(population, seen):
@@ -140,7 +144,6 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
             on_click=start,
             key=f"release-{state.releases}-{len(state.spent)}",
         )
-        st.caption(f"This cannot be undone: {term('noise')} is drawn once.")
 
 
 if state.job is not None and state.job.kind == "release":

@@ -3,10 +3,10 @@
 import streamlit as st
 
 from core.errors import EspalierError
-from core.privacy.accounting import round_up
+from core.privacy.accounting import guess_right, round_up
 from core.release import shelf
-from pages.parts import doors, text
-from pages.parts.text import name, plain
+from pages.parts import doors, shell, text
+from pages.parts.text import names, plain
 
 doors.enter("viewer")
 
@@ -16,26 +16,38 @@ FILES = (
     ("release.json", "Accounting (JSON)", "application/json"),
 )
 
+shell.look()
 st.title("Shared releases", anchor=False)
-st.markdown("Synthetic tables that the steward released and marked for sharing. They hold invented rows only.")
+st.markdown(
+    f"{text.SAFE} Synthetic tables that the steward chose to share. Every row is invented. Read the report before "
+    "you use it."
+)
 found = shelf.shared()
 if not found:
-    st.info("Nothing is shared yet. A steward marks a release for sharing on the Release page.")
+    st.info("Nothing is shared yet. What the steward shares appears here.")
+    if doors.role() == "steward":
+        shell.link_to("Release", "Share one on the Release page")
 for release in found:
     facts = release.facts
-    spent, project = facts["spent"], facts["project"]
+    asked, spent, project = facts["asked"], facts["spent"], facts["project"]
     unit = text.unit(spent["neighbors"], spent["rows_per_person"], spent.get("person"))
     with st.container(border=True):
-        st.markdown(f"**{name(project['name'])}**: {facts['rows']:,} rows, {len(project['schema'])} columns")
-        st.caption(
-            f"{text.method(facts['method'])}; ε = {round_up(spent['epsilon'])} at "
-            f"δ = {round_up(spent['delta'])} for {unit}."
+        st.subheader(plain(project["name"]), anchor=False)
+        day = f", released on {plain(facts['date'])}" if facts.get("date") else ""
+        lines = [f"{facts['rows']:,} invented rows in {len(project['schema'])} columns{day}."]
+        for s in facts.get("separations", []):
+            given = f" except through {names(s['given'])}" if s["given"] else ""
+            lines.append(f"On purpose it shows no link between {names(s['left'])} and {names(s['right'])}{given}.")
+        lines.append(
+            f"{text.guess(guess_right(asked['epsilon'], asked['delta']))} (ε = {round_up(asked['epsilon'])}, "
+            f"δ = {round_up(asked['delta'])}, protecting {unit}.)"
         )
+        st.markdown("\n".join(f"- {line}" for line in lines))
         with st.container(horizontal=True):
             try:
                 files = shelf.files(release.id)
             except EspalierError as error:
-                st.caption(plain(error))
+                st.warning(plain(error))
                 continue
             for file, label, mime in FILES:
                 st.download_button(
@@ -47,3 +59,4 @@ for release in found:
                     key=f"shared-{release.id}-{file}",
                     icon=":material/download:",
                 )
+shell.fold()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -74,9 +74,13 @@ class StandardisedEffect:
         """For each level the crude and the adjusted difference, then (of an event) the crude and adjusted ratio."""
         out = []
         for code in self.levels:
-            cells = tuple(c for level in (self.reference, code) for c in self._cells(level))
-            crude = Needs((self.treatment, self.outcome), cells)
-            full = Needs(self.columns, cells, self.outcome, (self.treatment,)) if self.adjust else crude
+            groups: tuple[Cell, ...] = tuple(((self.treatment, level),) for level in (self.reference, code))
+            events: tuple[Cell, ...] = ()
+            if self.event is not None:
+                events = tuple(((self.outcome, self.event), *group) for group in groups)
+            crude = Needs((self.treatment, self.outcome), groups + events, rests=events)
+            full = replace(crude, columns=self.columns, outcome=self.outcome, together=(self.treatment,))
+            full = full if self.adjust else crude
             for what in ("difference", "ratio") if self.event is not None else ("difference",):
                 out += [
                     Part(
@@ -87,10 +91,6 @@ class StandardisedEffect:
                     for kind, needs in (("crude", crude), ("adjusted", full))
                 ]
         return tuple(out)
-
-    def _cells(self, level: int) -> tuple[Cell, ...]:
-        group: Cell = ((self.treatment, level),)
-        return (group,) if self.event is None else (group, (*group, (self.outcome, self.event)))
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """The numbers of `parts`; ratios as logarithms. Variances are NaN: the copies tell them."""

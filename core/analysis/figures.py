@@ -72,7 +72,7 @@ class Proportion:
     def parts(self) -> tuple[Part, ...]:
         """One number."""
         cell = _cell(self.event, *([self.among] if self.among else []))
-        return (Part("proportion", Needs(self.columns, (cell,))),)
+        return (Part("proportion", Needs(self.columns, (cell,), rests=(cell,))),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """p and p (1 − p) / n."""
@@ -96,7 +96,7 @@ class Difference:
     def parts(self) -> tuple[Part, ...]:
         """One number."""
         cells = _cell(self.event, self.one), _cell(self.event, self.other)
-        return (Part("difference", Needs(self.columns, cells)),)
+        return (Part("difference", Needs(self.columns, cells, rests=cells)),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """The difference of two independent shares."""
@@ -173,7 +173,7 @@ class Regression:
                 out.append(
                     Part(
                         name,
-                        Needs(self.columns, self._pairs(name, range(self.sizes[name])), self.outcome),
+                        self._needs(name, range(self.sizes[name])),
                         ratio=self.event is not None,
                     )
                 )
@@ -182,22 +182,19 @@ class Regression:
             out += [
                 Part(
                     compared(name, code, first, self.labels),
-                    Needs(self.columns, self._pairs(name, (first, code)), self.outcome),
+                    self._needs(name, (first, code)),
                     ratio=self.event is not None,
                 )
                 for code in self._levels(name)
             ]
         return tuple(out)
 
-    def _pairs(self, name: str, codes: Iterable[int]) -> tuple[Cell, ...]:
-        """The cells that a coefficient compares: each group, where an event is modelled the part of it that has it."""
-        groups: list[Cell] = [((name, code),) for code in codes]
+    def _needs(self, name: str, codes: Iterable[int]) -> Needs:
+        """What a coefficient compares: each group; of an event the part that has it, and the rest."""
         if self.event is None:
-            return tuple(groups)
-        events = [(*group, (self.outcome, self.event)) for group in groups]
-        if self.sizes[self.outcome] == 2:
-            groups = [(*group, (self.outcome, 1 - self.event)) for group in groups]
-        return tuple(events + groups)
+            return Needs(self.columns, tuple(((name, code),) for code in codes), self.outcome)
+        events = tuple(((self.outcome, self.event), (name, code)) for code in codes)
+        return Needs(self.columns, events, self.outcome, rests=events)
 
     def design(self, tally: Tally) -> FloatArray:
         """A row per pattern: 1, then what the coefficients of `parts` multiply."""

@@ -34,6 +34,10 @@ ENOUGH = 4.0
 class Needs:
     """What a figure rests on: its ``columns``, and the ``cells`` whose rows it compares.
 
+    ``rests`` are cells whose remainder it needs too: the rows that are alike but for another value of the cell's first
+    column. A share has one: where the remainder is noise, so is one minus the share. No fit goes below zero rows, so
+    it finds too many in such a remainder, and copies find still more: intervals miss to one side.
+
     ``outcome`` is the column that it models given the others, if any (a regression, a standardised effect): then pairs
     with the outcome may do.
 
@@ -45,6 +49,7 @@ class Needs:
     cells: tuple[Cell, ...] = ()
     outcome: str | None = None
     together: tuple[str, ...] = ()
+    rests: tuple[Cell, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,12 @@ class Gate:
                 precision += 1 / (sigma**2 * summed)
         return precision**-0.5 if precision else math.inf
 
+    def noise(self, cell: Cell, rest: bool = False) -> float:
+        """The noise in a cell, or in the sum of the cells that are its ``rest``, in rows."""
+        names = [name for name, _ in cell]
+        cells = self._counts(cell).shape[0] - 1 if rest else 1
+        return self.sigma(names) * math.sqrt(max(cells, 1))
+
     def judge(self, needs: Needs) -> Badge:
         """One of four answers."""
         names = needs.columns
@@ -134,13 +145,23 @@ class Gate:
         return self._assumed(needs)
 
     def _thinnest(self, needs: Needs) -> float:
-        return min((self._rows(cell) / self.sigma([n for n, _ in cell]) for cell in needs.cells), default=math.inf)
+        cells = [self._rows(cell) / self.noise(cell) for cell in needs.cells]
+        rests = [self._rest(cell) / self.noise(cell, rest=True) for cell in needs.rests]
+        return min(cells + rests, default=math.inf)
 
     def _rows(self, cell: Cell) -> float:
+        return float(self._counts(cell)[tuple(code for _, code in cell)])
+
+    def _rest(self, cell: Cell) -> float:
+        (_, code), *others = cell
+        alike = np.moveaxis(self._counts(cell), 0, -1)[tuple(c for _, c in others)]
+        return float(alike.sum() - alike[code])
+
+    def _counts(self, cell: Cell) -> NDArray[np.float64]:
         columns = tuple(name for name, _ in cell)
         if columns not in self._marginals:
             self._marginals[columns] = self._model.marginal(columns)
-        return float(self._marginals[columns][tuple(code for _, code in cell)])
+        return self._marginals[columns]
 
     def _thin(self, needs: Needs) -> Badge | None:
         for name, code in (place for cell in needs.cells for place in cell):

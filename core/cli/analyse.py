@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from core.cli.given import whole
 from core.cli.terminal import bar
 from core.errors import ProjectError
 
@@ -15,14 +16,16 @@ from core.errors import ProjectError
 def add(commands: Any) -> None:
     """Declare the commands."""
     copies = commands.add_parser("copies", help="make copies of a release, for intervals; costs no budget")
-    copies.add_argument("folder", type=Path)
-    copies.add_argument("--number", type=int, default=20, help="how many, 1 to 100 (default: 20)")
-    copies.add_argument("--out", type=Path, help="a new or empty folder (default: FOLDER-copies)")
+    copies.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    copies.add_argument("--number", type=whole, default=20, metavar="N", help="how many, 1 to 100 (default: 20)")
+    copies.add_argument(
+        "--out", type=Path, metavar="DIR", help="a new folder; the copies go into its copies/ (default: FOLDER-copies)"
+    )
     copies.add_argument("--quiet", action="store_true", help="no progress on stderr")
     copies.set_defaults(run=_copies)
 
     analyse = commands.add_parser("analyse", help="a figure from a release, with its interval; safe to share")
-    analyse.add_argument("folder", type=Path)
+    analyse.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
     asked = analyse.add_mutually_exclusive_group(required=True)
     asked.add_argument("--proportion", metavar="COLUMN=VALUE")
     asked.add_argument("--difference", nargs=2, metavar=("EVENT", "GROUP"), help="of the event's share between groups")
@@ -34,8 +37,10 @@ def add(commands: Any) -> None:
     )
     analyse.add_argument("--among", metavar="COLUMN=VALUE", help="the rows that --proportion is of")
     analyse.add_argument("--predictors", metavar="A,B", help="columns, commas between them")
-    analyse.add_argument("--number", type=int, default=20, help="copies, where the release has none (default: 20)")
-    analyse.add_argument("--json", action="store_true")
+    analyse.add_argument(
+        "--number", type=whole, default=20, metavar="N", help="copies, where the release has none (default: 20)"
+    )
+    analyse.add_argument("--json", action="store_true", help="the figures as JSON")
     analyse.set_defaults(run=_analyse)
 
 
@@ -76,17 +81,31 @@ def _analyse(opt: argparse.Namespace) -> None:
     elif opt.odds_ratio:
         figure = asking.odds_ratio(schema, *opt.odds_ratio)
     elif opt.effect:
+        if not study.project.dag.edges:
+            raise ProjectError(
+                "this release has no drawing, so it cannot say what an effect is adjusted for; ask for a --difference, "
+                "or draw on the Structure page before a release"
+            )
         treatment, outcome = opt.effect
-        adjust = opt.adjust.split(",") if opt.adjust else None
+        adjust = _columns(opt.adjust) if opt.adjust else None
         figure = asking.effect_by_drawing(study.project, treatment, outcome, adjust, study.rows)
         print(asking.adjusted_for(study.project, figure), file=sys.stderr)
     else:
-        figure = asking.regression(schema, opt.outcome, opt.predictors.split(","))
+        figure = asking.regression(schema, opt.outcome, _columns(opt.predictors))
     with bar(opt.json) as report:
         answers = study.with_copies(opt.number, report).ask(figure)
     if opt.json:
-        print(json.dumps([asking.to_json(a) for a in answers], indent=1, ensure_ascii=False, allow_nan=False))
+        found = [{**asking.to_json(a), "of": asking.asked(schema, figure)} for a in answers]
+        print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
         return
+    print(f"Asked: {asking.asked(schema, figure)}.")
     for answer in answers:
         print(f"[{asking.BADGES[answer.badge.kind]}] {asking.sentence(answer)}")
+    if steps := asking.remedy(study.project, figure, answers):
+        print(steps)
     print("From the release alone: no row of the real table was read, and these figures may be shared.")
+
+
+def _columns(text: str) -> list[str]:
+    """Names with commas between them, and blanks around them or not."""
+    return [name.strip() for name in text.split(",")]

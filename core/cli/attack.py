@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from core.cli import ledger, project_file
+from core.cli.given import whole
 from core.cli.terminal import bar
 
 
 def add(commands: Any) -> None:
     """Declare the command."""
     attack = commands.add_parser("attack", help="play the membership game on a plan; confidential, takes minutes")
-    attack.add_argument("project", type=Path)
-    attack.add_argument("--data", type=Path, required=True)
-    attack.add_argument("--models", type=int, default=96, help="shadow releases (default 96)")
-    attack.add_argument("--targets", type=int, default=20, help="rows that are attacked, half of them outliers")
+    attack.add_argument("project", type=Path, help="the project file (JSON), whose plan is attacked")
     attack.add_argument(
-        "--rows", type=int, nargs="+", metavar="N", help="attack these rows of the table instead, the first being 1"
+        "--data", type=Path, required=True, metavar="TABLE", help="the private table, of a size that fits into memory"
     )
-    attack.add_argument("--json", action="store_true", help="all figures as JSON, also on a terminal")
+    attack.add_argument(
+        "--models", type=whole, default=96, metavar="N", help="releases that the attacker sees (default: 96)"
+    )
+    attack.add_argument(
+        "--targets",
+        type=whole,
+        default=20,
+        metavar="N",
+        help="rows that are attacked, half of them outliers (default: 20)",
+    )
+    attack.add_argument(
+        "--rows", type=whole, nargs="+", metavar="N", help="attack these rows of the table instead, the first being 1"
+    )
+    attack.add_argument("--json", action="store_true", help="all figures as JSON")
     ledger.add_options(attack)
     attack.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
     attack.set_defaults(run=run)
@@ -41,7 +51,7 @@ def run(opt: argparse.Namespace) -> None:
     with bar(opt.json) as progress:
         targets = [row - 1 for row in opt.rows] if opt.rows else opt.targets
         played = play(project, table, np.random.default_rng(), models=opt.models, targets=targets, report=progress)
-    if opt.json or not sys.stdout.isatty():
+    if opt.json:
         print(json.dumps(played.to_json(), indent=1, ensure_ascii=False, allow_nan=False))
     else:
         print("\n".join(summary(played)))

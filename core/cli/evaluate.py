@@ -10,55 +10,75 @@ from typing import TYPE_CHECKING, Any
 
 from core.cli import ledger
 from core.cli.terminal import bar
+from core.progress import part
 
 if TYPE_CHECKING:
+    from core.release.artefact import Released
+    from core.tables.source import Source
     from core.tables.table import Table
 
 
 def add(commands: Any) -> None:
     """Declare the command."""
     evaluate = commands.add_parser("evaluate", help="compare a release with the real table; confidential")
-    evaluate.add_argument("folder", type=Path)
-    evaluate.add_argument("--data", required=True, help="the private table, of a size that fits into memory")
-    evaluate.add_argument("--holdout", type=Path, help="rows that were not released from")
+    evaluate.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
+    evaluate.add_argument("--data", required=True, metavar="TABLE", help="the private table, as `release` takes it")
+    evaluate.add_argument("--relation", metavar="NAME", help="the name of the table in the engine that --data names")
+    evaluate.add_argument("--holdout", type=Path, metavar="TABLE", help="rows that were not released from")
     evaluate.add_argument(
         "--classifiers", action="store_true", help="five classifiers for up to 20 columns as targets too; a minute"
     )
-    evaluate.add_argument("--json", action="store_true", help="all figures as JSON, also on a terminal")
+    evaluate.add_argument("--json", action="store_true", help="all figures as JSON")
     ledger.add_options(evaluate)
     evaluate.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
     evaluate.set_defaults(run=run)
 
 
 def run(opt: argparse.Namespace) -> None:
-    from core.compare.fence_cost import cost_or_reason
+    from core.errors import TableError
     from core.evaluation import evaluate
-    from core.graph.separations import clique_edges
     from core.release.artefact import load_release
-    from core.tables.frames import as_table, read_data
+    from core.tables.frames import as_table, opened, read_data
+    from core.tables.relation import Relation
+    from core.tables.table import Table
 
     released = load_release(opt.folder)
     schema = released.project.schema
-    real = as_table(read_data(opt.data), schema, released.project.plan.person)
     holdout = as_table(read_data(opt.holdout), schema) if opt.holdout else None
-    tables = [real, holdout] if holdout else [real]
-    ledger.record_diagnostics(opt, released.facts, [table.digest for table in tables])
-    with bar(opt.json) as progress:
-        result = evaluate(
-            released.project, real, released.table, model=released.model, holdout=holdout, report=progress
-        )
-    edges = clique_edges(released.cliques)
-    cost = cost_or_reason(released.project, real, released.table, edges, holdout=holdout)
+    read = read_data(opt.data, opt.relation)
+    if opt.classifiers and isinstance(read, Relation):
+        raise TableError("--classifiers needs the rows in memory, and this table is read where it is: leave it out")
+    person = None if isinstance(read, Relation) else released.project.plan.person  # every row counts here
+    with bar(opt.json) as progress, opened(read, schema, person, report=part(progress, 0.0, 0.2)) as real:
+        tables = [real, holdout] if holdout else [real]
+        ledger.record_diagnostics(opt, released.facts, [table.digest for table in tables])
+        rest = part(progress, 0.2, 1.0)
+        result = evaluate(released.project, real, released.table, model=released.model, holdout=holdout, report=rest)
+    cost = _fence_cost(released, real, holdout)
     found = {**result.to_json(), **cost}
     if not released.facts.get("private", True):
         found = {"private": False, "warning": released.facts["warning"], **found}
         print(f"warning: {found['warning']}", file=sys.stderr)
     if opt.classifiers:
+        assert isinstance(real, Table)
         found["many_targets"] = classified(opt, released.table, real, holdout)
-    if opt.json or not sys.stdout.isatty():
+    if opt.json:
         print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
     else:
         print("\n".join(summary(found)))
+
+
+def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict[str, Any]:
+    from core.compare.fence_cost import cost_or_reason
+    from core.graph.separations import clique_edges
+    from core.tables.table import Table
+
+    if not isinstance(real, Table):
+        return {
+            "fence_cost": None,
+            "fence_cost_reason": "it needs the rows in memory, and this table is read where it is",
+        }
+    return cost_or_reason(released.project, real, released.table, clique_edges(released.cliques), holdout=holdout)
 
 
 def classified(opt: argparse.Namespace, synthetic: Table, real: Table, holdout: Table | None) -> dict[str, Any]:

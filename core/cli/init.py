@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.cli.release import TABLE
 from core.errors import ProjectError
+
+if TYPE_CHECKING:
+    from core.project.schema import Schema
+    from core.tables.reading import TextTable
 
 MANY = 50
 """Categories from which on a column may be one of names or numbers of people."""
@@ -20,6 +25,13 @@ def add(commands: Any) -> None:
     init.add_argument("table", help=TABLE)
     init.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
     init.add_argument("--out", type=Path, metavar="PROJECT.json", help="a new file (default: beside the table)")
+    init.add_argument(
+        "--missing",
+        nargs="+",
+        default=(),
+        metavar="TEXT",
+        help="texts that mean an empty cell wherever they stand, such as '?' or -9",
+    )
     init.set_defaults(run=run)
 
 
@@ -29,7 +41,7 @@ def run(opt: argparse.Namespace) -> None:
     from core.project.file import Project
     from core.project.plan import Plan
     from core.tables.frames import read_data
-    from core.tables.guessing import guess_schema
+    from core.tables.guessing import guess_schema, looks_like_dates
     from core.tables.relation import Relation, is_url
 
     elsewhere = is_url(opt.table) or opt.table.startswith("env:")
@@ -42,18 +54,42 @@ def run(opt: argparse.Namespace) -> None:
     if isinstance(read, Relation):
         read = read.sample()
         print(f"guessed from the first {read.rows:,} rows: other rows may hold other values", file=sys.stderr)
-    schema = guess_schema(read)
+    schema = guess_schema(read, opt.missing)
+    if strange := [m for m in opt.missing if not any(m in c.missing_marks for c in schema.columns)]:
+        raise ProjectError(f"no column of {opt.table} holds {', '.join(map(repr, strange))}; see --missing")
     draft = Project(name, schema, Plan(DEFAULT, 1.0))
     try:
         out.write_text(draft.dumps(), "utf-8")
     except OSError as error:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
-    left = f", {len(schema.left_out)} left out as identifiers" if schema.left_out else ""
-    print(f"{out}: a draft for {len(schema.columns)} columns{left}; it may hold private values until it is confirmed")
-    if many := [f"{c.name} ({c.size:,})" for c in schema.columns if c.kind == "categorical" and c.size > MANY]:
+    left = f", left out as identifiers: {', '.join(c.name for c in schema.left_out)}" if schema.left_out else ""
+    print(f"{out}: a draft for {len(schema.columns)} columns{left}. It may hold private values until it is confirmed")
+    dates = [c.name for c in schema.columns if looks_like_dates(read.columns[c.name])]
+    if dates:
+        print(
+            f"Columns of dates: {', '.join(dates)}. Every day is a category now. Write instead, with a range that you "
+            'would know without the table: {"name": …, "kind": "date", "dates": {"from": "2020-01-01", "to": '
+            '"2024-12-31", "by": "month"}}',
+            file=sys.stderr,
+        )
+    marked = _marks(read, schema)
+    many = [
+        f"{c.name} ({c.size:,})"
+        for c in schema.columns
+        if c.kind == "categorical" and c.size > MANY and c.name not in (*dates, *marked)
+    ]
+    if many:
         print(
             f"Columns of many values: {', '.join(many)}. If they name people, delete them here or give them "
             '"kind": "identifier", and name the people\'s column as the plan\'s "person".',
+            file=sys.stderr,
+        )
+    if marked:
+        texts = list(dict.fromkeys(m for marks in marked.values() for m in marks))
+        where = "; ".join(f"{', '.join(map(repr, marks))} in {column}" for column, marks in marked.items())
+        print(
+            f"Perhaps these mean an empty cell: {where}. If they do, delete {out} and begin again with "
+            f"--missing {' '.join(map(shlex.quote, texts))}",
             file=sys.stderr,
         )
     print(
@@ -65,3 +101,14 @@ def run(opt: argparse.Namespace) -> None:
         f"  4. espalier release {out} --data {'TABLE --relation NAME' if elsewhere else opt.table} --out DIR",
         file=sys.stderr,
     )
+
+
+def _marks(read: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
+    """By column, what may mean an empty cell and was not said to."""
+    from core.tables.guessing import possible_marks
+
+    found = {
+        c.name: tuple(m for m in possible_marks(read.columns[c.name]) if m not in c.missing_marks)
+        for c in schema.columns
+    }
+    return {name: marks for name, marks in found.items() if marks}

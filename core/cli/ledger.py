@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.cli.given import number, whole
 from core.errors import LedgerError, LedgerUnavailable, ProjectError
 
 if TYPE_CHECKING:
@@ -53,24 +54,30 @@ def account(opt: argparse.Namespace, who: str = "", note: str = "") -> Account |
 def add(commands: Any) -> None:
     """``ledger`` with its own commands."""
     ledger = commands.add_parser("ledger", help="the steward's ledger: open, list, verify, export, take")
-    acts = ledger.add_subparsers(dest="act", required=True)
+    acts = ledger.add_subparsers(dest="act", required=True, metavar="open|list|verify|export|take")
 
     opened = acts.add_parser("open", help="name a private table and set its total, once")
     add_options(opened)
-    opened.add_argument("--epsilon", type=float, help="the total ε")
-    opened.add_argument("--delta", type=float, help="the total δ, such as 1e-9")
+    opened.add_argument("--epsilon", type=number, help="the total ε")
+    opened.add_argument("--delta", type=number, help="the total δ, such as 1e-9")
     opened.add_argument(
         "--delta-for-draws",
-        type=float,
+        type=number,
         metavar="D",
         help="how much of δ plans may spend on draws with a δ₀ of their own (default: 0); the rest converts ρ to ε",
     )
-    opened.add_argument("--neighbors", choices=("replace-one", "add-remove"), help="default: replace-one")
-    opened.add_argument("--rows-per-person", type=int, metavar="K", help="default: 1")
+    opened.add_argument(
+        "--neighbors",
+        choices=("replace-one", "add-remove"),
+        help="what protects a person: rows changing in place, or coming and going (default: replace-one)",
+    )
+    opened.add_argument(
+        "--rows-per-person", type=whole, metavar="K", help="rows that one person has at most (default: 1)"
+    )
     opened.add_argument("--person", metavar="COLUMN", help="who a row is about (default: no column, K is a promise)")
     opened.add_argument("--population", metavar="NAME", help="the people it is about; tables of one share its budget")
     opened.add_argument("--by", default="", metavar="WHO", help="who sets it (default: the user of this machine)")
-    opened.add_argument("--note", default="", metavar="TEXT")
+    opened.add_argument("--note", default="", metavar="TEXT", help="a note for whoever reads the ledger")
 
     listed = acts.add_parser("list", help="totals, what is left, and every entry")
     verify = acts.add_parser("verify", help="check every hash, sum and rule; also of an export, or a release's folder")
@@ -192,7 +199,7 @@ def _list(opt: argparse.Namespace) -> None:
             for part in e.parts:
                 what = part.what + (f"; δ₀ = {round_up(part.delta)}" if part.delta else "")
                 print(line(f"  {PART_NAMES[part.kind]}", "", (part.rho, part.rho_before, part.rho_after), what))
-            if e.undrawn:
+            if e.stopped_short:
                 print(f"  {'  not drawn':<16}  {'':<17}  {e.status:<8}  {round_up(e.undrawn):>10}  counts all the same")
 
 
@@ -230,7 +237,9 @@ def _verify(opt: argparse.Namespace) -> None:
     if problems := ledger.verify():
         raise LedgerError("; ".join(problems))
     count, last = ledger.head()
-    print(f"{ledger.name}: {count} events, every hash, sum and rule holds; the last hash is {last}")
+    print(
+        f"{ledger.name}: {count:,} event{'s' * (count != 1)}, every hash, sum and rule holds; the last hash is {last}"
+    )
 
 
 def _export(opt: argparse.Namespace) -> None:
@@ -269,11 +278,11 @@ def _entry_of(ledger: Ledger, given: str) -> Entry:
     entries = _entries(ledger)
     if given in entries:
         return entries[given]
+    if len(given) < SHORTEST:
+        raise ProjectError(f"give at least {SHORTEST} digits of an entry's id, not {given!r}; `ledger list` shows them")
     found = [entry for name, entry in sorted(entries.items()) if name.startswith(given)]
     if not found:
-        raise ProjectError(f"the ledger {ledger.name} has no entry {given!r}; list shows them")
-    if len(given) < SHORTEST:
-        raise ProjectError(f"give at least {SHORTEST} digits of an entry's id, not {given!r}; list shows them")
+        raise ProjectError(f"the ledger {ledger.name} has no entry {given!r}; `ledger list` shows them")
     if len(found) > 1:
         raise ProjectError(
             f"{len(found)} entries begin with {given!r} ({', '.join(e.id for e in found[:3])}); give more digits"

@@ -56,7 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
-        print("\nespalier: cancelled; what had been drawn counts as spent", file=sys.stderr)
+        spends = opt.command in ("release", "demo")
+        print(
+            f"\nespalier: cancelled; {'what had been drawn counts as' if spends else 'nothing was'} spent",
+            file=sys.stderr,
+        )
         return 130
     return 0
 

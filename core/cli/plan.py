@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.cli import ledger, project_file, questions
+from core.cli.given import whole
 from core.cli.release import TABLE
 from core.errors import ProjectError
 from core.methods import method_of
@@ -25,8 +26,8 @@ MOST_SHOWN = 40
 def add(commands: Any) -> None:
     """Declare the command."""
     plan = commands.add_parser("plan", help="show what a plan would spend, and on what; reads no data")
-    plan.add_argument("project", type=Path)
-    plan.add_argument("--rows", type=_rows, help="number of rows n, where it is public")
+    plan.add_argument("project", type=Path, help="the project file (JSON)")
+    plan.add_argument("--rows", type=whole, help="number of rows n, where it is public")
     plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
     plan.add_argument("--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no row")
     plan.add_argument("--data", metavar="TABLE", help="for --explain-sql: " + TABLE)
@@ -43,16 +44,6 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
     if data is None:
         raise ProjectError("--explain-sql needs --data TABLE, whose catalogue says which types the columns have")
     print(";\n".join(located(data, relation).statements(project.schema, project.plan)) + ";")
-
-
-def _rows(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
-    return value
 
 
 def run(opt: argparse.Namespace) -> None:
@@ -100,7 +91,7 @@ def run(opt: argparse.Namespace) -> None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
-        print("\nprivate figures, on people (rows) held out at random: the same ρ over again, which adds nothing")
+        print("\nshareable figures, on people (rows) held out at random: the same ρ over again, which adds nothing")
         _print_lines(grouped(shown.private_evaluation))
         for figure in shown.expected:
             if figure.value is None:

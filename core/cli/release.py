@@ -175,7 +175,11 @@ def release_to(
         )
         if made.reservation:
             p = made.reservation.account.population
-            print(f"ledger: entry {made.reservation.entry.id} of {p.name}; ρ = {p.left:.4g} is left", file=sys.stderr)
+            more = f"enough for one more plan of ε up to {p.largest():g}" if p.largest() else "not enough for any plan"
+            print(
+                f"ledger: entry {made.reservation.entry.id} of {p.name}; ρ = {p.left:.4g} is left, {more}",
+                file=sys.stderr,
+            )
 
 
 def _demo(opt: argparse.Namespace) -> None:

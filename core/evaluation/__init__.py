@@ -16,14 +16,18 @@ import numpy as np
 
 from core.display import card
 from core.errors import TableError
+from core.evaluation.classifier import SEED
 from core.evaluation.fairness import Fairness, Group, fairness_of
 from core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
 from core.evaluation.numeric_fidelity import numbers_of, why_no_numbers
 from core.evaluation.questions import Asked, asked_of
-from core.evaluation.utility import Utility, predict, target_of, utility_of
+from core.evaluation.utility import FIGURES as UTILITY_FIGURES
+from core.evaluation.utility import ITSELF, Utility, predict, target_of, utility_of
 from core.models.base import Model
 from core.privacy.contribution import check_fits
 from core.project.file import Project
+from core.tables.remote import RemoteSnapshot
+from core.tables.source import Source
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -43,6 +47,9 @@ __all__ = [
     "target_of",
 ]
 
+MOST_ROWS = 1_000_000
+"""Rows that classifiers and fairness look at, of a table that is read where it is."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -52,7 +59,8 @@ class Evaluation:
     ``fairness`` are about the first target, ``further`` about the plan's further ones.
     ``fairness`` is None where roles are missing; ``reasons`` then says so. ``asked`` compares the answers to the
     project's questions, None where it has none; ``numbers`` compares numeric columns as numbers
-    (`core.evaluation.numeric_fidelity`), None where ``reasons`` says why.
+    (`core.evaluation.numeric_fidelity`), None where ``reasons`` says why. ``drawn`` is how many random rows of a table
+    that is read where it is the classifiers and ``fairness`` looked at; None where it was all rows.
     """
 
     tested_on: str
@@ -63,6 +71,7 @@ class Evaluation:
     reasons: dict[str, str] = field(default_factory=dict)
     asked: Asked | None = None
     numbers: dict[str, Any] | None = None
+    drawn: int | None = None
     looked_at_real_data: bool = field(default=True, init=False)
 
     def _repr_html_(self) -> str:
@@ -81,6 +90,7 @@ class Evaluation:
         return {
             "private": False,
             "tested_on": self.tested_on,
+            **({"random_rows": self.drawn} if self.drawn is not None else {}),
             "tstr": self.utility.to_json(),
             **({"tstr_further": [one.to_json() for one in self.further]} if self.further else {}),
             "fidelity": self.fidelity.to_json(),
@@ -94,7 +104,7 @@ class Evaluation:
 
 def evaluate(
     project: Project,
-    real: Table,
+    real: Source,
     synthetic: Table,
     *,
     model: Model | None = None,
@@ -109,11 +119,18 @@ def evaluate(
     graphical model, for its exact conditional mutual information. ``report(fraction, message)`` tells progress;
     raising from it cancels. The same arguments always give the same figures. Raises :class:`TableError` for a
     table that has no rows or another schema.
+
+    A snapshot of a table that is read where it is gives counts of all its rows for fidelity and questions. Classifiers
+    and fairness look at `MOST_ROWS` random rows of one that lies here; of a database, whose rows stay there, they are
+    None with the reason.
     """
     for what, table in {"real table": real, "synthetic table": synthetic, "hold-out": holdout}.items():
         if table is not None:
             _check(project, table, f"the {what}")
     report = report or _silent
+    if isinstance(real, RemoteSnapshot):
+        return _of_counts(project, real, synthetic, report)
+    everything, real = real, _some_rows(real)
     others = list(project.plan.weights)[1:]
     steps = [0.6 * k / (len(others) + 1) for k in range(len(others) + 2)]
     predictions = predict(project, real, synthetic, holdout, _part(report, 0.0, steps[1]))
@@ -124,7 +141,7 @@ def evaluate(
     ]
     report(0.6, "Scoring the models")
     fair = fairness_of(project, real, synthetic, model, predictions, _part(report, 0.65, 0.75))
-    looks = fidelity_of(real, synthetic, _part(report, 0.75, 1.0))
+    looks = fidelity_of(everything, synthetic, _part(report, 0.75, 1.0))
     report(1.0, "Done")
     reasons = {} if fair else {"fairness": _missing_roles(project)}
     if why := why_no_numbers(project, real, synthetic, holdout):
@@ -136,9 +153,38 @@ def evaluate(
         fair,
         tuple(further),
         reasons,
-        asked_of(project, real, synthetic),
+        asked_of(project, everything, synthetic),
         numbers_of(project, real, synthetic, holdout),
+        None if real is everything else real.rows,
     )
+
+
+def _of_counts(project: Project, real: Source, synthetic: Table, report: Report) -> Evaluation:
+    """What counts and sums alone tell: of a database, whose rows stay there."""
+    why = "it needs rows, and those of a database stay there"
+    unknown = dict.fromkeys(UTILITY_FIGURES, why)
+    used, *further = (
+        Utility(t, ITSELF, 0, reasons=unknown) for t in [target_of(project), *[*project.plan.weights][1:]]
+    )
+    looks = fidelity_of(real, synthetic, report)
+    reasons = {"fairness": why, "numbers": why}
+    return Evaluation(ITSELF, used, looks, None, tuple(further), reasons, asked_of(project, real, synthetic))
+
+
+def _some_rows(source: Source) -> Table:
+    """All rows of a table in memory, and `MOST_ROWS` of another at most, drawn at random (fixed seed)."""
+    if isinstance(source, Table):
+        return source
+    left, asked, rng = source.rows, min(MOST_ROWS, source.rows), np.random.default_rng(SEED)
+    parts = []
+    for batch in source.batches():
+        rows = len(next(iter(batch.values())))
+        share = int(rng.hypergeometric(rows, left - rows, asked))  # as if all had been drawn from at once
+        chosen = rng.choice(rows, share, replace=False)
+        parts.append({name: codes[chosen] for name, codes in batch.items()})
+        left, asked = left - rows, asked - share
+    codes = {name: np.concatenate([part[name] for part in parts]) for name in source.schema.names}
+    return Table(source.schema, codes, min(MOST_ROWS, source.rows))
 
 
 def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple[Table, Table]:
@@ -160,7 +206,7 @@ def split_holdout(table: Table, share: float, rng: np.random.Generator) -> tuple
     return table.take(~held), table.take(held)
 
 
-def _check(project: Project, table: Table, what: str) -> None:
+def _check(project: Project, table: Source, what: str) -> None:
     if table.rows == 0:
         raise TableError(f"{what} has no rows, so there is nothing to evaluate")
     check_fits(project, table, what, figures=True)

@@ -8,15 +8,18 @@ every cell's count in both tables so that an empty cell does not make it infinit
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.errors import TableError
 from core.evaluation.figures import shown
 from core.graph.separations import Clique
+from core.tables.source import Source
 from core.tables.table import Table
 
 if TYPE_CHECKING:
@@ -103,22 +106,27 @@ class Fidelity:
         }
 
 
-def fidelity_of(real: Table, synthetic: Table, report: Report) -> Fidelity:
-    """Compare every column and every pair of columns; ``real`` is the table the release was made from."""
+def fidelity_of(real: Source, synthetic: Table, report: Report) -> Fidelity:
+    """Compare every column and every pair of columns; ``real`` is the table the release was made from.
+
+    Of a table that is read where it is only counts are asked: raises :class:`TableError` for a pair of columns that
+    make more than `DENSE_CELLS` cells.
+    """
     names, sizes = real.schema.names, real.schema.sizes
-    left = {name: real.codes[name].astype(np.int64) for name in names}
-    right = {name: synthetic.codes[name].astype(np.int64) for name in names}
-    shares = {n: np.bincount(right[n], minlength=sizes[n]) / synthetic.rows for n in names}
+    one_by_one = [(name,) for name in names]
+    shares = {n: c / synthetic.rows for n, c in zip(names, synthetic.count_many(one_by_one), strict=True)}
     roots = {n: float(np.sqrt(q).sum()) for n, q in shares.items()}
     columns = tuple(
-        ColumnFidelity(n, _tv(np.bincount(left[n], minlength=sizes[n]) / real.rows, shares[n])) for n in names
+        ColumnFidelity(n, _tv(c / real.rows, shares[n]))
+        for n, c in zip(names, real.count_many(one_by_one), strict=True)
     )
+    counted = _by_rows(real, synthetic) if isinstance(real, Table) else _by_counts(real, synthetic)
     pairs = []
     for i, a in enumerate(names):
         report(1 - (1 - i / len(names)) ** 2, f"Comparing pairs with {a}")
         for b in names[i + 1 :]:
             size = sizes[a] * sizes[b]
-            cells, r, s = _count(left[a] * sizes[b] + left[b], right[a] * sizes[b] + right[b], size)
+            cells, r, s = counted(a, b)
             p, q = r / real.rows, s / synthetic.rows
             product = shares[a][cells // sizes[b]] * shares[b][cells % sizes[b]]
             independent = _tv(p, product) + max(0.0, 1 - float(product.sum())) / 2
@@ -134,6 +142,29 @@ def fidelity_of(real: Table, synthetic: Table, report: Report) -> Fidelity:
         tuple(pairs),
         {} if pairs else {"two_way_tv": why, "kl": why},
     )
+
+
+Counted = Callable[[str, str], tuple[IntArray, IntArray, IntArray]]
+
+
+def _by_rows(real: Table, synthetic: Table) -> Counted:
+    """How a pair of columns of two tables in memory is counted, see `_count`."""
+    sizes = real.schema.sizes
+    left, right = ({name: codes.astype(np.int64) for name, codes in t.codes.items()} for t in (real, synthetic))
+    return lambda a, b: _count(left[a] * sizes[b] + left[b], right[a] * sizes[b] + right[b], sizes[a] * sizes[b])
+
+
+def _by_counts(real: Source, synthetic: Table) -> Counted:
+    """Likewise of a table that is read where it is: all pairs in one go."""
+    sizes, pairs = real.schema.sizes, list(combinations(real.schema.names, 2))
+    for a, b in pairs:
+        if sizes[a] * sizes[b] > DENSE_CELLS:
+            raise TableError(
+                f"columns {a!r} and {b!r} make {sizes[a] * sizes[b]:,} cells, too many to count where the table is; "
+                "coarsen one of them, or give a file of fewer rows"
+            )
+    found = [dict(zip(pairs, table.count_many(pairs), strict=True)) for table in (real, synthetic)]
+    return lambda a, b: (np.arange(sizes[a] * sizes[b]), found[0][a, b].ravel(), found[1][a, b].ravel())
 
 
 def _count(left: IntArray, right: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:

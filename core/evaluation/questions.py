@@ -10,9 +10,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from core.privacy.questions.recipes import answers
 from core.project.file import Project
+from core.project.questions import Count
+from core.tables.source import Source
 from core.tables.table import Table
 
 
@@ -52,7 +55,7 @@ class Asked:
         return asdict(self)
 
 
-def asked_of(project: Project, real: Table, synthetic: Table) -> Asked | None:
+def asked_of(project: Project, real: Source, synthetic: Table) -> Asked | None:
     """The comparison; None where the project asks nothing."""
     if not project.question_list:
         return None
@@ -65,8 +68,14 @@ def asked_of(project: Project, real: Table, synthetic: Table) -> Asked | None:
     )
     held = []
     for count in counts:
-        one, other = (np.bincount(count.values(t.codes), minlength=count.size).astype(float) for t in (real, synthetic))
+        one, other = (_spread(count, table) for table in (real, synthetic))
         other = other * scale
         tv = 0.5 * float(np.abs(one - other).sum()) / max(real.rows, 1)
         held.append(Counted(count.name, tuple(one.tolist()), tuple(other.tolist()), tv))
     return Asked(told, tuple(held))
+
+
+def _spread(count: Count, table: Source) -> NDArray[np.float64]:
+    """How many rows have each value of a count."""
+    parts = [np.bincount(count.values(codes), minlength=count.size) for codes in table.batches()]
+    return np.asarray(np.sum(parts, axis=0, dtype=np.float64))

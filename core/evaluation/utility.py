@@ -30,7 +30,7 @@ _NOTES = {
         "the same rows, each predicted by a model that did not train on it (five folds, fixed seed)."
     ),
 }
-_FIGURES = ("auc_synthetic", "auc_real", "accuracy_synthetic", "accuracy_real", "accuracy_baseline")
+FIGURES = ("auc_synthetic", "auc_real", "accuracy_synthetic", "accuracy_real", "accuracy_baseline")
 _THINNED = " Very long tables train on a random part of their rows."
 
 
@@ -81,7 +81,7 @@ class Utility:
             "target": self.target,
             "tested_on": self.tested_on,
             "tested_rows": self.tested_rows,
-            **shown(self, _FIGURES),
+            **shown(self, FIGURES),
             "note": self.note,
             "looked_at_real_data": self.looked_at_real_data,
         }

@@ -68,17 +68,23 @@ def _regime(project: Project) -> str:
 def _task(t: Mapping[str, Any]) -> tuple[Grade, str]:
     ours, real, target = t["auc_synthetic"], t["auc_real"], t["target"]
     if ours is None or real is None:
-        return "unknown", "Nothing was predicted from it, so how well models learn from it is not known."
+        return "unknown", "Nothing was predicted from this table, so how well models learn from it is not known."
     beside = f"({ours:.3f} against {real:.3f}; 0.5 is a coin toss, 1 is perfect)"
     loss = real - ours
     if ours < CHANCE and loss > CLOSE:
-        return "poor", f"A model trained on it cannot predict {target} {beside}."
+        return "poor", f"A model trained on this table cannot predict {target} {beside}."
     if loss <= -CLOSE:
-        return "good", f"A model trained on it predicts {target} better than one trained on the real rows {beside}."
+        return (
+            "good",
+            f"A model trained on this table predicts {target} better than one trained on the real rows {beside}.",
+        )
     if loss <= CLOSE:
-        return "good", f"A model trained on it predicts {target} about as well as one trained on real rows {beside}."
+        return (
+            "good",
+            f"A model trained on this table predicts {target} about as well as one trained on real rows {beside}.",
+        )
     word = "less well" if loss <= FAR else "much less well"
-    return "fair", f"A model trained on it predicts {target} {word} than one trained on real rows {beside}."
+    return "fair", f"A model trained on this table predicts {target} {word} than one trained on real rows {beside}."
 
 
 def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project: Project) -> str:
@@ -100,7 +106,7 @@ def _winner(t: Mapping[str, Any]) -> str:
 
 
 def _both(t: Mapping[str, Any]) -> str:
-    return f"synthetic {t['auc_synthetic']:.3f}, real {t['auc_real']:.3f}"
+    return f"AUC: synthetic {t['auc_synthetic']:.3f}, real {t['auc_real']:.3f}"
 
 
 def _columns(f: Mapping[str, Any]) -> tuple[Grade, str]:
@@ -109,10 +115,18 @@ def _columns(f: Mapping[str, Any]) -> tuple[Grade, str]:
     if pairs is not None:
         beside += f", pairs in {100 * pairs:.1f} %"
     if tv > POOR_TV:
-        return "poor", f"It does not show the real shares: {beside}."
+        return "poor", f"This table does not show the real shares: {beside}."
     if tv > GOOD_TV:
-        return "fair", f"It shows the real shares roughly: {beside}."
-    return "good", f"It shows the real shares closely: {beside}."
+        return "fair", f"This table shows the real shares roughly: {beside}."
+    return "good", f"This table shows the real shares closely: {beside}."
+
+
+def _groups(fair: Mapping[str, Any]) -> str:
+    """Two groups are named; of more, what tells them apart."""
+    named = [", ".join(map(str, g["group"].values())) for g in fair.get("groups") or ()]
+    if len(named) == 2:
+        return f"between {named[0]} and {named[1]}"
+    return f"between the groups by {' and '.join(fair['protected'])}"
 
 
 def _fairness(facts: Mapping[str, Any]) -> list[str]:
@@ -123,7 +137,13 @@ def _fairness(facts: Mapping[str, Any]) -> list[str]:
     if ours is None or real is None:
         return []
     moved = "fell" if ours < real else "rose"
-    text = f"The gap between protected groups in what a model says {moved} from {real:.3f} to {ours:.3f}"
+    said = (
+        f" {fair['target']} = {fair['positive']}" if fair.get("target") and fair.get("positive") is not None else " yes"
+    )
+    text = (
+        f"With a model trained on this table instead of the real rows, the gap {_groups(fair)} in how often it "
+        f"says{said} {moved} from {real:.3f} to {ours:.3f}"
+    )
     if t["accuracy_synthetic"] is not None and t["accuracy_real"] is not None:
         text += f"; its accuracy went from {t['accuracy_real']:.2f} to {t['accuracy_synthetic']:.2f}"
     return [text + "."]

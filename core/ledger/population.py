@@ -103,6 +103,11 @@ class Entry:
         return rounded_up(Fraction(self.rho_before) + Fraction(self.counted))
 
     @property
+    def stopped_short(self) -> bool:
+        """Was something that counts never drawn, and not only by rounding?"""
+        return self.undrawn > 1e-9 * self.counted
+
+    @property
     def undrawn(self) -> float:
         """ρ that counts although nothing was drawn for it: of a run that was ended after its first draw."""
         if self.status != "spent" or self.released or not self.parts:
@@ -172,7 +177,7 @@ class Population:
         if self.diagnoses:
             last = self.diagnoses[-1]
             out.append(
-                f"diagnostics that are not private were looked at {_times(len(self.diagnoses))}, last on "
+                f"confidential diagnostics were looked at {_times(len(self.diagnoses))}, last on "
                 f"{last.at[:10]} by {last.who}: what is planned and shared since may depend on them"
             )
         return out

@@ -279,7 +279,7 @@ class Store:
         try:
             yield
         except (SQLAlchemyError, OSError) as error:
-            gone = self.path is not None and not self.path.exists()
+            gone = self.path is not None and not self.path.exists() and not isinstance(error, PermissionError)
             why = "it is not there any more; bring it back" if gone else _why(error)
             raise LedgerUnavailable(f"cannot {act} the ledger {self.name}: {why}", ledger=self.name) from None
 
@@ -343,6 +343,8 @@ def _tighten(path: Path) -> None:
 
 def _why(error: Exception) -> str:
     """The cause in words, and what to do."""
+    if isinstance(error, PermissionError):
+        return "the file or its folder may not be written to; allow it, or name another ledger"
     if isinstance(error, OSError):
         return f"{error.strerror or error}"
     said = str(getattr(error, "orig", None) or error)

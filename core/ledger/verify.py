@@ -40,7 +40,8 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
     if where := _differs(said["populations"], found["populations"]):
         raise LedgerError(f"{path} was changed: {where} is not what its events add up to")
     last = events[-1].hash if events else START
-    told = f"{path}: {len(events)} events, every hash, sum and rule holds; the last hash is {last}"
+    count = f"{len(events):,} event{'s' * (len(events) != 1)}"
+    told = f"{path}: {count}, every hash, sum and rule holds; the last hash is {last}"
     if ledger is None:
         return told + ". That none were cut off at its end shows only beside the ledger (--ledger) or a hash you noted"
     there = ledger.events()

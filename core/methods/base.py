@@ -118,6 +118,11 @@ def any_association(drawn: bool) -> str:  # noqa: ARG001
     return "No separation: the table may show any association, as far as the budget reaches."
 
 
+def no_steps(project: Project, outcome: str, others: Sequence[str], treatment: str | None) -> str:  # noqa: ARG001
+    """No option of the method says which columns are counted with which."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Purpose:
     """How a method serves a purpose: the plan keys that it then needs, and why, in a sentence."""
@@ -143,7 +148,9 @@ class Method:
     ``unseparated`` is what is said of the table where the plan has no separation (given whether
     arrows are drawn), ``purposes`` what it is recommended for (the keys of :data:`core.methods.purpose.PURPOSES`),
     ``arrows`` which of the drawn arrows shape the table, ``advice`` what the drawing's annotations mean
-    for it. ``load`` reads its model's file.
+    for it. ``counts_with`` says what to do on the Plan page so that each of some columns is counted with an outcome
+    (and with a treatment), to stand after "On the Plan page"; empty where no option makes sure of it. ``load`` reads
+    its model's file.
     ``questions`` says what it does with the project's questions and counts: nothing; it ends with `Marginals`, so that
     a share of the budget can measure them ``beside`` (`core.methods.questions`); or it spends on them ``alone``.
     """
@@ -168,6 +175,7 @@ class Method:
     purposes: Mapping[str, Purpose] = field(default_factory=dict)
     arrows: Callable[[Project], tuple[tuple[str, str], ...]] = field(default=lambda project: ())  # noqa: ARG005
     advice: Callable[[Project], tuple[str, ...]] = field(default=lambda project: ())  # noqa: ARG005
+    counts_with: Callable[[Project, str, Sequence[str], str | None], str] = no_steps
     load: Callable[[bytes], Model] = loads
     questions: Literal["no", "beside", "alone"] = "no"
     numbers: bool = False

@@ -56,14 +56,14 @@ def check_plan(plan: Plan) -> None:
         )
     if plan.neighbors == "add-remove" and plan.delta is None:
         raise ProjectError(
-            "under add-remove the number of rows is private, so delta cannot be 1/n²: "
+            "under add-remove the number of rows is confidential, so delta cannot be 1/n²: "
             "give delta a number, such as 1e-9",
             key="delta",
         )
     if plan.neighbors == "replace-one" and plan.person is not None and plan.rows is None:
         raise ProjectError(
-            "how many rows are left when each person keeps only a few is private: declare a total (rows) to which the "
-            "table is filled up or cut, or choose add-remove",
+            "how many rows are left when each person keeps only a few is confidential: declare a total (rows) to which "
+            "the table is filled up or cut, or choose add-remove",
             key="person",
             missing="rows",
         )

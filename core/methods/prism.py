@@ -14,7 +14,7 @@ from core.methods.base import Method, Purpose
 from core.methods.frame import Frame, Task
 from core.methods.marginals import Marginals, one_ways
 from core.methods.prism_effect import effect_regime
-from core.methods.prism_frame import PrismOptions, advice, arrows, frame_of_prism, largest
+from core.methods.prism_frame import PrismOptions, advice, arrows, counts_with, frame_of_prism, largest
 from core.methods.select.allocation import BudgetSplit, Choices
 from core.methods.select.constrained import fits, trunk
 from core.methods.select.expected import noisy_total
@@ -227,4 +227,5 @@ PRISM = Method(
     },
     arrows=arrows,
     advice=advice,
+    counts_with=counts_with,
 )

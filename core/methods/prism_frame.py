@@ -63,7 +63,7 @@ class PrismOptions:
         "How features are chosen",
         choices={
             "exponential": "by association, one after the other",
-            "logistic": "by a private logistic fit",
+            "logistic": "by a noisy logistic fit",
         },
         help="By association: each round draws the column most associated with the target. By a fit: the columns that "
         "a logistic model keeps, so that a column that only repeats others counts less; it needs more rows. Neither "
@@ -76,7 +76,7 @@ class PrismOptions:
         low=0,
         high=20,
         whole=True,
-        help="Three-way tables show how two features act together on the target. They cost more noise; a private "
+        help="Three-way tables show how two features act together on the target. They cost more noise; a noisy "
         "choice finds the pairs that depend on each other most, given the target.",
     )
 
@@ -269,6 +269,21 @@ def advice(project: Project) -> tuple[str, ...]:
         what = f"without it, {', '.join(gone)} would not be measured with {target}" if gone else "the columns stay"
         out.append(f"The {regime} regime rests on contested knowledge, {_arrows(open_)}: {what}.")
     return tuple(out)
+
+
+def counts_with(project: Project, outcome: str, others: Sequence[str], treatment: str | None) -> str:
+    """The options under which each of ``others`` is counted with ``outcome``, whatever the noise."""
+    steps = [] if outcome in project.plan.weights else [f"name {outcome} as the target"]
+    if treatment is not None:
+        if project.plan.targets:
+            steps.append("leave the further targets out")
+        adjusted = f", adjusted for {', '.join(others)}" if others else ""
+        return " and ".join([*steps, f"choose the regime effect with the treatment {treatment}{adjusted}"])
+    if _options(project).regime != "predictive":
+        steps.append("choose the regime predictive")
+    every = sum(1 for column in project.schema.columns if column.size > 1 and column.name != outcome)
+    noise = ", with more noise in each pair" if every > len(others) else ""
+    return " and ".join([*steps, f"choose {every} features: all columns are then counted with {outcome}{noise}"])
 
 
 def _arrows(edges: list[tuple[str, str]]) -> str:

@@ -386,7 +386,8 @@ class Column:
         """Texts for ``codes``; a number is drawn inside its bin (`core.project.within`), a whole one where declared."""
         if self.kind != "numeric":
             names = np.array([*self.categories, MISSING], dtype=object)
-            return list(names[codes])
+            cells: list[str] = names[codes].tolist()
+            return cells
         low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
         high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]
         inside = places(self.edges, codes, rng)
@@ -405,7 +406,9 @@ class Column:
         A whole number or one of the declared decimals, else five figures of the bin's width.
         """
         if self.integer:
-            texts = [str(int(x)) for x in numbers] if self.dates is None else date_texts(np.floor(numbers))
+            known, place = np.unique(numbers, return_inverse=True)
+            shown = [str(int(x)) for x in known.tolist()] if self.dates is None else date_texts(np.floor(known))
+            texts: list[str] = np.array(shown, dtype=object)[place].tolist()
         else:
             low = np.asarray(self.edges[:-1])[np.minimum(codes, self.values - 1)]
             high = np.asarray(self.edges[1:])[np.minimum(codes, self.values - 1)]

@@ -30,7 +30,7 @@ from core.project.file import Project
 from core.project.plan import Plan
 from core.release.counts import COUNTS, NoisyCounts
 from core.release.drawing import Test, test_facts
-from core.release.files import NOT_PRIVATE_CSV, copy_files, csv_text, read_csv, save_files
+from core.release.files import NOT_PRIVATE_CSV, check_release, copy_files, csv_text, read_csv, save_files
 from core.release.output import WHOLE, write_into, write_texts, write_whole
 from core.release.planning import error_bounds_of
 from core.release.questions import question_facts
@@ -60,7 +60,7 @@ EVEN = (
 )
 FILLED = (
     "The table that was counted was filled with invented rows or cut at random to the declared {rows:,} rows; how many "
-    "rows there really were is private."
+    "rows there really were is confidential."
 )
 
 
@@ -318,12 +318,7 @@ class Released:
 def load_release(folder: str | Path) -> Released:
     """Read a release folder back; raises :class:`ProjectError` if it is not one."""
     folder = Path(folder)
-    if not (folder / "release.json").is_file():
-        lacking = "holds no release.json" if folder.is_dir() else "is not there"
-        raise ProjectError(
-            f"{folder} {lacking}, so it is not a release folder: name the folder that `release` wrote (its --out)",
-            path=str(folder),
-        )
+    check_release(folder)
     try:
         facts = json.loads((folder / "release.json").read_text("utf-8"))
         project = Project.from_json(facts["project"])

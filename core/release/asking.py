@@ -9,9 +9,11 @@ from typing import Any
 
 from core.analysis.answers import Answer
 from core.analysis.effect import StandardisedEffect, suggested_form
-from core.analysis.figures import Difference, Level, OddsRatio, Proportion, Regression
+from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
 from core.errors import GraphError, ProjectError
 from core.graph.adjustment import Effect, checked, choices, verdict
+from core.methods import METHODS, method_of
+from core.methods.frame import fence
 from core.project.file import Project
 from core.project.schema import Column, Schema
 
@@ -117,8 +119,39 @@ def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
         "logistic": "The strata are too many for so many rows: a regression with main effects stands for them, which "
         "is another estimand where the effect differs between strata.",
     }
-    binned = f" {figure.outcome} was counted in bins; the figures are of their middles." if figure.event is None else ""
-    return f"{said} {forms[figure.form] if figure.adjust else ''}{binned} {question.caveat}"
+    parts = [said, forms[figure.form] if figure.adjust else "", "", question.caveat]
+    if figure.event is None:
+        parts[2] = f"{figure.outcome} was counted in bins; the figures are of their middles."
+    return " ".join(filter(None, parts))
+
+
+def asked(schema: Schema, figure: Figure) -> str:
+    """What the numbers of a figure are of, in words: the values that are meant where the question left them out."""
+
+    def value(level: Level) -> str:
+        return f"{level.column} = {schema[level.column].labels[level.code]}"
+
+    def outcome(name: str, event: int | None) -> str:
+        return f"the mean of {name}" if event is None else f"the share with {value(Level(name, event))}"
+
+    match figure:
+        case Proportion(event, None):
+            return f"the share of rows with {value(event)}"
+        case Proportion(event, Level() as among):
+            return f"the share of rows with {value(event)}, among those with {value(among)}"
+        case Difference(event, one, other):
+            return f"the share with {value(event)}: where {value(one)}, less where {value(other)}"
+        case OddsRatio(event, instead, one, other):
+            against = schema[instead.column].labels[instead.code]
+            return f"the odds of {value(event)} against {against}: where {value(one)}, over where {value(other)}"
+        case Regression(event=None):
+            return f"a linear regression: what is added to {figure.outcome}"
+        case Regression(event=int(code)):
+            return f"a logistic regression: odds ratios of {value(Level(figure.outcome, code))}"
+        case StandardisedEffect():
+            return f"an effect on {outcome(figure.outcome, figure.event)}"
+        case _:
+            return ", ".join(figure.columns)
 
 
 def middles(column: Column) -> tuple[float, ...]:
@@ -135,6 +168,36 @@ def sentence(answer: Answer) -> str:
         return f"{said}, without an interval. {answer.badge.sentence}"
     promise = "" if answer.badge.promised else " given the model"
     return f"{said} (95 % interval {shown(answer.low)} to {shown(answer.high)}{promise}). {answer.badge.sentence}"
+
+
+def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
+    """What a plan would have to say to earn the intervals that an assumption denies; empty where nothing is assumed.
+
+    It reads the plan alone, so it tells nothing that the release does not.
+    """
+    if all(answer.badge.kind != "assumed" for answer in answers):
+        return ""
+    treatment = figure.treatment if isinstance(figure, StandardisedEffect) else None
+    outcome = getattr(figure, "outcome", None) or next(
+        (name for name in figure.columns if name in project.plan.weights), figure.columns[0]
+    )
+    others = [name for name in figure.columns if name not in (outcome, treatment)]
+    needed = [(outcome, name) for name in (*others, *([treatment] if treatment else []))]
+    method = method_of(project.plan)
+    fences = fence(project, []) if method.fenced(project.plan) else ()
+    if kept := next((pair for pair in needed if any(s.forbids(*pair) for s in fences)), None):
+        return f"The fence keeps {kept[0]} and {kept[1]} apart, so no plan that has it counts them together."
+    steps, able = method.counts_with(project, outcome, others, treatment), method
+    if not steps:
+        ways = ((other.counts_with(project, outcome, others, treatment), other) for other in METHODS.values())
+        steps, able = next((way for way in ways if way[0]), ("", method))
+    if not steps:
+        return ""
+    chosen = "" if able is method else f"choose the method {able.title}, "
+    return (
+        f"For an interval another release is needed, which spends budget again. On the Plan page {chosen}{steps}. "
+        "Then too the figure needs enough rows for its noise."
+    )
 
 
 def shown(value: float) -> str:

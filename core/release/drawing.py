@@ -29,7 +29,6 @@ from core.project.file import Project
 POOL = "test of the drawing"
 LEVEL = 0.05
 """The chance of any false alarm, over all statements of a release."""
-FEWEST = 3
 
 
 @dataclass(frozen=True)

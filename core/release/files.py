@@ -38,21 +38,34 @@ def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
 
     :func:`read_csv` takes the apostrophes off again.
     """
-    out = io.StringIO()
-    plain, quoted = (csv.writer(out, lineterminator="\n", quoting=q) for q in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL))
     names = [defuse(name) for name in table]
     # where a name holds another delimiter, only quotes tell a reader which one the file is written with
     odd = any(mark in name for name in names for mark in DELIMITERS if mark != ",")
-    (quoted if odd else plain).writerow(names)
-    cells = []
-    for name in table:
-        categories = schema[name].categories if name in schema else ()
-        changed = {c: defuse(c) for c in categories if defuse(c) != c}
-        texts = table[name]
-        cells.append([changed.get(t, t) for t in texts] if changed else texts)
     # a lone empty cell must not become a blank line
-    (quoted if len(cells) == 1 else plain).writerows(zip(*cells, strict=True))
-    return out.getvalue()
+    cells = [_written(schema, name, texts, alone=len(table) == 1) for name, texts in table.items()]
+    lines = [",".join(_quoted(names, always=odd)), *map(",".join, zip(*cells, strict=True)), ""]
+    return "\n".join(lines)
+
+
+def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) -> Sequence[str]:
+    """A column's cells as they stand in the file; each text is looked at once."""
+    known = list(set(texts))
+    safe = [defuse(t) for t in known] if name in schema else known
+    changed = {t: w for t, w in zip(known, _quoted(safe, always=alone), strict=True) if w != t}
+    return [changed.get(t, t) for t in texts] if changed else texts
+
+
+def _quoted(texts: Sequence[str], *, always: bool) -> list[str]:
+    """Texts as cells of a CSV file, in quotes where they need them."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL)
+    cells = []
+    for text in texts:
+        out.seek(0)
+        out.truncate()
+        writer.writerow([text, ""])  # of a lone cell the writer would quote the empty text
+        cells.append(out.getvalue()[: -len(',""\n' if always else ",\n")])
+    return cells
 
 
 def read_csv(schema: Schema, source: Path | bytes) -> Table:
@@ -105,10 +118,21 @@ def save_files(
         raise ProjectError(f"cannot write to {folder}: {error.strerror or error}", path=str(folder)) from None
 
 
+def check_release(folder: Path) -> None:
+    """Raise :class:`ProjectError` unless ``folder`` is one that a release wrote."""
+    if not (folder / "release.json").is_file():
+        lacking = "holds no release.json" if folder.is_dir() else "is a file" if folder.exists() else "is not there"
+        raise ProjectError(
+            f"{folder} {lacking}, so it is not a release folder: name the folder that `release` wrote (its --out)",
+            path=str(folder),
+        )
+
+
 def check_folder(folder: Path) -> None:
     """Raise :class:`ProjectError` unless ``folder`` can be made, or is empty: nothing is ever overwritten."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ProjectError(f"{folder} is not empty; name a new folder, nothing is overwritten", path=str(folder))
+        what = "is not empty" if folder.is_dir() else "is a file"
+        raise ProjectError(f"{folder} {what}; name a new folder, nothing is overwritten", path=str(folder))
     parent = next(p for p in (folder.absolute(), *folder.absolute().parents) if p.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise ProjectError(f"cannot write to {folder}: {parent} does not allow it", path=str(folder))

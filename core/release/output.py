@@ -18,7 +18,7 @@ from core.models.base import BatchModel, Codes, Model
 from core.progress import Report, silent
 from core.project.file import Project
 from core.project.schema import MISSING, Column, Schema
-from core.project.within import places
+from core.project.within import CHUNK, places
 from core.release.files import with_identifiers
 from core.tables.consistency import settle
 from core.tables.csv_safety import defuse
@@ -211,14 +211,24 @@ def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> ND
 
     A missing cell has one of the last bin.
     """
-    drawn, codes = places(column.edges, codes, rng), np.minimum(codes, column.values - 1)
+    counts = np.bincount(codes, minlength=column.values)
+    codes = np.minimum(codes, column.values - 1)
     low, high = np.asarray(column.edges[:-1]), np.asarray(column.edges[1:])
     if column.integer:
         first = np.ceil(low)
         last = np.ceil(high) - 1
         last[-1] = np.floor(high[-1])
-        whole = first[codes] + np.floor(drawn * (last - first + 1)[codes])
-        return np.asarray(whole.astype(np.int64) if abs(whole).max(initial=0) < 2**62 else whole)
+        span = last - first + 1
+        drawn = np.zeros(len(codes))  # of a bin with one whole number that one is taken
+        several = np.flatnonzero((span > 1)[codes]) if (span == 1).any() else slice(None)
+        drawn[several] = places(column.edges, codes[several], rng, counts)
+        whole = np.empty(len(codes), np.int64 if max(abs(first).max(), abs(last).max()) < 2**62 else np.float64)
+        for start in range(0, len(codes), CHUNK):
+            part = slice(start, start + CHUNK)
+            at = codes[part].astype(np.intp)
+            whole[part] = first[at] + np.floor(drawn[part] * span[at])
+        return whole
+    drawn = places(column.edges, codes, rng, counts)
     drawn *= (high - low)[codes]
     drawn += low[codes]
     figures = 4 - np.floor(np.log10(high - low)) if column.decimals is None else np.full(len(low), column.decimals)

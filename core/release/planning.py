@@ -239,7 +239,7 @@ def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds
             known = None if d.is_open else d.columns
             yield Line(d.pool, d.what, known, d.cells, d.rho, d.scale, error, most.get(d.columns or ()))
         else:
-            what = f"private choice of a {d.what}" if d.kind == "choice" else d.what
+            what = f"noisy choice of a {d.what}" if d.kind == "choice" else d.what
             if d.kind == "choice" and d.columns:
                 what += f": {' – '.join(d.columns)}"
             cells = d.cells if d.kind in ("gradient", "sums") else None
@@ -327,11 +327,13 @@ def _warnings(
     if plan.person is not None and plan.neighbors == "replace-one":
         out.append(
             f"The table will be filled with invented rows, or cut, to the declared {plan.rows:,} rows before it is "
-            "counted, and how many is private: declare a number close to what is left when each person keeps "
+            "counted, and how many is confidential: declare a number close to what is left when each person keeps "
             f"{plan.rows_per_person}."
         )
     if plan.private_evaluation and rows is None:
-        out.append("Which private figures the rows held out can carry depends on their number; all of them are listed.")
+        out.append(
+            "Which shareable figures the rows held out can carry depends on their number; all of them are listed."
+        )
     return out
 
 

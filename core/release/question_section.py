@@ -41,9 +41,9 @@ def _questions(questions: Sequence[Mapping[str, Any]], words: Mapping[str, Mappi
     heads = ["question", "noisy answer ± σ#", "the true answer lies within#", "fitted#"]
     heads += ["L∞ projection, for comparison#"] if projected else []
     return table(
-        "How many rows meet each question. The noisy answers are private figures; the intervals hold together in 95 of "
+        "How many rows meet each question. The noisy answers are safe to share; the intervals hold together in 95 of "
         "100 releases. The fitted answer is the model's, the last column counts the synthetic rows, scaled to the "
-        "private table's number",
+        "real table's number",
         [*heads, "synthetic rows#"],
         rows,
     )
@@ -78,5 +78,5 @@ def _agreement(best: Mapping[str, Any] | None) -> str:
 def _rounds(rounds: Mapping[str, Any] | None) -> str:
     if rounds is None:
         return ""
-    ended = "a private test said that further choices would be noise" if rounds["stopped"] else "all of them ran"
+    ended = "a noisy test said that further choices would be noise" if rounds["stopped"] else "all of them ran"
     return f"<p>{rounds['ran']} of {rounds['planned']} planned rounds: {ended}.</p>"

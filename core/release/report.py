@@ -19,6 +19,7 @@ from core.release import report_front as front
 from core.release.conclusion_section import conclusions
 from core.release.effect_section import effect_section
 from core.release.html import table as _table
+from core.release.pools import pool_in_words
 from core.release.question_section import question_section
 from core.release.told_apart import CARRIED
 
@@ -32,7 +33,7 @@ h1 { margin-bottom: .2rem } h2 { margin-top: 2.2rem; border-bottom: 1px solid va
 .soft, caption { color: var(--soft) } caption { text-align: left; padding-bottom: .4rem }
 .wide, pre { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-size: .92rem }
 th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid var(--line); vertical-align: top }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
 .bar { background: var(--bar); height: .7rem; min-width: 1px }
 .ok { font-weight: 600 } .lead { font-size: 1.1rem }
 .two { display: grid; grid-template-columns: 1fr 1fr; gap: 0 2rem } .two h3 { margin: .3rem 0 }
@@ -54,7 +55,7 @@ svg rect { fill: #eef1f4; stroke: #52606d } .outcome rect { fill: #ffe3b0 } .pro
 @media print { body { font-size: 11px; margin: 0; max-width: none } h1 { font-size: 1.5rem }
   h2 { margin-top: .8rem; font-size: 1.1rem; break-after: avoid } .annex { break-before: page }
   ul { margin: .3rem 0 } table, .legend, figcaption { font-size: 10px } .lead { font-size: 13px }
-  .stack, .legend, tr, figure { break-inside: avoid } th, td { padding: .1rem .4rem }
+  .stack, .legend, tr, figure, table.whole { break-inside: avoid } th, td { padding: .1rem .4rem }
   svg.graph { max-height: 9rem } pre { white-space: pre-wrap }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact } }
 """
@@ -77,7 +78,6 @@ def render(facts: Mapping[str, Any]) -> str:
         front.advice(facts),
         front.people(facts),
         front.spent(pools),
-        front.errors(facts),
         _looking(facts.get("looking"), project["plan"]),
         front.dictionary(facts),
         '<div class="annex"><h1>Technical annex</h1>',
@@ -95,6 +95,7 @@ def render(facts: Mapping[str, Any]) -> str:
         "<h2>Every measurement</h2>",
         _measurements(facts),
         _choices(facts),
+        _looked_how(facts.get("looking")),
         question_section(facts),
         _bounds(facts),
         conclusions(facts),
@@ -177,9 +178,9 @@ def _besides(ledger: Mapping[str, Any]) -> str:
             else ""
         )
         + (
-            f"Diagnostics that are not private had been looked at {looks} time{'s' if looks > 1 else ''} before it."
+            f"Confidential diagnostics had been looked at {looks} time{'s' if looks > 1 else ''} before it."
             if looks
-            else "No diagnostics that are not private were recorded before it."
+            else "No confidential diagnostics were recorded before it."
         )
     )
 
@@ -190,18 +191,19 @@ def _pools(facts: Mapping[str, Any]) -> str:
         pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
     whole = math.fsum(pools.values()) or 1.0
     rows = [
-        f'<tr><td>{escape(p)}</td><td class="n">{round_up(r)}</td><td class="n">{100 * r / whole:.1f} %</td>'
-        f'<td style="width:40%"><div class="bar" style="width:{100 * r / whole:.1f}%"></div></td></tr>'
+        f"<tr><td>{escape(p)}</td><td>{escape(pool_in_words(p))}</td>"
+        f'<td class="n">{round_up(r)}</td><td class="n">{100 * r / whole:.1f} %</td>'
+        f'<td style="width:30%"><div class="bar" style="width:{100 * r / whole:.1f}%"></div></td></tr>'
         for p, r in pools.items()
     ]
-    return _table("Shares of ρ", ["pool", "ρ#", "share#", ""], rows)
+    return _table("Shares of ρ", ["pool", "what for", "ρ#", "share#", ""], rows)
 
 
 _FIGURES = {
     "accuracy": "Accuracy: share of right guesses of a model trained on the synthetic rows",
     "auc": "AUC of that model (0.5 is a coin toss, 1 is perfect)",
     "one_way_tv": "One-way error: total variation of a column, mean over columns (0 is equal)",
-    "cmi": "Conditional mutual information of outcome and protected columns in the real table, in nats (0 is none)",
+    "cmi": "What the outcome of real rows tells about protected columns beyond the admissible ones (0 is nothing)",
 }
 
 
@@ -213,11 +215,11 @@ def _looking(section: Mapping[str, Any] | None, plan: Mapping[str, Any]) -> str:
     for f in section["figures"]:
         what = escape(_FIGURES[f["figure"]])
         if f["value"] is None:
-            rows.append(f'<tr><td>{what}</td><td colspan="3">not shown: {escape(f["reason"])}</td></tr>')
+            rows.append(f'<tr><td>{what}</td><td colspan="2">not shown: {escape(f["reason"])}</td></tr>')
         else:
             rows.append(
                 f'<tr><td>{what}</td><td class="n">{f["value"]:.3f}</td>'
-                f'<td class="n">{f["low"]:.3f} to {f["high"]:.3f}</td><td>{escape(f["method"])}</td></tr>'
+                f'<td class="n">{f["low"]:.3f} to {f["high"]:.3f}</td></tr>'
             )
     target = f" Predicted was <strong>{escape(section['target'])}</strong>{others}." if section["target"] else ""
     guess = section.get("accuracy_baseline")
@@ -231,12 +233,28 @@ def _looking(section: Mapping[str, Any] | None, plan: Mapping[str, Any]) -> str:
         target += f" {beside}"
     who = "of the people with all their rows" if section["by"] == "person" else "of the rows"
     return (
-        "<h2>What the table is worth: private figures</h2>"
-        f"<p>These figures are differentially private and may be shared. They were worked out from noisy counts of "
-        f"{section['rows']:,} real rows: {100 * section['share']:.3g} % {who}, held out at random.{target} "
-        f"{escape(section['why'])} An interval holds the population's figure in 95 of 100 cases, for each figure by "
-        "itself; it speaks of the noise and of the rows being a sample.</p>"
-        + _table("Figures on rows held out", ["figure", "value#", "95 % interval#", "how the interval was made"], rows)
+        "<h2>What the table is worth: shareable figures</h2>"
+        f"<p>Safe to share: worked out from noisy counts of {section['rows']:,} real rows "
+        f"({100 * section['share']:.3g} % {who}), which were held out at random and judge the table.{target} "
+        "An interval holds the population's figure in 95 of 100 cases.</p>"
+        + _table("Figures on rows held out", ["figure", "value#", "95 % interval#"], rows)
+    )
+
+
+def _looked_how(section: Mapping[str, Any] | None) -> str:
+    """How the figures on rows held out were made: their intervals, and the noisy counts."""
+    if section is None:
+        return ""
+    rows = [
+        f"<tr><td>{escape(f['figure'])}</td><td>{escape(f['method'])}</td></tr>"
+        for f in section["figures"]
+        if f["value"] is not None
+    ]
+    return (
+        "<h2>How the shareable figures were made</h2>"
+        f"<p>They are differentially private. {escape(section['why'])} An interval is for each figure by itself; it "
+        "speaks of the noise and of the rows being a sample.</p>"
+        + _table("Their 95 % intervals (cmi: conditional mutual information, in nats)", ["figure", "interval"], rows)
         + _table("Noisy counts they were made from", ["columns", "pool", "cells#", "ρ#", "σ (rows)#"], _counts(section))
     )
 

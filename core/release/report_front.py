@@ -10,6 +10,7 @@ from core.methods import METHODS
 from core.privacy.accounting import guess_right, round_up
 from core.privacy.unit import Unit
 from core.release import picture
+from core.release.pools import pool_in_words
 
 SIGNED = {
     "drawn_by": "Drew the causes and roles",
@@ -17,20 +18,9 @@ SIGNED = {
     "approved_by": "Approved the release",
 }
 """Who signs for what, by the project file's key."""
+TREE, STAR = 1.3, 8
+"""Pairs to a column beyond which only those with the target are drawn, and how many of these can be read."""
 CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
-POOLS = {
-    "one-way": "counts of single columns",
-    "two-way": "counts of pairs",
-    "pairs": "counts of pairs",
-    "task": "counts with the predicted column",
-    "pair choice": "choosing the pairs",
-    "tree choice": "choosing the pairs",
-    "network": "counts of columns together",
-    "network choice": "choosing the pairs",
-    "selection": "choosing what to count",
-    "questions": "answers to questions",
-}
-"""What the front says for a pool of the budget; the annex has the pool's own name."""
 
 
 def headline(facts: Mapping[str, Any]) -> str:
@@ -92,7 +82,7 @@ def _noise(facts: Mapping[str, Any]) -> str:
     if share > 20:
         return (
             f"<strong>Noise outweighs the data</strong>: in {_list(worst['clique'])} alone about {share:.0f} % of rows "
-            "are expected in the wrong place. Do not draw conclusions from it."
+            "are expected in the wrong place. Draw no conclusions from such columns; their list says the error of each."
         )
     return (
         f"Of the columns that are counted alone, {_list(worst['clique'])} is the least exact: noise is expected to "
@@ -105,11 +95,17 @@ def pictures(facts: Mapping[str, Any]) -> str:
     project = facts["project"]
     names = [c["name"] for c in project["schema"]]
     roles = {name: role for role, columns in project["roles"].items() for name in columns}
-    if target := project["plan"].get("target"):
+    target = project["plan"].get("target")
+    if target:
         roles.setdefault(target, "outcome")
     arrows = [(a, b) for a, b in project["dag"]["edges"]]
     drawn = picture.graph(names, arrows, roles, arrows=True)
-    measured = picture.graph(names, [(a, b) for a, b in facts["edges"]], roles, arrows=False)
+    links = [(a, b) for a, b in facts["edges"]]
+    shown, what = links, "What the table's model links directly."
+    if len(links) > TREE * len(names) and target:
+        shown = [pair for pair in links if target in pair]
+        what = f"What the table's model links to {escape(target)} directly. The annex lists all {len(links)} pairs."
+    measured = "" if shown != links and len(shown) > STAR else picture.graph(names, shown, roles, arrows=False)
     parts = []
     if drawn:
         shared = ", ".join(f"{escape(a)} ↔ {escape(b)}" for a, b in project["dag"].get("hidden", [])[:12])
@@ -117,17 +113,13 @@ def pictures(facts: Mapping[str, Any]) -> str:
         parts.append(
             f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.{also}</figcaption></figure>"
         )
-    pairs = len(facts["edges"])
-    if pairs and not measured:
-        caption = f"The table's model links {pairs} pairs of columns directly: too many to draw. The annex lists them."
+    if links and not measured:
+        caption = f"The table's model links {len(links)} pairs directly: too many to draw. The annex lists them."
         parts.append(f"<figure><figcaption>{caption}</figcaption></figure>")
     if measured:
         used = [role for role in ("outcome", "protected", "admissible", "inadmissible") if role in roles.values()]
         key = " ".join(f'<span class="chip {role}">{role}</span>' for role in used)
-        parts.append(
-            f"<figure>{measured}<figcaption>What the table's model links directly."
-            f"{f' Colours: {key}.' if key else ''}</figcaption></figure>"
-        )
+        parts.append(f"<figure>{measured}<figcaption>{what}{f' Colours: {key}.' if key else ''}</figcaption></figure>")
     return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
 
 
@@ -191,34 +183,15 @@ def spent(pools: Mapping[str, float]) -> str:
     """Where the budget went: a bar of the pools' shares of ρ, in plain words."""
     said: dict[str, float] = {}
     for pool, rho in pools.items():
-        words = POOLS.get(pool, pool)
+        words = pool_in_words(pool)
         said[words] = said.get(words, 0.0) + rho
     return f"<h2>Where the budget went</h2>{picture.bar(said)}"
 
 
-def errors(facts: Mapping[str, Any]) -> str:
-    """The expected error of every column."""
-    alone = [m for m in (facts.get("bounds") or {}).get("marginals", []) if len(m["clique"]) == 1]
-    if not alone:
-        return ""
-    best: dict[str, float] = {}
-    for m in alone:
-        name = m["clique"][0]
-        best[name] = min(best.get(name, 1.0), m["expected_tv"])
-    full = max(0.1, *best.values())
-    rows = [
-        f'<tr><td>{escape(n)}</td><td class="n">{100 * v:.2f} %</td>'
-        f'<td style="width:45%"><div class="bar" style="width:{100 * v / full:.1f}%"></div></td></tr>'
-        for n, v in sorted(best.items(), key=lambda x: -x[1])
-    ]
-    return (
-        "<h2>Error of each column</h2><table><caption>Share of rows expected in the wrong category, by noise alone "
-        f"(a full bar is {100 * full:.0f} %)</caption>{''.join(rows)}</table>"
-    )
-
-
 def dictionary(facts: Mapping[str, Any]) -> str:
-    """The schema as a data dictionary."""
+    """The schema as a data dictionary, with the expected error of every column that is counted alone."""
+    errors = _errors(facts)
+    full = max(0.1, *errors.values(), 0.1)
     roles = {name: role for role, columns in facts["project"]["roles"].items() for name in columns}
     rows = []
     for c in facts["project"]["schema"]:
@@ -236,10 +209,37 @@ def dictionary(facts: Mapping[str, Any]) -> str:
             missing += f" (written {', '.join(map(escape, marks))})"
         rows.append(
             f"<tr><td>{escape(c['name'])}</td><td>{escape(c['kind'])}</td><td>{values}{missing}</td>"
-            f"<td>{escape(roles.get(c['name'], ''))}</td></tr>"
+            f"<td>{escape(roles.get(c['name'], ''))}</td>{_error(errors.get(c['name']), full) if errors else ''}</tr>"
         )
-    head = "<tr><th>column</th><th>kind</th><th>values</th><th>role</th></tr>"
-    return f"<h2>The columns</h2><table>{head}{''.join(rows)}</table>"
+    head = "<tr><th>column</th><th>kind</th><th>values</th><th>role</th>"
+    head += '<th class="n">error</th><th></th></tr>' if errors else "</tr>"
+    said = (
+        "<caption>Error: share of rows expected in the wrong category, by noise alone (a full bar is "
+        f"{100 * full:.0f} %)</caption>"
+        if errors
+        else ""
+    )
+    return f'<h2>The columns</h2><table class="whole">{said}{head}{"".join(rows)}</table>'
+
+
+def _errors(facts: Mapping[str, Any]) -> dict[str, float]:
+    """The expected error of every column that is counted alone, a share of rows."""
+    best: dict[str, float] = {}
+    for m in (facts.get("bounds") or {}).get("marginals", []):
+        if len(m["clique"]) == 1:
+            name = m["clique"][0]
+            best[name] = min(best.get(name, 1.0), m["expected_tv"])
+    return best
+
+
+def _error(share: float | None, full: float) -> str:
+    """Two cells: the figure, and its bar."""
+    if share is None:
+        return "<td></td><td></td>"
+    return (
+        f'<td class="n">{100 * share:.2f} %</td>'
+        f'<td style="width:18%"><div class="bar" style="width:{100 * share / full:.1f}%"></div></td>'
+    )
 
 
 def _list(names: list[str]) -> str:

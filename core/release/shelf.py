@@ -91,7 +91,7 @@ def files(made: str) -> dict[str, bytes]:
 
 def _facts(text: bytes) -> dict[str, Any]:
     facts = json.loads(text)
-    if not isinstance(facts, dict) or not {"project", "method", "spent", "rows", "private"} <= set(facts):
+    if not isinstance(facts, dict) or not {"project", "method", "asked", "spent", "rows", "private"} <= set(facts):
         raise ProjectError("this is not a release")
     return facts
 

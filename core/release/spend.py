@@ -264,7 +264,7 @@ def refuse_guessed(project: Project) -> None:
     if guessed := project.constraints.guessed:
         listed = _first(map(str, guessed))
         raise SchemaError(
-            f"constraints were guessed off the private data ({listed}); confirm or remove them on the Data page "
+            f"constraints were guessed off the real rows ({listed}); confirm or remove them on the Data page "
             '(or rename "guessed" to "confirmed" in the project file once you have checked that they are public)',
             columns=sorted({name for c in guessed for name in c.columns}),
         )
@@ -273,7 +273,7 @@ def refuse_guessed(project: Project) -> None:
         guesses += [f"{c.name}: left out" for c in schema.left_out if not c.confirmed]
         listed = _first(guesses)
         raise SchemaError(
-            f"the schema holds guesses read off the private data ({listed}); confirm or replace them on the Data page "
+            f"the schema holds guesses read off the real rows ({listed}); confirm or replace them on the Data page "
             '(or rename "guessed" to "confirmed" in the project file once you have checked that they are public)',
             columns=list(schema.unconfirmed),
         )

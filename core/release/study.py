@@ -29,7 +29,7 @@ from core.progress import Report, silent
 from core.project.file import Project
 from core.release.asked_copies import asked_copies, fitted_as_copy
 from core.release.counts import COUNTS, NoisyCounts
-from core.release.files import NOT_PRIVATE, read_csv
+from core.release.files import NOT_PRIVATE, check_release, read_csv
 
 if TYPE_CHECKING:
     from core.release.artefact import Release
@@ -91,6 +91,7 @@ class Study:
     @classmethod
     def of_folder(cls, folder: Path) -> Study:
         """Of a release's folder; raises :class:`ProjectError`."""
+        check_release(folder)
         names = ("release.json", MODEL, COUNTS, *(f"copies/{p.name}" for p in sorted(folder.glob("copies/*.csv.gz"))))
         try:
             return cls.of_files({name: (folder / name).read_bytes() for name in names if (folder / name).is_file()})

@@ -28,6 +28,8 @@ CHUNK = 1 << 16
 """Rows that are worked on at a time."""
 PLANE_ROWS = 1 << 20
 """Rows of one set of bit planes."""
+MOST_WORDS = 1023
+"""Words of 64 bits whose set bits are added up in a 16-bit number."""
 PLANE_BYTES = 1 << 19
 """Memory for the AND of one plane with others."""
 
@@ -59,6 +61,7 @@ class Counting:
             blocks += cover(self._pairs, sizes)
             held, self._pairs = assign(wanted, blocks), []
         self._blocks = [(block, [q for q in held if held[q] == i]) for i, block in enumerate(blocks)]
+        self._planes = _PlanePairs(self._pairs, sizes)
 
     def add(self, codes: Codes, rows: int) -> None:
         """Count one batch of ``rows`` rows, given as codes by column."""
@@ -68,33 +71,51 @@ class Counting:
                 self._sums[clique] += marginal(counts, block, clique)
         if self._pairs:
             for start in range(0, rows, PLANE_ROWS):
-                self._add_pairs(codes, slice(start, min(start + PLANE_ROWS, rows)))
+                self._planes.add(codes, slice(start, min(start + PLANE_ROWS, rows)))
 
     def counts(self) -> list[Counts]:
         """The counts so far, in the order in which they were asked for."""
+        self._sums |= self._planes.counts()
         return [self._sums[clique] for clique in self._asked]
 
-    def _add_pairs(self, codes: Codes, part: slice) -> None:
-        """The pairs on bit planes. Of s categories s − 1 get a plane; the margins give the rest of each table."""
-        names = sorted({name for q in self._pairs for name in q})
-        planes, first = _planes([codes[name][part] for name in names], [self._sizes[name] for name in names])
-        ones = _popcounts(planes)
-        place = {name: i for i, name in enumerate(names)}
-        partners: dict[str, list[str]] = {}
-        for a, b in self._pairs:
-            partners.setdefault(a, []).append(b)
-        for a, others in partners.items():
-            i = place[a]
-            others.sort(key=place.__getitem__)  # so that most planes follow one another
-            chosen = np.concatenate([np.arange(first[place[b]], first[place[b] + 1]) for b in others])
-            joint = [_joint(planes, plane, chosen) for plane in range(first[i], first[i + 1])]
-            at = 0
-            for b in others:
-                j, wide = place[b], self._sizes[b] - 1
-                inner = np.stack([row[at : at + wide] for row in joint])
-                margins = ones[first[i] : first[i + 1]], ones[first[j] : first[j + 1]]
-                self._sums[a, b] += _completed(inner, *margins, part.stop - part.start)
-                at += wide
+
+class _PlanePairs:
+    """Pairs on bit planes. Of s categories s − 1 get a plane; what two planes share, and each alone, gives the rest."""
+
+    def __init__(self, pairs: Sequence[Clique], sizes: Mapping[str, int]) -> None:
+        self._pairs, self._sizes = pairs, sizes
+        self._names = sorted({name for q in pairs for name in q})
+        self._first = np.cumsum([0, *(sizes[name] - 1 for name in self._names)]).tolist()
+        place = {name: i for i, name in enumerate(self._names)}
+        self._place, total = place, self._first[-1]
+        partners: dict[int, list[int]] = {}
+        for a, b in pairs:
+            partners.setdefault(place[a], []).append(place[b])
+        self._others = {  # sorted, so that most planes follow one another
+            i: np.concatenate([np.arange(self._first[j], self._first[j + 1]) for j in sorted(others)])
+            for i, others in partners.items()
+        }
+        self._shared = np.zeros((total + 1, total + 1), dtype=np.int64)
+        """What each two planes share, and in the last row how many rows each has, of how many rows in all."""
+
+    def add(self, codes: Codes, part: slice) -> None:
+        """Count the rows ``part`` of ``codes``."""
+        planes = _planes([codes[name][part] for name in self._names], self._first)
+        self._shared[-1, :-1] += _popcounts(planes)
+        self._shared[-1, -1] += part.stop - part.start
+        for i, others in self._others.items():
+            for plane in range(self._first[i], self._first[i + 1]):
+                self._shared[plane, others] += _joint(planes, plane, others)
+
+    def counts(self) -> dict[Clique, Counts]:
+        """The table of each pair: that of its planes, completed by the margins."""
+        spans = {name: slice(self._first[i], self._first[i + 1]) for name, i in self._place.items()}
+        rows, ones = self._shared[-1, -1], self._shared[-1]
+        return {
+            q: _completed(self._shared[spans[a], spans[b]], ones[spans[a]], ones[spans[b]], rows)
+            for q in self._pairs
+            for a, b in [q]
+        }
 
 
 def cover(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> list[Clique]:
@@ -231,57 +252,40 @@ def _count_block(codes: Sequence[NDArray[Any]], sizes: Sequence[int], rows: int)
     return out.reshape(sizes)
 
 
-def _planes(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> tuple[NDArray[np.uint64], list[int]]:
-    """One row of bits for each category but the last of each column, and where each column's rows begin."""
-    first = np.cumsum([0, *(size - 1 for size in sizes)]).tolist()
-    words = 8 * math.ceil(len(codes[0]) / 512)  # whole groups of eight words, see _popcounts
-    planes = np.zeros((first[-1], words * 8), dtype=np.uint8)
-    for column, start, size in zip(codes, first, sizes, strict=False):
-        for value in range(size - 1):
-            bits = np.packbits(column == value)
-            planes[start + value, : len(bits)] = bits
-    return planes.view(np.uint64), first
+def _planes(codes: Sequence[NDArray[Any]], first: Sequence[int]) -> NDArray[np.uint64]:
+    """One row of bits for each category but the last of each column, whose rows begin at ``first``."""
+    bits = math.ceil(len(codes[0]) / 64)
+    parts = math.ceil(bits / MOST_WORDS)
+    planes = np.zeros((first[-1], parts * math.ceil(bits / parts) * 8), dtype=np.uint8)
+    for column, start, stop in zip(codes, first, first[1:], strict=False):
+        for plane in range(start, stop):
+            packed = np.packbits(column == plane - start)
+            planes[plane, : len(packed)] = packed
+    return planes.view(np.uint64)
 
 
 def _joint(planes: NDArray[np.uint64], plane: int, others: NDArray[np.int64]) -> NDArray[np.int64]:
     """In how many rows ``plane`` and each of ``others`` have their bit set."""
     step = max(1, PLANE_BYTES // (8 * planes.shape[1]))
-    both, counts = np.empty((step, planes.shape[1]), dtype=np.uint64), np.empty((step, planes.shape[1]), dtype=np.uint8)
-    out = np.empty((len(others), 4), dtype=np.int64)
+    both, out = np.empty((step, planes.shape[1]), dtype=np.uint64), np.empty(len(others), dtype=np.int64)
     for start in range(0, len(others), step):
         run = others[start : start + step]
-        np.bitwise_and(_rows(planes, run), planes[plane], out=both[: len(run)])
-        np.bitwise_count(both[: len(run)], out=counts[: len(run)])
-        out[start : start + step] = _lanes(counts[: len(run)])
-    return np.asarray(out.sum(axis=1))
+        out[start : start + step] = _popcounts(np.bitwise_and(_rows(planes, run), planes[plane], out=both[: len(run)]))
+    return out
 
 
 def _rows(planes: NDArray[np.uint64], run: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Those rows, as a view where they follow one another."""
-    if (np.diff(run) == 1).all():
+    if run[-1] - run[0] == len(run) - 1:  # they ascend
         return planes[run[0] : run[-1] + 1]
     return planes[run]
 
 
 def _popcounts(bits: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """How many bits are set in each row."""
-    return np.asarray(_lanes(np.bitwise_count(bits)).sum(axis=1))
-
-
-def _lanes(counts: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """The sum of each row of bytes that are at most 64, in four parts.
-
-    Eight bytes are added at a time as one word of four 16-bit lanes, even and odd bytes apart: 500 such words are at
-    most 64,000 in a lane, so no lane overflows.
-    """
-    words = counts.view(np.uint64)
-    mask, shift = np.uint64(0x00FF00FF00FF00FF), np.uint64(8)
-    folded = np.zeros((len(words), 4), dtype=np.int64)
-    for start in range(0, words.shape[1], 500):
-        part = words[:, start : start + 500]
-        lanes = ((part & mask) + ((part >> shift) & mask)).sum(axis=1)
-        folded += lanes.view(np.uint16).reshape(-1, 4)
-    return folded
+    """How many bits are set in each row: of each run of words in 16 bits, which is quickest, and then of the runs."""
+    runs = math.ceil(bits.shape[1] / MOST_WORDS)
+    counts = np.bitwise_count(bits).reshape(len(bits), runs, -1)
+    return np.asarray(counts.sum(axis=2, dtype=np.uint16).sum(axis=1, dtype=np.int64))
 
 
 def _completed(inner: Counts, rows: Counts, columns: Counts, n: int) -> Counts:

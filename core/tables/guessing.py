@@ -9,7 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from core.errors import SchemaError
+from core.project.dates import day_number
 from core.project.schema import MISSING, NUMBER, Column, Kind, LeftOut, Schema
 from core.tables.reading import TextColumn, TextTable
 
@@ -36,32 +39,35 @@ _NEGATIVE = {-1.0, -7.0, -8.0, -9.0, -99.0, -999.0, -9999.0}
 _NINES = {99.0, 999.0, 9999.0, 99999.0}
 
 
-def guess_schema(text: TextTable) -> Schema:
+def guess_schema(text: TextTable, marks: Sequence[str] = ()) -> Schema:
     """A schema that fits ``text``: each field from the data marked as guessed, and what looks like an identifier left
     out, which is marked as a guess too. Where every column looks like one, none is left out.
+
+    ``marks`` are texts that mean an empty cell, in each column that holds them.
     """
     named = tuple(n for n in text.columns if n)
     if not named:
         raise SchemaError(f"{text.source} has no named columns")
-    out = identifiers(text)
+    out = identifiers(text, marks)
     if len(out) == len(named):
         out = ()
-    kept = tuple(guess_column(n, text.columns[n]) for n in named if n not in out)
+    held = {n: tuple(m for m in marks if m in text.columns[n].values) for n in named}
+    kept = tuple(guess_column(n, text.columns[n], held[n]) for n in named if n not in out)
     return Schema(kept, tuple(LeftOut(n) for n in out))
 
 
-def identifiers(text: TextTable) -> tuple[str, ...]:
+def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
     """Columns that look like numbers or names of persons or cases: whole numbers or texts that hardly repeat.
 
     More than :data:`FEW` distinct values, and more than half as many as there are cells that hold one. Private.
     """
-    return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(column))
+    return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(column, marks))
 
 
-def _hardly_repeats(column: TextColumn) -> bool:
-    values = [v for v in column.values if v != MISSING]
-    empty = column.values.index(MISSING) if MISSING in column.values else -1
-    cells = int((column.codes != empty).sum())
+def _hardly_repeats(column: TextColumn, marks: Sequence[str]) -> bool:
+    values = [v for v in column.values if v != MISSING and v not in marks]
+    empty = [i for i, v in enumerate(column.values) if v == MISSING or v in marks]
+    cells = int((~np.isin(column.codes, empty)).sum())
     if len(values) <= FEW or 2 * len(values) <= cells:
         return False
     numeric = all(NUMBER.fullmatch(v) for v in values)
@@ -108,6 +114,12 @@ def _numbers(values: Sequence[str]) -> tuple[bool, list[float]]:
     return every, numbers if every else []
 
 
+def looks_like_dates(column: TextColumn) -> bool:
+    """Are its values days, and more than :data:`FEW`? Private."""
+    values = [v for v in column.values if v != MISSING]
+    return len(values) > FEW and all(day_number(v) is not None for v in values)
+
+
 def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
     """Why :func:`guess_column` made this guess, in sentences. Private: they count values of the table."""
     values = [v for v in column.values if v != MISSING and v not in guess.missing_marks]
@@ -120,6 +132,12 @@ def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
         kind = [why, cover, whole]
     elif numeric:
         kind = [f"Its {many} are numbers, but no more than {FEW}: they are taken as categories in their order."]
+    elif looks_like_dates(column):
+        kind = [
+            f"Its {many} are dates, and no range of dates is declared: they are taken as categories. Weeks, months, "
+            "quarters or years say less of each person: give the column the kind date, and a range such as "
+            "2020-01-01; 2024-12-31; month."
+        ]
     else:
         kind = [f"Its {many} are not all numbers: they are taken as categories."]
     empty = "At least one cell is empty" if len(values) < len(column.values) else "No cell is empty"

@@ -16,9 +16,9 @@ another whose lot falls into the other part, and both parts change.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,6 @@ from numpy.typing import NDArray
 
 JOINED_LIMIT = 1 << 62
 """Joined codes stay below, so that engines hold them in a signed 64-bit number."""
-LOTS_AT_ONCE = 1 << 16
-"""Rows whose texts are in memory together."""
 
 
 def new_key() -> str:
@@ -77,7 +75,7 @@ def kept_rows(
     fresh[1:] = np.any([np.diff(column) != 0 for column in (whose, *numbers)], axis=0)
     index = np.arange(len(over)) - np.maximum.accumulate(np.where(fresh, np.arange(len(over)), 0))
     lots = _lots(key, names, whose, numbers, index)
-    order = np.lexsort((index, *reversed(numbers), lots, whose))
+    order = np.lexsort((lots, whose))  # lots that are the same leave rows as they stood, by codes and index
     starts = np.flatnonzero(np.diff(whose[order], prepend=-1))
     place = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
     kept = over[order[place < most]]
@@ -87,19 +85,22 @@ def kept_rows(
 def _lots(
     key: str, names: Sequence[str], whose: NDArray[Any], numbers: Sequence[NDArray[np.int64]], index: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    md5, head, parts = hashlib.md5, f"{key}:", []
-    for start in range(0, len(index), LOTS_AT_ONCE):
-        part = slice(start, start + LOTS_AT_ONCE)
-        said = [str(x) for x in numbers[0][part].tolist()]
-        for more in numbers[1:]:
-            said = [f"{a},{b}" for a, b in zip(said, more[part].tolist(), strict=True)]
-        rows = zip(said, index[part].tolist(), whose[part].tolist(), strict=True)
-        parts += [
-            b"".join(
-                md5(f"{head}{row}:{i}:{names[who]}".encode("utf-8", "surrogatepass"), usedforsecurity=False).digest()[
-                    :8
-                ]
-                for row, i, who in rows
-            )
-        ]
-    return np.frombuffer(b"".join(parts), dtype=">u8").astype(np.uint64)
+    """The lot of each row. DuckDB writes the texts and hashes them, some at a time and in order."""
+    import pyarrow as pa
+
+    people = pa.DictionaryArray.from_arrays(whose.astype(np.int32), pa.array(names, pa.string()))
+    columns = {f"r{i}": pa.array(number) for i, number in enumerate(numbers)}
+    said = " || ',' || ".join(columns)
+    with _engine().cursor() as con:
+        con.register("codes", pa.table({**columns, "i": pa.array(index), "person": people}))
+        text = f"$1 || ':' || {said} || ':' || i || ':' || person"
+        found = con.execute(f"SELECT ('0x' || left(md5({text}), 16))::UBIGINT AS lot FROM codes", [key]).fetchnumpy()
+    return np.asarray(found["lot"])
+
+
+@lru_cache(maxsize=1)
+def _engine() -> Any:
+    """An embedded engine that keeps nothing: one thread, so that rows stay in order, and no place to spill."""
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1, "temp_directory": ""})

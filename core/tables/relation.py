@@ -13,7 +13,7 @@ import re
 import tempfile
 import weakref
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,7 +47,7 @@ class Relation:
 
     ``plain`` is the query that reads ``table`` with texts that are compared byte by byte, where the engine might not:
     a collation that finds two ids equal would merge two people. ``text_file`` is a CSV file, read block by block and
-    handed to the engine as it asks for rows.
+    handed to the engine as it asks for rows. ``path`` is the file or folder that it lies in, if it does.
     """
 
     backend: Any
@@ -55,6 +55,7 @@ class Relation:
     shown: str
     plain: str | None = None
     text_file: Path | None = None
+    path: Path | None = None
 
     @property
     def columns(self) -> dict[str, str]:
@@ -148,17 +149,23 @@ class Relation:
             from core.tables.remote import RemoteSnapshot
 
             return RemoteSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
+        before = _state(self.path)
         try:
             with closing(self._batches(self._encoding(schema, person), schema, report)) as batches:
                 if person is None:
-                    return _plain(schema, batches)
-                return _by_person(schema, batches, person, most, key or new_key())
+                    read = _plain(schema, batches)
+                else:
+                    read = _by_person(schema, batches, person, most, key or new_key())
         except (EspalierError, MemoryError, AttributeError, TypeError, AssertionError):
             raise
         except Exception as error:  # an engine's own message may quote a cell
             raise TableError(
                 f"{self.shown}: the engine gave up while it read the table ({type(error).__name__})"
             ) from None
+        if _state(self.path) != before:
+            read.close()
+            raise TableError(f"{self.shown} was changed while it was read; start again once it has been written")
+        return read
 
     def _batches(self, query: Any, schema: Schema, report: Report) -> Generator[Any]:
         """The query's answer as Arrow batches; each checked against the schema, with progress between them."""
@@ -217,7 +224,7 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
             raise
         except Exception as error:
             raise TableError(f"{path} cannot be read as CSV or Parquet: {type(error).__name__}", path=text) from None
-        return Relation(*made, shown=text, text_file=path if plain_text else None)
+        return Relation(*made, shown=text, text_file=path if plain_text else None, path=path)
     shown = f"the {scheme[1]} relation {relation!r}"
     if scheme[1] not in ENGINES:
         raise TableError(f"{scheme[1]} is no engine that tables can stay in: {', '.join(ENGINES)}, or a file")
@@ -230,6 +237,18 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     opened = Relation(backend, table, shown, plain)
     weakref.finalize(opened, sql.disconnect, backend)
     return opened
+
+
+def _state(path: Path | None) -> list[tuple[str, int, int, int]]:
+    """What changes when somebody writes: the files of ``path``, with their inodes, sizes and times."""
+    if path is None:
+        return []
+    found = []
+    for file in sorted(path.rglob("*.parquet")) if path.is_dir() else [path]:
+        with suppress(FileNotFoundError):
+            of = file.stat()
+            found.append((str(file), of.st_ino, of.st_size, of.st_mtime_ns))
+    return found
 
 
 def _is_parquet(path: Path) -> bool:

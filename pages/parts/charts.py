@@ -10,6 +10,7 @@ import streamlit as st
 
 from core.ledger.population import Population
 from core.release.planning import Line
+from core.release.pools import pool_in_words
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -57,14 +58,14 @@ def short(text: str, most: int = 34) -> str:
 
 
 def budget(lines: Sequence[Line], total: float) -> go.Figure:
-    """Share of ρ by pool; each segment is one measurement or choice."""
+    """Share of ρ by pool in words; each segment is one measurement or choice."""
     import plotly.graph_objects as go
 
-    pools = list(dict.fromkeys(line.pool for line in lines))
+    pools = list(dict.fromkeys(pool_in_words(line.pool) for line in lines))
     figure = blank(70 + 44 * len(pools), barmode="stack", showlegend=False)
     rows: list[tuple[str, float, str, str]] = []
     for pool, color in zip(pools, cycle(POOLS), strict=False):
-        inside = [line for line in lines if line.pool == pool]
+        inside = [line for line in lines if pool_in_words(line.pool) == pool]
         rows += [(pool, 100 * line.rho / total, short(line.what, 60), color) for line in inside[:60]]
         if rest := sum(line.rho for line in inside[60:]):
             rows.append((pool, 100 * rest / total, f"{len(inside) - 60} more", color))
@@ -130,11 +131,16 @@ def bars(
     whiskers: Mapping[str, Sequence[tuple[float, float] | None]] | None = None,
     marks: tuple[str, Sequence[float | None]] | None = None,
 ) -> go.Figure:
-    """Grouped upright bars with their figures written on them, intervals as whiskers, and a mark for each name."""
+    """Grouped upright bars with intervals as whiskers and a mark for each name.
+
+    Figures stand above all that is drawn of a bar; crowded bars with whiskers show theirs on hover.
+    """
     import plotly.graph_objects as go
 
     figure = blank(300, barmode="group", showlegend=len(series) > 1)
     crowded = len(names) * len(series) > MOST_LEVEL
+    lifted = bool(whiskers or marks)
+    air = 0.015 * (top or _fitted(series, whiskers, marks))
     for (label, values), color in zip(series.items(), colors, strict=False):
         ends = (whiskers or {}).get(label) or [None] * len(values)
         arms = [(e[1] - v, v - e[0]) if e and v is not None else (0.0, 0.0) for e, v in zip(ends, values, strict=True)]
@@ -146,21 +152,45 @@ def bars(
                 showlegend=bool(label),
                 marker={"color": color},
                 cliponaxis=False,
-                text=["" if v is None else f"{v:{figures}}" for v in values],
-                textposition="inside" if whiskers else "outside",
+                offsetgroup=f"of {label}",
+                text=None if lifted else ["" if v is None else f"{v:{figures}}" for v in values],
+                textposition="outside",
                 textangle=-90 if crowded else 0,
                 constraintext="none",
-                insidetextanchor="start",
-                error_y={"array": [a for a, _ in arms], "arrayminus": [b for _, b in arms], "visible": bool(whiskers)},
+                error_y={
+                    "array": [a for a, _ in arms],
+                    "arrayminus": [b for _, b in arms],
+                    "visible": bool(whiskers),
+                    "color": _ink(),
+                },
                 hovertemplate="%{x}: %{y:.4g}<extra>" + label + "</extra>",
             )
         )
+        if lifted and not crowded:
+            over = marks[1] if marks else [None] * len(values)
+            reach = [max(e[1] if e else 0, v or 0, m or 0) + air for e, v, m in zip(ends, values, over, strict=True)]
+            figure.add_trace(
+                go.Scatter(
+                    x=[short(n) for n in names],
+                    y=reach,
+                    offsetgroup=f"of {label}",
+                    text=["" if v is None else f"{v:{figures}}" for v in values],
+                    mode="text",
+                    textposition="top center",
+                    cliponaxis=False,
+                    showlegend=False,
+                    hoverinfo="skip",
+                )
+            )
+    if lifted:
+        figure.update_layout(scattermode="group", scattergap=0.35)
     if marks:
         figure.add_trace(
             go.Scatter(
                 x=[short(n) for n in names],
                 y=list(marks[1]),
                 name=marks[0],
+                offsetgroup=f"of {next(iter(series))}",
                 mode="markers",
                 marker={"symbol": "line-ew", "size": 46, "line": {"width": 3, "color": MARK}},
                 cliponaxis=False,
@@ -173,23 +203,38 @@ def bars(
     return figure
 
 
+def _ink() -> str:
+    """What is seen on bars and on the page, light or dark."""
+    return "#e6ebe7" if st.context.theme.type == "dark" else "#1f2a24"
+
+
+def wrapped(figure: go.Figure, names: Sequence[str]) -> go.Figure:
+    """The bars of ``names`` with each name broken at its commas, so that it stands upright under its bar."""
+    labels = [short(n) for n in names]
+    lines = [label.replace(", ", "<br>") for label in labels]
+    figure.update_xaxes(tickmode="array", tickvals=labels, ticktext=lines, tickangle=0)
+    return figure
+
+
 def front(points: Sequence[tuple[str, float | None, float | None, bool]], x: str, y: str) -> go.Figure:
-    """Plans as named points: those that nothing beats are filled, the others are hollow. Left and up is better."""
+    """Plans as numbered points: those that nothing beats are filled, the others are hollow. Left and up is better."""
     import plotly.graph_objects as go
 
     figure = blank(320, showlegend=False)
-    for name, across, up, best in points:
+    for number, (name, across, up, best) in enumerate(points, 1):
         if across is not None and up is not None:
             symbol = "circle" if best else "circle-open"
             figure.add_trace(
                 go.Scatter(
                     x=[across],
                     y=[up],
-                    text=[short(name)],
+                    text=[f"<b>{number}</b>"],
+                    textfont={"color": "#10201a"} if best else None,
                     mode="markers+text",
-                    textposition="top center",
+                    textposition="middle center",
                     cliponaxis=False,
-                    marker={"size": 12, "color": SYNTHETIC if best else REAL, "symbol": symbol, "line": {"width": 2}},
+                    marker={"size": 24, "color": SYNTHETIC if best else REAL, "symbol": symbol, "line": {"width": 2}},
+                    hovertemplate=f"{short(name)}<br>%{{x:.3g}}, %{{y:.3g}}<extra></extra>",
                 )
             )
     figure.update_xaxes(title=f"{x} (less is better)")
@@ -243,7 +288,8 @@ def pair_map(names: Sequence[str], errors: Mapping[tuple[str, ...], float]) -> t
     for (a, b), value in errors.items():
         grid[max(at[a], at[b])][min(at[a], at[b])] = value
     figure = blank(140 + max(16 * len(names), 120), showlegend=False)
-    figure.add_trace(go.Heatmap(z=grid, colorscale="Greens", zmin=0, hoverinfo="skip", xgap=1, ygap=1))
+    bar = {"title": "error", "thickness": 10}
+    figure.add_trace(go.Heatmap(z=grid, colorscale="Greens", zmin=0, hoverinfo="skip", xgap=1, ygap=1, colorbar=bar))
     figure.add_trace(
         go.Scatter(
             x=[min(at[a], at[b]) for a, b in cells],

@@ -19,7 +19,18 @@ from pages.parts.session.session import Session
 from pages.parts.text import plain
 
 MOST = 8
+BESIDE = 5
+"""Plans up to which two small multiples stand side by side."""
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+HEADS = {
+    "auc": "AUC",
+    "accuracy": "accuracy",
+    "r2": "R²",
+    "gap": "gap",
+    "one_way_tv": "error, columns",
+    "two_way_tv": "error, pairs",
+}
+"""Short heads of the table, so that it need not be scrolled sideways; each says behind its mark what it is in full."""
 SAID = {"auc": "AUC", "gap": "gap", "two_way_tv": "error of pairs"}
 PARETO = {"gap": "AUC against the gap between groups", "two_way_tv": "AUC against the error of pairs"}
 
@@ -59,7 +70,7 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
         key=f"compare-methods-{state.opened}",
     )
     known = plan.epsilon if plan.epsilon in EPSILONS else 1.0
-    budgets = right.multiselect("ε", EPSILONS, [known], key=f"compare-eps-{state.opened}")
+    budgets = right.multiselect("ε", EPSILONS, [known], format_func="{:g}".format, key=f"compare-eps-{state.opened}")
     unfenced = st.toggle("Also without the fence", key=f"compare-fence-{state.opened}")
     out: dict[str, Project] = {}
     for name in methods:
@@ -106,29 +117,40 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
     found: list[Outcome] = state.compared
     if not found:
         return
+    numbered = list(enumerate(found, 1))
     st.subheader("Rehearsal, side by side", anchor=False)
     known = [key for key in FIGURES if any(o.figures[key] is not None for o in found)]
     st.dataframe(
         [{k: v for k, v in o.row().items() if k != "method" and (k not in FIGURES or k in known)} for o in found],
         hide_index=True,
         width="stretch",
-        column_config={k: st.column_config.NumberColumn(what, format="%.3f") for k, what in FIGURES.items()},
+        column_config={
+            "plan": st.column_config.TextColumn(width=200),
+            "ε": None,
+            "ρ": st.column_config.NumberColumn(format="%.4f", help="What the plan would spend"),
+            **{
+                key: st.column_config.NumberColumn(HEADS[key], format="%.3f", help=what[:1].upper() + what[1:])
+                for key, what in FIGURES.items()
+            },
+        },
     )
-    places = itertools.cycle(st.columns(2))
+    places = itertools.cycle(st.columns(2 if len(found) <= BESIDE else 1))
     for key in known:
         what, values = FIGURES[key], [o.figures[key] for o in found]
         whiskers = [o.intervals.get(key) for o in found]
         ends = {what: whiskers} if any(whiskers) else None
-        figure = charts.bars([o.name for o in found], {what: values}, what, (charts.SYNTHETIC,), whiskers=ends)
+        figure = charts.bars([o.name for o in found], {what: values}, "", (charts.SYNTHETIC,), whiskers=ends)
         with next(places):
-            charts.show(figure, f"compare-{key}", what)
+            st.markdown(f"**{what[:1].upper()}{what[1:]}**")
+            charts.show(charts.wrapped(figure, [o.name for o in found]), f"compare-{key}", what)
+    st.markdown("Plans in the pictures below: " + ", ".join(f"**{i}** {plain(o.name)}" for i, o in numbered) + ".")
     places = itertools.cycle(st.columns(2))
     for key, what in PARETO.items():
         if front := best(found, key):
-            listed = ", ".join(plain(n) for n in front)
+            listed = ", ".join(str(i) for i, o in numbered if o.name in front)
             points = [(o.name, x, y, o.name in front) for o in found for x, y in [(o.figures[key], o.figures["auc"])]]
             with next(places):
-                st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed}.")
+                st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed} in both.")
                 charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
     st.markdown(
         f"{term('AUC')}: 0.5 is a coin toss, 1 is perfect. The lines on the bars are 95 % intervals for the choice of "

@@ -5,10 +5,10 @@ from __future__ import annotations
 TERMS = {
     "Synthetic table": "A table of invented rows that shows what was measured about the real ones, and no real person.",
     "Differential privacy": "A proof that the result would look almost the same if one person's data were different.",
-    "ε (epsilon)": "How different it may look: small protects more and blurs more; about 1 is common.",
+    "ε (epsilon)": "How different the result may look then: small protects more and blurs more; about 1 is common.",
     "δ (delta)": "The small chance that the promise of ε fails; it must be far below 1 divided by the number of rows.",
     "ρ (rho)": "The currency in which releases are added up; it is converted into ε and δ.",
-    "Budget": "How much ρ may be spent in all on the same people.",
+    "Budget": "How much may be revealed in all about the same people, counted in ρ. It is not money.",
     "Unit of privacy": "What is protected: one row, or one person with all their rows.",
     "Bin": "A range of numbers that is counted as one value, such as ages 30 to 39.",
     "Marginal": "A table of counts of some columns together, such as age by outcome.",

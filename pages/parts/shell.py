@@ -11,7 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.project.file import Project
 from pages.parts.session import restore, session
-from pages.parts.text import CONFIDENTIAL, name, plain
+from pages.parts.text import CONFIDENTIAL, plain
 
 PAGES = {
     "Home": "pages/home.py",
@@ -80,6 +80,16 @@ def _folding() -> Any:
     return st.components.v2.component("espalier_fold", js=_FOLD, html="<span></span>")
 
 
+def look() -> None:
+    """How every page looks."""
+    st.html(_LOOK)
+
+
+def fold() -> None:
+    """Fold the sidebar where the window is narrow. Called last: the component takes a line of its own."""
+    _folding()(key="espalier-fold", height=1)
+
+
 def start(title: str, lead: str, mark: str = "") -> session.Session:
     """Title, one sentence, sidebar; returns the session's state with finished work taken over.
 
@@ -87,7 +97,7 @@ def start(title: str, lead: str, mark: str = "") -> session.Session:
     """
     state = session.here()
     state.collect()
-    st.html(_LOOK)
+    look()
     with st.container(horizontal=True, vertical_alignment="center"):
         if mark:
             st.html(mark, width="content")
@@ -100,17 +110,15 @@ def start(title: str, lead: str, mark: str = "") -> session.Session:
 def sidebar(state: session.Session) -> None:
     """What is open, and the project file to download at any time. Called last, when the page has taken changes."""
     restore.keep(state)
-    _folding()(key="espalier-fold", height=1)
+    fold()
     with st.sidebar:
         if state.project is None:
-            st.caption("No project is open.")
             return
         project = state.project
-        st.markdown(name(project.name))
         opened = state.relation.shown if state.relation else state.text.source if state.text else None
         table = "no table opened" if opened is None else plain(opened)
         count = len(project.schema.columns)
-        st.caption(f"{count} column{'s' * (count != 1)} · {table}")
+        st.markdown(f"**{plain(project.name)}**  \n:small[{count} column{'s' * (count != 1)} · {table}]")
         guessed = bool(project.unconfirmed)
         if guessed:
             st.caption(f"{CONFIDENTIAL} The project file holds guesses that were read off real rows.")
@@ -155,6 +163,17 @@ def link_to(page: str, label: str, primary: bool = True) -> None:
         label, type="primary" if primary else "secondary", key=f"way-{page}-{label}", icon=":material/arrow_forward:"
     ):
         st.switch_page(PAGES[page])
+
+
+def no_release(what: str) -> None:
+    """What a page says that needs a release where this session has made none."""
+    st.info(
+        f"There is nothing to {what} yet. Release a synthetic table first. Releases of earlier sessions are not here: "
+        "those paid from a budget can be downloaded on the Ledger page, at no further cost."
+    )
+    with st.container(horizontal=True):
+        link_to("Release", "Go to Release")
+        link_to("Ledger", "Go to Ledger", primary=False)
 
 
 @st.fragment(run_every=0.5)

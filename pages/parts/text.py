@@ -18,7 +18,7 @@ from core.project.plan import Neighbors
 
 NEIGHBORS: dict[Neighbors, str] = {
     "replace-one": "One person's rows may change in place. The number of rows is public.",
-    "add-remove": "One person's rows may be there or not. The number of rows is private too.",
+    "add-remove": "One person's rows may be there or not. The number of rows is confidential too.",
 }
 DECLARED = "All rows of one person may become any others, or none. Only the declared total of rows is public."
 """Replace-one with a person column."""

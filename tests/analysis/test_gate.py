@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from core.analysis.figures import Difference, Level, Proportion
 from core.analysis.gate import Gate, Needs
 from core.graph.cuts import cheapest_cut
 from core.models.graphical import estimate
@@ -51,6 +52,25 @@ def test_thin_cells_get_no_interval():
     assert (badge.kind, badge.interval) == ("thin", False)
     assert "about 2.0 times as large as the noise" in badge.sentence
     assert Gate(*release(sigma=74.0)).judge(Needs(("kin", "sex"), pair("kin", "sex"))).kind == "counted"
+
+
+def test_a_share_needs_the_rows_that_it_leaves_over():
+    """Nearly all of a group have the event: what is left over is noise, and so is one minus the share."""
+    counts = [Measurement(("kin", "age"), np.array([[500.0, 3.0, 5.0], [300.0, 100.0, 100.0]]), 10.0)]
+    gate = Gate(counts, estimate(SIZES, counts, 1008.0))
+    here, there = (("age", 0), ("kin", 0)), (("age", 0), ("kin", 1))
+    assert gate.noise(here, rest=True) == pytest.approx(10 * np.sqrt(2))
+    assert gate.judge(Needs(("age", "kin"), (here,))).kind == "counted"
+    assert gate.judge(Needs(("age", "kin"), (here,), rests=(here,))).kind == "thin"
+    assert gate.judge(Needs(("age", "kin"), (there,), rests=(there,))).kind == "counted"
+    one, other = Level("kin", 0), Level("kin", 1)
+    (share,) = Difference(Level("age", 0), one, other).parts()
+    (whole,) = Proportion(Level("age", 0)).parts()
+    assert gate.judge(share.needs).kind == "thin"
+    assert gate.judge(whole.needs).kind == "counted"
+    for code in (0, 1):  # a share of "yes" and one of "no" are one figure
+        (part,) = Difference(Level("kin", code), Level("age", 0), Level("age", 1)).parts()
+        assert gate.judge(part.needs).kind == "thin"
 
 
 def test_pairs_with_the_outcome():

@@ -363,7 +363,7 @@ def test_only_a_drawing_about_the_open_table_is_offered() -> None:
     assert restore.fits(Session(), left(("a", "y")))
     assert restore.fits(fresh(("a", "y", "new")), left(("a", "y")))
     assert not restore.fits(fresh(("a", "y")), left())
-    assert not restore.fits(Session(), left())
+    assert restore.fits(Session(), left()), "what became of the columns is said"
     assert not restore.fits(fresh(("a", "b")), left(("a", "y")))
 
 
@@ -460,6 +460,17 @@ def test_two_drawings_are_settled_and_merged(page: AppTest) -> None:
     assert set(state.project.dag.edges) == set(theirs.edges)
     state.undo()
     assert state.project.dag == mine
+
+
+def test_a_review_that_a_reload_ended_is_told_of() -> None:
+    page = at_home()
+    state: Session = page.session_state[KEY]
+    state.found = restore.read(restore.kept(fresh(("a", "y"), guessed=("categories",))))
+    page.switch_page("pages/plan.py").run()
+    assert "was open before the reload" in shown(page)
+    assert not any(b.key == "restore-draft" for b in page.button), "there is nothing to bring back"
+    page.button(key="forget-draft").click().run()
+    assert "was open before the reload" not in shown(page)
 
 
 def test_a_draft_is_offered_on_any_page_and_opens_with_its_sample() -> None:

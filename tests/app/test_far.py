@@ -13,6 +13,7 @@ from core.project.schema import Column, Schema
 from core.tables.reading import read_table
 from core.tables.table import Table
 from pages.parts.data import far
+from pages.parts.diagnostics import judgement
 from pages.parts.release import spending
 from pages.parts.session.session import Session
 
@@ -49,6 +50,13 @@ def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
     assert session.released.release.rows == 500
     assert session.released.real is None
     assert session.spent[0].rho > 0
+    judgement.start(session, session.released)
+    kind, work, done, _ = ran.pop()
+    done(work(lambda *_: None))
+    found = session.findings["Its own table"]
+    assert (kind, found["random_rows"]) == ("diagnostics", 500)
+    assert found["fidelity"]["one_way_tv"] < 0.2
+    assert "rows in memory" in found["fence_cost_reason"]
 
 
 def test_columns_are_guessed_from_its_first_rows_and_marked(state):

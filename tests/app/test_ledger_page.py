@@ -52,7 +52,8 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert state(app).paid_from == "hiring"
     assert (budget(where).epsilon, budget(where).neighbors) == (2.0, "replace-one")
     assert "After this plan" in sentences(app)
-    assert re.search(r"takes \*\*[\d.]+ %\*\* of the whole budget; you could do about \d more like it", sentences(app))
+    assert re.search(r"takes \*\*[\d.]+ %\*\* of the whole budget\.", sentences(app))
+    assert len(re.findall(r"\d+ more like this", sentences(app))) == 1, "said once"
     field(app, "text_input", "Note for the ledger").set_value("for the board").run()
     finish(press(app, "Spend"))
     (entry,) = budget(where).entries
@@ -146,14 +147,14 @@ def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> Non
     assert state(app).project.plan.person == person
     assert state(app).project.plan.rows_per_person == plan.rows_per_person
     shown = sentences(go(app, "ledger")).replace("\\", "")
-    assert f"`visits` enforced by the person column '{person}'" in shown
+    assert f"in `visits`: at most {plan.rows_per_person}, enforced by the person column '{person}'" in shown
 
     field(app, "text_input", "Name of the table").set_value("survey").run()
     field(app, "selectbox", "Who is in it").set_value("visits").run()
     field(app, "text_input", "Person column").set_value("").run()
     press(app, "Open this budget")
     assert budget(where, "survey").persons == {"visits": person, "survey": None}
-    assert "promised, no person column enforces it" in sentences(app).replace("\\", "")
+    assert "in 'survey': no person column enforces it" in sentences(app).replace("\\", "")
 
 
 def test_diagnostics_are_recorded_before_the_next_release(app: AppTest, where: Path) -> None:

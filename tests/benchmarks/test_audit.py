@@ -107,6 +107,16 @@ def test_broken_copies_are_caught(name, way):
     assert audit.judge(of(audit.mechanism_cases(True), name, "replace-one", way), 300, ALPHA).refuted
 
 
+def test_the_audit_reads_rows_through_duckdb_and_a_copy_that_keeps_all_of_them_tells_more():
+    """What an attacker learns on average grows with the rows that come or go; the audit itself runs longer."""
+    learned = []
+    for broken, way in ((False, ""), (True, "all rows kept")):
+        case = of(audit.mechanism_cases(broken), "a person's rows in DuckDB", "add-remove", way)
+        with audit.breaking(way):
+            learned.append(np.mean([case.run(0) - case.run(1) for _ in range(12)]))
+    assert learned[1] > 2 * learned[0]
+
+
 @pytest.mark.parametrize("name", ["workload", "workload explained"])
 def test_two_rounds_of_noisy_errors_and_counts_hold_and_a_seeded_copy_is_caught(name):
     for relation in audit.RELATIONS:

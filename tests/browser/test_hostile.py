@@ -121,8 +121,9 @@ def test_a_shared_release_stays_text_for_those_it_is_shared_with(
     monkeypatch.setenv("ESPALIER_SHARED", str(guarded[2]))
     shelf.share(made.files)
     with signed_in(guarded, "ben@partner.example", tmp_path / "profile") as page:
-        page.get_by_text("90 rows, 3 columns").wait_for()
+        page.get_by_text("90 invented rows in 3 columns").wait_for()
         page.get_by_role("button", name="Synthetic table").wait_for()
         page.wait_for_timeout(500)
         harmless(page)
         assert page.locator("[data-testid=stException]").count() == 0
+        assert Person(page).violations("Shared") == []

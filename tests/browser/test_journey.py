@@ -23,9 +23,7 @@ def test_a_fairness_officer_releases_in_four_clicks_and_reads_the_gap(person) ->
     assert person.clicks <= 4
     person.press("Next: Diagnostics")
     person.press("Compare with the real rows")
-    person.page.get_by_text("The gap between protected groups in what a model says fell").first.wait_for(
-        timeout=120_000
-    )
+    person.page.get_by_text("in how often it says hired = yes fell").first.wait_for(timeout=120_000)
     person.fine()
 
 

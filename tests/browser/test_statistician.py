@@ -51,7 +51,7 @@ def test_is_heart_failure_associated_with_readmission_after_adjusting_for_age(pe
     person.press("Plan so")
     person.rests()
     plan(person, "ε (the budget)", "2")
-    plan(person, "Features to choose", "11")  # every column is counted with the target, whatever the noise
+    plan(person, "Features to choose", "13")  # every column is counted with the target, whatever the noise
     person.visit("Release")
     person.press("Spend ε = 2 and release")
     person.sees(": 8,000 synthetic rows")

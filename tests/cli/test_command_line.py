@@ -54,6 +54,8 @@ def test_plan_release_evaluate(work, capsys):
     assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
     assert "spent ε" in capsys.readouterr().err
     assert run("evaluate", "o", "--data", "t.csv") == 0
+    assert capsys.readouterr().out.startswith("CONFIDENTIAL"), "the same in a pipe as on a terminal"
+    assert run("evaluate", "o", "--data", "t.csv", "--json") == 0
     result = json.loads(capsys.readouterr().out)
     assert {"tstr", "fidelity", "fairness"} <= set(result)
     assert result["fidelity"]["one_way_tv"] >= 0
@@ -64,6 +66,10 @@ def test_plan_release_evaluate(work, capsys):
 def test_a_folder_that_is_no_release_is_told_with_what_to_do(work, capsys):
     assert run("evaluate", "nothere", "--data", "t.csv") == 2
     said = capsys.readouterr().err
+    assert run("analyse", "nothere", "--proportion", "a=x") == 2
+    assert capsys.readouterr().err == said, "the same from every command"
+    assert run("release", "p.json", "--data", "t.csv", "--out", "t.csv") == 2
+    assert "t.csv is a file; name a new folder" in capsys.readouterr().err
     assert "nothere is not there" in said
     assert "name the folder that `release` wrote" in said
     assert "Errno" not in said
@@ -95,7 +101,7 @@ def test_rows_that_are_not_private_are_judged_with_a_remark(work, capsys):
     (work / "n.json").write_text(json.dumps(project))
     assert run("release", "n.json", "--data", "n.csv", "--out", "o") == 0
     capsys.readouterr()
-    assert run("evaluate", "o", "--data", "n.csv") == 0
+    assert run("evaluate", "o", "--data", "n.csv", "--json") == 0
     told = capsys.readouterr()
     found = json.loads(told.out)
     assert found["private"] is False
@@ -392,5 +398,83 @@ def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
     assert len((work / "o" / "synthetic-whole.csv").read_text().splitlines()) == 61
     facts = json.loads((work / "o" / "release.json").read_text())
     assert (facts["rows"], facts["rows_shown"]) == (60, 20)
-    assert run("evaluate", "o", "--data", "t.csv") == 2
-    assert "rows in memory" in capsys.readouterr().err
+    capsys.readouterr()
+    assert run("evaluate", "o", "--data", "t.csv", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["random_rows"] == 60
+    assert found["fidelity"]["one_way_tv"] < 0.5
+    assert "rows in memory" in found["fence_cost_reason"]
+    assert run("evaluate", "o", "--data", "t.csv", "--classifiers") == 2
+    assert "leave it out" in capsys.readouterr().err
+
+
+def test_a_draft_says_what_looks_like_dates_and_like_marks_of_empty_cells(work, capsys):
+    rows = "".join(
+        f"2024-{1 + i % 12:02d}-{1 + i % 28:02d},{i % 40 if i % 9 else '?'},{i % 30 if i % 7 else -9}\n"
+        for i in range(400)
+    )
+    (work / "m.csv").write_text("day,score,days off\n" + rows)
+    assert run("init", "m.csv") == 0
+    said = capsys.readouterr().err
+    assert "Columns of dates: day." in said
+    assert "'?' in score; '-9' in days off" in said
+    assert "--missing '?' -9" in said
+    assert "Columns of many values" not in said, "each column is told of once"
+    (work / "m.json").unlink()
+    assert run("init", "m.csv", "--missing", "NA") == 2
+    assert "no column of m.csv holds 'NA'" in capsys.readouterr().err
+    assert run("init", "m.csv", "--missing", "?", "-9") == 0
+    assert "empty cell" not in capsys.readouterr().err
+    columns = {c["name"]: c for c in json.loads((work / "m.json").read_text())["schema"]}
+    assert (columns["score"]["kind"], columns["score"]["missing_marks"]) == ("numeric", ["?"])
+    assert (columns["days off"]["edges"][0], columns["days off"]["missing_marks"]) == (0, ["-9"])
+    assert "missing_marks" not in columns["day"]
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (("release", "p.json", "--data", "t.csv", "--out", "o"), "what had been drawn counts as spent"),
+        (("plan", "p.json", "--rows", "60"), "nothing was spent"),
+    ],
+)
+@pytest.mark.usefixtures("work")
+def test_a_cancelled_command_says_whether_it_spent(monkeypatch, capsys, command, told):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("core.cli.questions.load", stopped)
+    assert run(*command) == 130
+    assert told in capsys.readouterr().err
+
+
+def test_cancelled_while_the_program_loads_shows_no_traceback(monkeypatch, capsys):
+    import core.__main__ as entrance
+
+    def stopped(_name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(
+        sys.modules, "core.cli.main", type("Loading", (), {"__getattr__": lambda _, name: stopped(name)})()
+    )
+    assert entrance.run() == 130
+    assert "cancelled" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("asked", "of"),
+    [
+        (("--proportion", "a=x"), "the share of rows with a = x"),
+        (("--difference", "a", "b c"), "the share with a = y: where b c = 5 – 10, less where b c = 0 – <5"),
+        (("--odds-ratio", "a=x", "b c"), "the odds of a = x against y: where b c = 5 – 10, over where b c = 0 – <5"),
+        (("--outcome", "a", "--predictors", " b c "), "a logistic regression: odds ratios of a = y"),
+    ],
+)
+@pytest.mark.usefixtures("work")
+def test_a_figure_says_which_values_it_is_of(capsys, asked, of):
+    assert run("release", "p.json", "--data", "t.csv", "--out", "o", "--quiet") == 0
+    capsys.readouterr()
+    assert run("analyse", "o", *asked, "--number", "5") == 0
+    assert f"Asked: {of}." in capsys.readouterr().out
+    assert run("analyse", "o", *asked, "--number", "5", "--json") == 0
+    assert all(figure["of"] == of for figure in json.loads(capsys.readouterr().out))

@@ -61,7 +61,9 @@ def test_open_release_list_verify_export_take(work, capsys):
     assert json.loads(capsys.readouterr().out)["ledger"]["fits"] is True
     assert spend("o", *where, "--table", "people", "--by", "Bob", "--note", "for the board") == 0
     entry = json.loads((work / "o" / "release.json").read_text())["ledger"]["entry"]
-    assert f"entry {entry}" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert f"entry {entry}" in said
+    assert "is left, enough for one more plan of ε up to 1." in said
 
     assert spend("o2", *where, "--table", "people") == 0
     capsys.readouterr()
@@ -189,7 +191,7 @@ def test_evaluate_is_recorded_before_what_it_may_steer(work, monkeypatch, capsys
     assert run("ledger", "open", *where, "--epsilon", "9", "--delta", "1e-6") == 0
     assert spend("o", *where) == 0
     capsys.readouterr()
-    assert run("evaluate", "o", "--data", "t.csv", "--ledger", "l.db", "--by", "Eve") == 0
+    assert run("evaluate", "o", "--data", "t.csv", "--ledger", "l.db", "--by", "Eve", "--json") == 0
     said = capsys.readouterr()
     assert "diagnostics were looked at is recorded for t" in said.err
     assert json.loads(said.out)
@@ -303,3 +305,26 @@ def test_bad_calls(work, capsys, args, status):
     assert len(lines) == 1
     assert "Traceback" not in lines[0]
     assert not (work / "o").exists()
+
+
+def test_numbers_and_acts_that_are_not_some_are_refused_in_words(monkeypatch, work, capsys):
+    monkeypatch.setenv("ESPALIER_LEDGER", str(work / "l.db"))
+    assert run("ledger", "open", "--table", "t", "--epsilon", "1,5", "--delta", "1e-9") == 2
+    assert "'1,5' is not a number; write 1.5" in capsys.readouterr().err
+    assert run("ledger") == 2
+    assert "open|list|verify|export|take" in capsys.readouterr().err
+    assert run("ledger", "open", "--table", "t", "--epsilon", "1", "--delta", "1e-9") == 0
+    assert run("ledger", "verify") == 0
+    assert ": 1 event, every" in capsys.readouterr().out
+    assert run("ledger", "take", "ab", "--out", "o") == 2
+    assert "at least 4 digits" in capsys.readouterr().err
+
+
+def test_a_ledger_in_a_folder_that_may_not_be_written_to_says_so(work, monkeypatch, capsys):
+    def refused(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("core.ledger.store.os.open", refused)
+    where = ("--ledger", str(work / "new.db"))
+    assert run("ledger", "open", "--table", "t", "--epsilon", "1", "--delta", "1e-9", *where) == 2
+    assert "may not be written to" in capsys.readouterr().err

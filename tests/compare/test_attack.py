@@ -110,7 +110,7 @@ def test_the_command_prints_figures_and_says_that_they_are_confidential(tmp_path
     rows = "".join(",".join(f"v{TABLE.codes[n][i]}" for n in names) + "\n" for i in range(160))
     (tmp_path / "t.csv").write_text(",".join(names) + "\n" + rows)
     asked = ["attack", "p.json", "--data", "t.csv", "--models", "20", "--targets", "2"]
-    assert main(asked) == 0
+    assert main([*asked, "--json"]) == 0
     printed = capsys.readouterr().out
     assert '"private": false' in printed
     assert all(f'"{attack}"' in printed for attack in ATTACKS)

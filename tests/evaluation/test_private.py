@@ -235,7 +235,7 @@ def test_a_plan_without_n_lists_every_figure_and_says_so():
 
 def test_the_report_shows_private_figures_and_says_that_they_are(made):
     html = render(made.to_json())
-    assert "may be shared" in html
+    assert "Safe to share" in html
     assert "AUC of that model" in html
     assert f"{made.private_evaluation.figures[0].value:.3f}" in html
     counts = next(m.values for m in made.private_evaluation.measurements if m.clique == ("y",))
@@ -247,7 +247,7 @@ def test_the_report_shows_private_figures_and_says_that_they_are(made):
     assert "do not say how often" in render({**made.to_json(), "looking": uncounted.to_json()})
     without = release(PROJECT.with_plan(private_evaluation=0.0), table()).to_json()
     assert without["looking"] is None
-    assert "private figures" not in render(without)
+    assert "shareable figures" not in render(without)
 
 
 def test_too_few_rows_to_hold_any_out():

@@ -27,6 +27,16 @@ def facts(ours: float | None, real: float | None, tv: float = 0.02, **fair: floa
     return {"tstr": task, "fidelity": {"one_way_tv": tv, "two_way_tv": 2 * tv}, "fairness": fair or None}
 
 
+FAIR = {
+    "demographic_parity_difference": 0.02,
+    "demographic_parity_difference_real": 0.585,
+    "protected": ["sex"],
+    "target": "y",
+    "positive": "yes",
+    "groups": [{"group": {"sex": "woman"}}, {"group": {"sex": "man"}}],
+}
+
+
 def test_the_first_sentence_says_who_wins_at_home_and_who_elsewhere():
     home, away = facts(0.739, 0.995), facts(0.750, 0.575)
     found = verdict(project(), home, {"The other hospital": away})
@@ -53,7 +63,7 @@ def test_a_bad_table_is_told_not_to_be_used(poor):
 def test_the_gap_between_groups_is_said_in_numbers():
     found = verdict(
         project(),
-        facts(0.72, 0.84, demographic_parity_difference=0.02, demographic_parity_difference_real=0.585),
+        facts(0.72, 0.84, **FAIR),
     )
     assert any("fell from 0.585 to 0.020" in s and "0.78 to 0.72" in s for s in found.sentences)
 
@@ -63,6 +73,11 @@ def test_nothing_to_predict_is_no_praise():
 
 
 def test_behind_a_fence_the_gap_comes_first():
-    fair = {"demographic_parity_difference": 0.02, "demographic_parity_difference_real": 0.585}
-    found = verdict(Project("t", SCHEMA, Plan("privci", 1.0, target="y")), facts(0.72, 0.78, **fair))
-    assert found.headline.startswith("The gap between protected groups in what a model says fell from 0.585 to 0.020")
+    found = verdict(Project("t", SCHEMA, Plan("privci", 1.0, target="y")), facts(0.72, 0.78, **FAIR))
+    assert "the gap between woman and man in how often it says y = yes fell from 0.585" in found.headline
+
+
+def test_more_than_two_groups_are_named_by_their_column():
+    many = FAIR | {"groups": [{"group": {"sex": g}} for g in ("a", "b", "c")]}
+    found = verdict(Project("t", SCHEMA, Plan("privci", 1.0, target="y")), facts(0.72, 0.78, **many))
+    assert "the gap between the groups by sex in how often" in found.headline

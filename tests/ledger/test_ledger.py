@@ -156,6 +156,10 @@ def test_what_a_cancelled_run_had_drawn_is_listed_and_all_of_it_counts(where, mo
     assert [x.kind for x in entry.parts] == ["measure", "select"]
     assert 0 < entry.undrawn < entry.counted == entry.reserved
     assert entry.undrawn + sum(x.rho for x in entry.parts) == pytest.approx(entry.reserved)
+    assert entry.stopped_short
+    (last,) = entry.parts[-1:]
+    whole = replace(entry, parts=(*entry.parts[:-1], replace(last, rho=last.rho + entry.undrawn * (1 - 1e-12))))
+    assert not whole.stopped_short, "rounding is no draw that is missing"
 
     measured = PrivateCurator.measure
 
@@ -1174,7 +1178,7 @@ def test_diagnostics_are_recorded_before_what_they_may_steer(where):
     account = ledger.account("people")
     first = release(PROJECT, table(), ledger=account)
     assert first.to_json()["ledger"]["diagnostics_before"] == 0
-    assert "No diagnostics that are not private were recorded before" in first.files["report.html"].decode()
+    assert "No confidential diagnostics were recorded before" in first.files["report.html"].decode()
     assert ledger.diagnosed([table(CSV + b"x,u\n").digest], ["never opened"], "Eve", "evaluate") == []
     assert ledger.diagnosed([table().digest], (), "Eve", "evaluate") == ["people"], "known by its fingerprint"
     assert ledger.diagnosed([table().digest], ["people", "others"], "Eve", "evaluate") == ["people", "others"]

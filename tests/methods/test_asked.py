@@ -206,7 +206,7 @@ def test_where_questions_do_not_fit_beside_a_method_what_to_do_is_said():
 def test_multiplicative_weights_pay_for_every_round_that_runs(neighbors):
     plan = project(method="fpt-mw", question_list=ASKED, rounds=6, neighbors=neighbors, rows_per_person=2, epsilon=2.0)
     shown = preview(plan, 2000)
-    assert sum("private choice" in line.what for line in shown.lines) == 6, "the plan shows all rounds"
+    assert sum("noisy choice" in line.what for line in shown.lines) == 6, "the plan shows all rounds"
     assert shown.spent == pytest.approx(shown.budget.rho)
     made = release(plan, table())
     facts = made.to_json()

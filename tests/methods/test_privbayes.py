@@ -126,7 +126,7 @@ def test_a_pair_too_large_is_refused_before_anything_is_spent():
 def test_the_preview_of_a_learned_network_names_no_column_and_calls_a_table_what_it_is():
     schema = wide(8)
     lines = preview(Project("t", schema, plan()), 10**6).lines
-    assert sum(line.what == "private choice of a column and its parents" for line in lines) == 7
+    assert sum(line.what == "noisy choice of a column and its parents" for line in lines) == 7
     counts = [line for line in lines if line.cells]
     assert all(line.columns is None for line in counts)
     assert all(line.what == "counts of 3 columns chosen at release (largest shown)" for line in counts)

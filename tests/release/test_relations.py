@@ -9,14 +9,18 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
+from core import evaluation
 from core.errors import Cancelled, TableError
+from core.evaluation import evaluate
 from core.evaluation.private.counts import HeldOutCounts
 from core.evaluation.private.held_out import judged
+from core.graph.roles import Roles
 from core.ledger.ledger import Ledger
 from core.privacy.contribution import bounded, known_rows, split
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Plan
+from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
 from core.release.spend import release
 from core.tables import frames
@@ -257,7 +261,7 @@ def test_an_engine_killed_in_the_middle_leaves_a_ledger_that_is_right(in_postgre
     def kill(_, message):
         if message == "Choosing the tree":  # the columns were counted by then
             with psycopg.connect(in_postgres, autocommit=True) as con:
-                con.execute("SELECT pg_terminate_backend(%s, 10_000)", [server_process])
+                con.execute("SELECT pg_terminate_backend(%s, 10000)", [server_process])
 
     plan = project().with_plan(epsilon=1.0)
     with pytest.raises(TableError, match="the engine gave up while it counted"):
@@ -268,3 +272,101 @@ def test_an_engine_killed_in_the_middle_leaves_a_ledger_that_is_right(in_postgre
     assert entry.ended is not None
     with psycopg.connect(in_postgres, autocommit=True) as con:
         assert con.execute("SELECT count(*) FROM pg_class WHERE relname LIKE 'espalier%'").fetchone() == (0,)
+
+
+def test_a_writer_that_commits_during_a_release_changes_nothing(in_postgres, path):
+    """It commits while the one statement runs, and before each later step; rows that all say z never come in."""
+    import psycopg
+
+    heard, during = set(), []
+    with psycopg.connect(in_postgres, autocommit=True) as con:
+        con.execute("CREATE VIEW slow AS SELECT far.* FROM far, (SELECT pg_sleep(1)) AS late")
+
+        def write(_, message):
+            reading = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CREATE TEMP TABLE%' AND state = 'active'"
+            if message == "Reading the table":
+                if during or not con.execute(reading).fetchone()[0]:
+                    return
+                during.append(message)
+            elif message in heard:
+                return
+            heard.add(message)
+            con.execute("INSERT INTO far SELECT 'new', 'z', 99, 'm' FROM generate_series(1, 1000)")
+
+        made = release(project(), open_relation(in_postgres, "slow"), write)
+        assert during
+        assert len(heard) > 5
+        assert con.execute("SELECT count(*) FROM far").fetchone()[0] >= ROWS + 1000 * len(heard)
+        con.execute("DROP VIEW slow")
+    assert made.rows == ROWS
+    real = Table.encode(read_table(path), SCHEMA)
+    for name in SCHEMA.names:
+        assert abs(shares(made.codes, name) - shares(real.codes, name)).max() < 0.05, name
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "folder"])
+def test_a_file_that_is_replaced_while_it_is_read_is_refused_before_anything_is_spent(path, kind, tmp_path):
+    data, other = path, tmp_path / "other"
+    if kind == "csv":
+        data = path.with_suffix(".csv")
+        csv.write_csv(rows(), data)
+        csv.write_csv(rows(1), other)
+    else:
+        parquet.write_table(rows(1), other)
+    file = data
+    if kind == "folder":
+        data = tmp_path / "folder"
+        data.mkdir()
+        parquet.write_table(rows(), data / "0.parquet")
+        file = data / "1.parquet"
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger.open_table("far", epsilon=2.0, delta=1e-6)
+    plan = project().with_plan(epsilon=1.0)
+
+    def replaced(_, message):
+        if message == "Reading the table" and other.exists():
+            other.replace(file)
+
+    with pytest.raises(TableError, match="was changed while it was read; start again"):
+        release(plan, open_relation(data), replaced, ledger.account("far", "me"))
+    assert ledger.population_of("far").entries == ()
+    assert ledger.verify() == []
+    made = release(plan, open_relation(data), ledger=ledger.account("far", "me"))
+    assert made.rows == (2 * ROWS if kind == "folder" else ROWS)
+
+
+def far_and_here(data, path, **plan):
+    """(what evaluate finds of a relation, and of the same table in memory, the release)."""
+    asked = QuestionList(({"name": "q", "where": {"a": ["x"]}},), ({"name": "c", "of": {"a": ["x"], "b": ["n"]}},))
+    roles = Roles(outcome=("a",), protected=("b",))
+    made = dataclasses.replace(project(**plan), roles=roles, question_list=asked)
+    here = Table.encode(read_table(path), SCHEMA)
+    out = release(dataclasses.replace(made, question_list=QuestionList()), here)
+    with opened(data, SCHEMA) as source:
+        there = evaluate(made, source, out.synthetic)
+    return there, evaluate(made, here, out.synthetic)
+
+
+def test_diagnostics_of_a_table_that_is_read_where_it_is(path, monkeypatch):
+    there, here = far_and_here(open_relation(path), path, target="a")
+    assert there.drawn == ROWS
+    assert there.fidelity == here.fidelity
+    assert there.asked == here.asked
+    assert there.utility.auc_synthetic == pytest.approx(here.utility.auc_synthetic, abs=1e-9)
+    assert there.fairness is not None
+    assert there.fairness.cmi_real == pytest.approx(here.fairness.cmi_real)
+    assert there.reasons["numbers"] == "a table holds bins only, no numbers"
+    monkeypatch.setattr(evaluation, "MOST_ROWS", 500)
+    some, _ = far_and_here(open_relation(path), path, target="a")
+    assert some.drawn == some.utility.tested_rows == some.to_json()["random_rows"] == 500
+    assert some.asked.questions[0].real == here.asked.questions[0].real  # of all rows
+
+
+def test_diagnostics_of_postgres_are_made_of_counts(in_postgres, path):
+    there, here = far_and_here(open_relation(in_postgres, "far"), path, target="a")
+    assert there.fidelity == here.fidelity
+    assert there.asked == here.asked
+    assert there.fairness is None
+    assert there.utility.auc_real is None
+    assert "those of a database stay there" in there.to_json()["tstr"]["auc_real_reason"]
+    assert "those of a database stay there" in there.to_json()["fairness_reason"]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from core.analysis.figures import Level
+from core.analysis.gate import Badge
 from core.cli.main import main
 from core.errors import ProjectError
+from core.graph.dag import Dag
+from core.graph.roles import Roles
 from core.models.graphical import GraphicalModel
 from core.project.file import Project
 from core.project.plan import Plan
@@ -100,6 +104,28 @@ def test_what_was_not_counted_together_gets_no_interval():
     assert {a.badge.kind for a in answers} == {"assumed"}
     assert all(a.low is None for a in answers)
     assert "without an interval" in asking.sentence(answers[0])
+
+
+def test_what_is_assumed_comes_with_the_plan_that_would_have_counted_it():
+    figure = asking.regression(SCHEMA, "sick", ["hours", "noise"])
+    few = Study.of(made(method="independent"))
+    said = asking.remedy(few.project, figure, few.ask(figure))
+    assert "choose the method PRISM, choose 3 features: all columns are then counted with sick" in said
+    every = Study.of(made(method="prism", features=3))
+    answers = every.ask(figure)
+    assert all(a.badge.interval for a in answers), "the advice was right"
+    assert asking.remedy(every.project, figure, answers) == ""
+    other = asking.regression(SCHEMA, "noise", ["side", "hours"])
+    drawn = replace(every.project, dag=Dag((("side", "sick"), ("noise", "sick")))).with_plan(regime="causal")
+    assumed = [replace(a, badge=Badge("assumed", "")) for a in answers]
+    said = asking.remedy(drawn, other, assumed)
+    assert "name noise as the target and choose the regime predictive and choose 3 features" in said
+    effect = asking.effect(SCHEMA, "side", "sick", ["noise"], 6000)
+    assert "the regime effect with the treatment side, adjusted for noise" in asking.remedy(drawn, effect, assumed)
+    fenced = replace(every.project, roles=Roles(outcome=("sick",), protected=("side",), admissible=("hours",)))
+    fenced = fenced.with_plan(method="privci")
+    figure = asking.odds_ratio(SCHEMA, "sick", "side")
+    assert asking.remedy(fenced, figure, assumed).startswith("The fence keeps sick and side apart")
 
 
 def test_copies_are_made_later_for_a_release_that_has_none(tmp_path, capsys):

@@ -77,3 +77,13 @@ def test_a_column_as_large_as_a_block_beside_one_of_one_value():
     sizes = {"one": 1, "large": BLOCK_CELLS}
     data = table(sizes, 1_000)
     assert np.array_equal(data.count_many([("one", "large")])[0], data.count(("one", "large")))
+
+
+def test_planes_full_of_bits_are_counted():
+    """A plane of a column with one value only has every bit set, as many as a 16-bit number can add up and more."""
+    sizes, rows = {f"c{i}": 2 for i in range(7)}, 200_003
+    codes = {name: np.zeros(rows, dtype=np.uint8) for name in sizes}
+    counting = Counting(list(itertools.combinations(sizes, 2)), sizes)
+    assert counting._pairs
+    counting.add(codes, rows)
+    assert all(np.array_equal(got, [[rows, 0], [0, 0]]) for got in counting.counts())

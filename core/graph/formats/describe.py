@@ -35,16 +35,15 @@ def summary(graph: MixedGraph, name: str) -> str:
     title = FORMATS[graph.format].title
     lines = [f"{name}: {title}, {_count(len(graph.nodes), 'node')}, {_count(len(graph.edges), 'edge')}", "", "nodes"]
     lines += [f"  {_node(node)}" for node in graph.nodes]
-    lines += ["", "edges", *(f"  {edge}" for edge in graph.edges)]
+    lines += ["", "edges", *(f"  {edge}" for edge in graph.edges or ("none",))]
     if graph.remarks:
         lines += ["", "notes", *(f"  line {r.line}: {r.text}" for r in graph.remarks)]
     if questions := resolve(graph).questions:
-        lines += ["", "to be resolved when it is imported into a project"]
+        proposed = " (* marks what it proposes)" if any(q.default is not None for q in questions) else ""
+        lines += ["", f"to be settled on the Structure page, which imports the file{proposed}"]
         for q in questions:
             lines.append(f"  line {q.line}: {q.text}")
             lines += [f"    {'*' if value == q.default else '-'} {words}" for value, words in q.choices.items()]
-        if any(q.default is not None for q in questions):
-            lines.append("  (* what is proposed)")
     return "\n".join(lines)
 
 

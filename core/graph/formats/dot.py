@@ -83,6 +83,8 @@ def tokens(text: str, line: int = 1) -> Iterator[Token]:
         kind, at = found.lastgroup or "", found.end()
         piece = found[kind]
         if kind == "space":
+            if before == "edge" and not piece.strip(" \t\r\n;") and ";" in piece:
+                raise broken(line + piece[: piece.index(";")].count("\n"), "nothing follows the edge before ';'")
             line += piece.count("\n")
             kind = before
         elif kind == "string":

@@ -21,6 +21,8 @@ from core.graph.junction_tree import FloatArray, JunctionTree
 from core.models.graphical.sampling import Codes, _code_type, _groups, draw_rows
 
 BATCH_ROWS = 1 << 18
+CHUNK = 1 << 14
+"""Rows that are worked on while they are in the processor's cache."""
 MOST_BITS = 34
 """Bits for group and row in a sorted number, which leave 30 to chance."""
 Counts = NDArray[np.int64]
@@ -99,12 +101,15 @@ def _shuffled(group: NDArray[np.int64] | None, groups: int, rows: int, rng: np.r
         assert group is not None
         order = rng.permutation(rows)
         return np.asarray(order[np.argsort(group[order], kind="stable")])
-    keys = rng.integers(0, 1 << (64 - above), rows, dtype=np.uint64)
+    keys = rng.integers(0, (1 << 64) - 1, rows, dtype=np.uint64, endpoint=True)  # of all 64 bits: nothing is rejected
     mask = np.uint64((1 << below) - 1)
-    keys &= ~mask
-    keys |= _numbers(rows)
-    if group is not None and above:
-        keys |= group.view(np.uint64) << np.uint64(64 - above)
+    for start in range(0, rows, CHUNK):
+        part = keys[start : start + CHUNK]
+        if group is not None and above:
+            part >>= np.uint64(above)
+            part |= group[start : start + CHUNK].view(np.uint64) << np.uint64(64 - above)
+        part &= ~mask
+        part |= _numbers(rows)[start : start + CHUNK]
     keys.sort()
     keys &= mask
     return keys.view(np.int64)

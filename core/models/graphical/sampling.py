@@ -70,19 +70,28 @@ def _groups(node: Node, drawn: Sequence[Codes]) -> NDArray[np.int64] | None:
 
 
 def _draw(table: FloatArray, group: NDArray[np.int64] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """One category per row by inversion: all groups' distribution functions laid end to end on one line."""
-    ladder = np.cumsum(table, axis=1)
-    ladder /= ladder[:, -1:]
-    ladder += np.arange(len(table))[:, None]
+    """One category per row by inversion: a binary search of all rows at once, each in its group's distribution."""
+    groups, size = table.shape
     point = rng.random(n)
     if group is None:
-        root: NDArray[np.int64] = np.searchsorted(ladder[0], point, side="right")
+        root: NDArray[np.int64] = np.searchsorted(_ladder(table)[0, :-1], point, side="right")
         return root
-    point += group
-    np.minimum(point, np.nextafter(group + 1.0, 0.0), out=point)
-    found: NDArray[np.int64] = np.searchsorted(ladder.ravel(), point, side="right")
-    found -= group * table.shape[1]
-    return found
+    reach = 1 << (size - 1).bit_length()  # steps of a power of two, so that all rows take the same
+    ladder = np.full((groups, reach), np.inf)
+    ladder[:, : size - 1] = _ladder(table)[:, :-1]
+    flat, start = ladder.ravel(), group * reach
+    place: NDArray[np.int64] = start.copy()
+    while reach := reach >> 1:
+        place += reach * (flat[place + (reach - 1)] <= point)
+    place -= start
+    return place
+
+
+def _ladder(table: FloatArray) -> FloatArray:
+    """Each row's distribution function."""
+    ladder: FloatArray = np.cumsum(table, axis=1)
+    ladder /= ladder[:, -1:]
+    return ladder
 
 
 def _spread(table: FloatArray, group: NDArray[np.int64] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import streamlit as st
 
-from core.analysis.answers import Answer
 from core.analysis.effect import StandardisedEffect
 from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
 from core.errors import EspalierError
 from core.graph.adjustment import Effect, choices
 from core.project.file import Project
 from core.release import asking
+from core.release.study import Study
 from pages.parts.text import name, names, plain
 
+FEW = 8
+"""Figures up to which their sentences stand open."""
 KINDS = ("Association, adjusted", "Effect, by the drawing", "Odds ratio", "Difference", "Proportion")
 MEANING = {
     "counted": "counted together: the interval's coverage is promised",
@@ -103,7 +103,7 @@ def _regression(project: Project, key: str) -> Regression | None:
     event = outcome
     if column.kind != "numeric" or column.missing:
         with left:
-            level = _value(project, outcome, "the value modelled", f"{key}-outcome-{outcome}", last=True)
+            level = _value(project, outcome, "Value to predict", f"{key}-outcome-{outcome}", last=True)
         event = f"{outcome}={column.labels[level.code]}"
     return asking.regression(project.schema, event, predictors)
 
@@ -158,15 +158,18 @@ def _value(project: Project, column: str, label: str, key: str, *, last: bool) -
     return Level(column, code)
 
 
-def show(answers: Sequence[Answer], figure: Figure) -> None:
+def show(study: Study, figure: Figure) -> None:
     """The numbers with their intervals and badges, in a table, in sentences, and as text to copy."""
+    answers = study.ask(figure)
     if isinstance(figure, Regression):
         how = "Odds ratios by logistic regression" if figure.event is not None else "Linear regression"
         st.markdown(f"**{how}** of {name(figure.outcome)} on {names(figure.predictors, 40)}.")
     st.dataframe(asking.lines(answers), hide_index=True, width="stretch")
     for kind in dict.fromkeys(a.badge.kind for a in answers):
         st.markdown(f"- **{asking.BADGES[kind].capitalize()}**: {MEANING[kind]}.")
-    st.markdown("**In words**")
-    st.markdown("\n".join(f"- {plain(asking.sentence(a))}" for a in answers))
+    if steps := asking.remedy(study.project, figure, answers):
+        st.info(plain(steps))
+    with st.expander("In words", expanded=len(answers) <= FEW):
+        st.markdown("\n".join(f"- {plain(asking.sentence(a))}" for a in answers))
     with st.expander("Table to copy"):
         st.code(asking.table(answers), None)

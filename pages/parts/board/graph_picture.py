@@ -174,13 +174,10 @@ def _root(start: str, around: dict[str, list[str]]) -> str:
 
 
 def _fits(columns: Sequence[str]) -> bool:
-    if not columns:
-        st.caption("There is nothing to draw yet.")
-        return False
     if len(columns) > MAX_NODES:
         st.caption(f"{len(columns)} columns are too many for a picture; the list says the same.")
         return False
-    return True
+    return bool(columns)
 
 
 def _draw(

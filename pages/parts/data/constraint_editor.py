@@ -34,15 +34,12 @@ def show(state: Session) -> None:
     assert state.project is not None
     st.markdown(
         "Combinations that cannot be: the model gives them no probability, so **no synthetic row has one**. They are "
-        "public; private rows may break them all the same."
+        "public; real rows may break them all the same."
     )
     _listed(state)
     _form(state)
     if trouble := state.trouble.get("constraint"):
         st.error(f"{plain(trouble)}.")
-    unable = [m.title for m in METHODS.values() if not m.holds_constraints]
-    if unable:
-        st.caption(f"These methods cannot hold constraints, and a plan with one of them refuses: {'; '.join(unable)}.")
     _look(state)
 
 
@@ -62,7 +59,7 @@ def _listed(state: Session) -> None:
         )
     if given.guessed:
         st.warning(
-            "Guessed constraints were read off the private rows. **Confirm them only if you would have written the "
+            "Guessed constraints were read off the real rows. **Confirm them only if you would have written the "
             "same without looking**; remove the others. A release is refused until none is left."
         )
         st.button(
@@ -79,10 +76,16 @@ def _listed(state: Session) -> None:
 def _form(state: Session) -> None:
     assert state.project is not None
     schema, key = state.project.schema, f"constraint-{state.opened}"
-    kind = st.selectbox("Kind of constraint", list(KINDS), format_func=KINDS.__getitem__, key=f"{key}-kind")
+    unable = "; ".join(m.title for m in METHODS.values() if not m.holds_constraints)
+    kind = st.selectbox(
+        "Kind of constraint",
+        list(KINDS),
+        format_func=KINDS.__getitem__,
+        key=f"{key}-kind",
+        help=f"These methods cannot hold constraints, and a plan with one of them is refused: {unable}. "
+        "Columns whose bins or categories are bought cannot be named here: their values are not known yet.",
+    )
     columns = [c.name for c in schema.columns if not c.undeclared]
-    if len(columns) < len(schema.columns):
-        st.caption("Columns whose bins or categories are bought cannot be named: their values are not known yet.")
     if kind == "impossible":
         chosen = st.multiselect("Columns", columns, key=f"{key}-columns", placeholder="Choose two or more columns")
         values = {name: _values(schema[name], key) for name in chosen}
@@ -123,7 +126,7 @@ def _values(column: Column, key: str) -> Values | None:
 def _table(cause: Column, effect: Column, key: str) -> dict[str, str]:
     """The value table of a dependency, filled in by hand."""
     if cause.kind == "numeric":
-        st.caption("A bin does not say a value: the first column must have categories.")
+        st.info("A bin does not say a value: the first column must have categories.")
         return {}
     shown = st.data_editor(
         {cause.name: list(cause.categories), effect.name: [""] * len(cause.categories)},
@@ -181,7 +184,7 @@ def _look(state: Session) -> None:
         args=(state,),
         key=f"constraint-look-{state.opened}",
         icon=":material/visibility:",
-        help="Reads private rows. What it finds is marked as guessed, and blocks a release until it is confirmed.",
+        help="Reads real rows. What it finds is marked as guessed, and blocks a release until it is confirmed.",
     )
 
 

@@ -32,7 +32,7 @@ def show(state: Session) -> None:
             st.markdown(_taken(column))
     able = [c.name for c in schema.columns if c.kind == "categorical"]
     if not able:
-        st.caption("No column has categories.")
+        st.info("No column has categories.")
         return
     chosen = st.selectbox("Column with a hierarchy", able, key=f"{key}-column")
     column = schema[chosen]

@@ -104,7 +104,7 @@ def _table_alone(state: Session, text: TextTable) -> None:
     if state.project is not None:
         lacking = [c for c in state.project.schema.names if c not in text.columns]
         if lacking:
-            st.caption(
+            st.warning(
                 f"The open project {name(state.project.name)} does not fit this table, which has no {name(lacking[0])}."
             )
         else:

@@ -18,7 +18,7 @@ from pages.parts.text import name, names, plain
 _CONFIG = {
     "use": st.column_config.CheckboxColumn("Use", help="Untick to leave the column out of everything", width=70),
     "guess": st.column_config.TextColumn(
-        "⚠ Guessed, unconfirmed", disabled=True, help="Fields that were read off the private table"
+        "⚠ Guessed, unconfirmed", disabled=True, help="Fields that were read off the real table"
     ),
     "name": st.column_config.TextColumn("Name", pinned=True, help="As in the table's header"),
     "kind": st.column_config.SelectboxColumn(
@@ -31,19 +31,19 @@ _CONFIG = {
     ),
     "categories": st.column_config.TextColumn(
         "Categories (; between)",
-        width=250,
+        width=210,
         help='For categorical and ordinal columns. Put "quotes" around a category that holds a semicolon. '
         "Or “at most 50”: they are bought from the budget.",
     ),
     "edges": st.column_config.TextColumn(
-        "Bin edges (; between), or range of dates",
-        width=170,
+        "Bins (; between)",
+        width=150,
         help="For numeric columns: 0; 18; 40 makes the bins 0 to below 18 and 18 to 40. Numbers outside join "
         "the outermost bin. “8 bins” or “8 bins from 0 to 100”: they are bought from the budget. For dates: first day; "
         "last day; week, month, quarter or year. For identifiers: invented, "
         "if the released table shall have such a column.",
     ),
-    "integer": st.column_config.CheckboxColumn("Whole numbers", width=120),
+    "integer": st.column_config.CheckboxColumn("Whole", width=85, help="The numbers have no decimals"),
     "decimals": st.column_config.TextColumn(
         "Decimals",
         width=90,
@@ -121,7 +121,7 @@ def _left_out(state: Session, draft: SchemaDraft) -> None:
     person = state.project.plan.person
     if person is not None and person in out:
         out.remove(person)
-        st.caption(f"{name(person)} says whose a row is (Plan page). It is never counted or released.")
+        st.markdown(f"**Whose a row is:** {name(person)}. It is never counted or released.")
     if not out:
         return
     st.markdown(f"**Left out of everything:** {names(out, 20)}.")
@@ -140,7 +140,7 @@ def coarsen(state: Session) -> None:
     assert state.project is not None
     schema, draft = state.project.schema, _draft(state)
     if not (by_size := sorted((c for c in schema.columns if not c.undeclared), key=lambda c: -c.size)):
-        st.caption("Nothing is declared yet that could be made coarser.")
+        st.info("Nothing is declared yet that could be made coarser.")
         return
     st.markdown(
         "Every cell that is counted gets noise, so few, well-filled categories are released better than many "
@@ -169,9 +169,10 @@ def coarsen(state: Session) -> None:
         _act(state, "Group them", lambda: group(column, members, called), draft, "group", not members or not called)
     if "coarsen" in state.trouble:
         st.error(plain(state.trouble["coarsen"]))
-    st.dataframe({"value": list(column.labels)}, height=180, hide_index=True)
-    for title, inside in column.groups:
-        st.caption(f"{name(title)} stands for {names(inside, 30)}.")
+    shown = {"value": list(column.labels)}
+    if inside := dict(column.groups):
+        shown["stands for"] = [", ".join(inside.get(label, ())) for label in column.labels]
+    st.dataframe(shown, height=180, hide_index=True)
 
 
 def _act(

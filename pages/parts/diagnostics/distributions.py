@@ -23,12 +23,19 @@ def columns(facts: Facts, released: ReleaseBundle) -> None:
     """The columns that differ most, and one of them in full."""
     worst = sorted(facts["columns"], key=lambda c: -c["tv"])[:MOST]
     names = [c["column"] for c in worst]
-    st.subheader(f"Columns differ by {100 * facts['one_way_tv']:.1f} % on average", anchor=False)
+    st.subheader(
+        f"Columns differ by {100 * facts['one_way_tv']:.1f} % on average",
+        anchor=False,
+        help="Total variation: the share of rows that would have to move for both columns to be equal.",
+    )
     figure = charts.lying(
         names, {"": [c["tv"] for c in worst]}, "share of rows in the wrong place", (charts.SYNTHETIC,)
     )
     _clickable(figure, "one-way", "Total variation of single columns, the worst first", names, "look-column")
-    st.caption(f"0 means equal, 1 means nothing in common (total variation). {_of(worst, facts['columns'], 'columns')}")
+    if len(worst) < len(facts["columns"]):
+        st.caption(_of(worst, facts["columns"], "columns"))
+    if released.real is None:
+        return
     every = [c["column"] for c in facts["columns"]]
     chosen = st.selectbox("Show one column (or click a bar)", every, index=every.index(names[0]), key="look-column")
     if chosen in every:
@@ -71,12 +78,16 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
         "Total variation of pairs of columns, the worst first",
     )
     st.caption(
-        f"A green bar as long as the grey one means that the link was lost. {_of(worst, facts['pairs'], 'pairs')}"
+        f"{_of(worst, facts['pairs'], 'pairs')} A green bar as long as the grey one means that the link was lost. "
+        "Links that the frame forbids are lost on purpose."
+        + " No pair came out clearly worse than two unlinked columns would."
+        * (not facts["worse_than_independence"])
     )
-    every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
-    chosen = st.selectbox("Show one pair", every, key="look-pair", format_func=" × ".join)
-    if chosen in every:
-        _two(released, chosen)
+    if released.real is not None:
+        every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
+        chosen = st.selectbox("Show one pair", every, key="look-pair", format_func=" × ".join)
+        if chosen in every:
+            _two(released, chosen)
     _lost(facts["worse_than_independence"])
 
 
@@ -99,7 +110,6 @@ def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
 def _lost(worse: Sequence[Facts]) -> None:
     """Pairs that are worse than if their columns had no link."""
     if not worse:
-        st.caption("No pair came out clearly worse than two unlinked columns would.")
         return
     st.markdown(
         f"**Do not study {'these pairs' if len(worse) > 1 else 'this pair'} in the synthetic table.** "

@@ -29,25 +29,29 @@ def show(facts: Facts | None, reason: str, tested: str) -> None:
 
 
 def _dependence(facts: Facts) -> None:
-    st.subheader("Does the outcome depend on protected columns beyond the admissible ones?", anchor=False)
+    st.subheader(
+        "Does the outcome depend on protected columns beyond the admissible ones?",
+        anchor=False,
+        help="Measured as conditional mutual information, in nats.",
+    )
     charts.show(
         charts.bars(
             ["real", "synthetic", "model"],
             {"": [facts["cmi_real"], facts["cmi_synthetic"], facts["cmi_model"]]},
-            "conditional mutual information (nats)",
+            "what the outcome tells (nats)",
             ((charts.REAL, charts.SYNTHETIC, charts.MODEL),),
             figures=".4f",
-            marks=("sampling floor (95 %)", [facts["cmi_real_floor"], facts["cmi_synthetic_floor"], None]),
+            marks=("most that chance gives (95 %)", [facts["cmi_real_floor"], facts["cmi_synthetic_floor"], None]),
         ),
         "cmi",
-        "Conditional mutual information of real table, synthetic table and model, with the sampling floor",
+        "What the outcome tells about protected columns in the real table, the synthetic table and the model",
     )
     given = ", ".join(name(c) for c in facts["admissible"]) or "nothing"
     st.markdown(
         f"**How to read it.** The bars show how much {', '.join(map(name, facts['outcome']))} tells about "
         f"{', '.join(map(name, facts['protected']))} once {given} is known. 0 means nothing. Chance alone lifts a "
-        "table's bar a little: without any link it stays below the red line, the **sampling floor**, in 95 tables "
-        "of 100. The model's figure is exact."
+        "table's bar a little: without any link it stays below the red line in 95 tables of 100. The model's figure is "
+        "exact."
     )
     st.dataframe(
         [
@@ -56,7 +60,7 @@ def _dependence(facts: Facts) -> None:
                 "estimate": facts[f"cmi_{which}"],
                 "chance alone, on average": facts[f"cmi_{which}_chance"],
                 "less chance": facts[f"cmi_{which}_debiased"],
-                "sampling floor": facts[f"cmi_{which}_floor"],
+                "most that chance gives": facts[f"cmi_{which}_floor"],
                 "so": "More than chance would explain (95 % level)"
                 if facts[f"cmi_{which}"] > facts[f"cmi_{which}_floor"]
                 else "No more than chance would explain",
@@ -66,7 +70,7 @@ def _dependence(facts: Facts) -> None:
         hide_index=True,
         column_config={
             k: st.column_config.NumberColumn(format="%.5f")
-            for k in ("estimate", "chance alone, on average", "less chance", "sampling floor")
+            for k in ("estimate", "chance alone, on average", "less chance", "most that chance gives")
         },
     )
     reasons(facts, "cmi_model")
@@ -109,7 +113,10 @@ def _groups(facts: Facts) -> None:
         return
     shown = sorted(groups, key=lambda g: -g["rows"])[:MOST_GROUPS]
     labels = [", ".join(map(str, g["group"].values())) for g in shown]
-    st.markdown(f"**Group by group:** how often is {name(facts['target'])} = {name(str(facts['positive']))} said?")
+    some = f" The {len(shown)} largest of {len(groups)} groups are shown." if len(groups) > len(shown) else ""
+    st.markdown(
+        f"**Group by group:** how often is {name(facts['target'])} = {name(str(facts['positive']))} said?{some}"
+    )
     charts.show(
         charts.bars(
             labels,
@@ -146,7 +153,10 @@ def _groups(facts: Facts) -> None:
     )
     lines, left_out = _calibration(labels, shown)
     if lines or left_out:
-        st.markdown("**Are its probabilities right in each group?** (the model trained on synthetic rows)")
+        st.markdown(
+            "**Are its probabilities right in each group?** (the model trained on synthetic rows) On the dotted line "
+            f"it is right. Above the line it underrates a group, below it overrates one. {left_out}"
+        )
     if lines:
         charts.show(
             charts.calibration(
@@ -158,32 +168,19 @@ def _groups(facts: Facts) -> None:
             "calibration",
             "Calibration of the model trained on synthetic rows, by protected group",
         )
-        st.caption(
-            "On the dotted line the model is right. It underrates a group above the line and overrates one below."
-        )
-    if left_out:
-        st.caption(left_out)
-    figures = ("accuracy", "auc", "calibration_error")
+    figures = {"accuracy": "accuracy", "auc": "AUC", "calibration_error": "calibration error"}
     st.dataframe(
         [
-            {
-                "group": label,
-                "rows": g["rows"],
-                **{f"{f.replace('_', ' ')}, {w}": g[f"{f}_{w}"] for f in figures for w in ("synthetic", "real")},
-            }
+            {"group": label, "rows": g["rows"], "model trained on": f"{rows} rows"}
+            | {what: g[f"{key}_{rows}"] for key, what in figures.items()}
             for label, g in zip(labels, shown, strict=True)
+            for rows in ("synthetic", "real")
         ],
         hide_index=True,
-        column_config={
-            f"{f.replace('_', ' ')}, {w}": st.column_config.NumberColumn(format="%.3f")
-            for f in figures
-            for w in ("synthetic", "real")
-        },
+        column_config={what: st.column_config.NumberColumn(format="%.3f") for what in figures.values()},
     )
     for group in shown:
         reasons(group, "auc_synthetic")
-    if len(groups) > len(shown):
-        st.caption(f"The {len(shown)} largest of {len(groups)} groups.")
 
 
 def _calibration(labels: list[str], groups: list[Any]) -> tuple[dict[str, list[Any]], str]:
@@ -223,11 +220,11 @@ def cost(found: dict[str, Any]) -> None:
         return
     st.subheader("What the fence cost, at the same budget", anchor=False)
     units = {
-        "q": "association kept by the tree (q, rows)",
-        "two_way_tv": "total variation of pairs (mean)",
-        "kl": "KL of pairs (nats, mean)",
+        "q": "association kept (rows)",
+        "two_way_tv": "error of pairs (share of rows)",
+        "kl": "error of pairs (KL divergence, nats)",
         "auc": "AUC of a model trained on it",
-        "cmi": "conditional mutual information (nats)",
+        "cmi": "what the outcome tells about the protected (nats)",
     }
     better = {"q": "more", "two_way_tv": "less", "kl": "less", "auc": "more", "cmi": "less"}
 
@@ -251,6 +248,7 @@ def cost(found: dict[str, Any]) -> None:
     st.markdown(
         f"**How to read it.** The same plan without its fence ({method(facts['method_without'])}"
         + (f", width {facts['width']}" if facts["width"] > 1 else "")
-        + f") was released {facts['repeats']} times at the same ε, and thrown away. "
-        f"No tree of pairs could keep more than q = {facts['q_best']:,.0f} rows."
+        + f") was released {facts['repeats']} times at the same ε, and thrown away. *Association kept* counts the rows "
+        f"by which the measured pairs differ from unlinked ones; no tree of pairs could keep more than "
+        f"{facts['q_best']:,.0f}. The last line is what a fence is for: 0 means that only the admissible columns tell."
     )

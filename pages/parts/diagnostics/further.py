@@ -86,13 +86,15 @@ def _result(
 
 def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[Any], Any]) -> None:
     try:
-        record = payment.diagnosed(state, released, [t for t in (released.real, released.holdout) if t is not None])
+        record = payment.diagnosed(state, released)
     except EspalierError as error:
         state.trouble[kind] = str(error)
         return
 
     def recorded(report: Any) -> Any:
-        record()  # before anything is computed: who has looked cannot undo it
+        record(
+            [t for t in (released.real, released.holdout) if t is not None]
+        )  # before anything is computed: who has looked cannot undo it
         return work(report)
 
     def done(found: Any) -> None:

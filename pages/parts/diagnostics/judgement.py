@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from core.errors import EspalierError
+from core.tables.frames import opened
 from core.tables.reading import read_table
+from core.tables.source import Source
 from core.tables.table import Table
 from pages.parts import charts
 from pages.parts.data.samples import FOLDER, OTHER
@@ -26,26 +29,29 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
 
     The example of two hospitals is judged in both at once, since its answer is in the comparison.
     """
-    release, project, real = released.release, released.release.project, released.real
-    assert real is not None
+    release, project = released.release, released.release.project
     tests: list[tuple[str, Table | None]] = [other or home(released)]
     if other is None and _two_hospitals(state, released):
         text = read_table(FOLDER / OTHER, OTHER)
         tests.append(("The other hospital", Table.encode(text, project.schema)))
-    record = payment.diagnosed(state, released, [real, *(t for _, t in tests if t is not None)])
+    record = payment.diagnosed(state, released)
 
     def work(report: Any) -> dict[str, dict[str, Any]]:
+        with _rows(released, report) as real:
+            record([real, *(t for _, t in tests if t is not None)])  # before anything is computed
+            return judged(real, report)
+
+    def judged(real: Source, report: Any) -> dict[str, dict[str, Any]]:
         from core.compare.fence_cost import cost_or_reason
         from core.evaluation import evaluate
 
-        record()  # before anything is computed: who has looked cannot undo it
         part = 1 / (len(tests) + (other is None))
         found = {}
         for i, (title, tested) in enumerate(tests):
             told = partial(_told, report, part * i, part)
             made = evaluate(project, real, release.synthetic, model=release.model, holdout=tested, report=told)
             found[title] = made.to_json()
-        if other is None:
+        if other is None and isinstance(real, Table):
             found[tests[0][0]] |= cost_or_reason(
                 project,
                 real,
@@ -54,6 +60,11 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
                 holdout=tests[0][1],
                 report=partial(_told, report, 1 - part, part),
             )
+        elif other is None:
+            found[tests[0][0]] |= {
+                "fence_cost": None,
+                "fence_cost_reason": "it needs the rows in memory, and this table is read where it is",
+            }
         return found
 
     def done(found: dict[str, dict[str, Any]]) -> None:
@@ -61,6 +72,16 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
             state.findings |= found
 
     state.start("diagnostics", work, done, lambda _: None)
+
+
+@contextmanager
+def _rows(released: ReleaseBundle, report: Any) -> Iterator[Source]:
+    """The real rows: in memory, or read again where they are, into codes that are gone at the end."""
+    if released.real is not None:
+        yield released.real
+        return
+    with opened(released.relation, released.release.project.schema, report=report) as source:
+        yield source
 
 
 def _told(report: Any, start: float, part: float, fraction: float, message: str) -> None:
@@ -127,7 +148,8 @@ def task(facts: Facts, where: str) -> None:
         )
     )
     reasons(facts, "auc_synthetic", "auc_real")
-    st.caption(f"Tested on {plain(where.lower())}: {facts['tested_rows']:,} rows. {plain(facts['note'])}")
+    if facts["tested_rows"]:
+        st.caption(f"Tested on {plain(where.lower())}: {facts['tested_rows']:,} rows. {plain(facts['note'])}")
 
 
 def reasons(facts: Facts, *figures: str) -> None:

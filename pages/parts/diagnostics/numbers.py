@@ -27,9 +27,14 @@ def show(found: Facts, schema: Schema) -> None:
 
 def _regression(facts: Facts) -> None:
     if "target" not in facts:
-        st.caption("No regression: the plan's target is not a number.")
         return
-    st.subheader(f"Predicting the number {plain(facts['target'])}", anchor=False)
+    st.subheader(
+        f"Predicting the number {plain(facts['target'])}",
+        anchor=False,
+        help="Two random forests of the same kind, one trained on synthetic and one on real rows, both tested on real "
+        "rows. R² 1 is perfect, 0 is no better than always saying the mean. Without rows kept back, each tree of the "
+        "forest of real rows is tested on rows that it did not see.",
+    )
     if "r2_synthetic" not in facts:
         st.info(f"There is no regression: {plain(facts['r2_reason'])}.")
         return
@@ -43,21 +48,22 @@ def _regression(facts: Facts) -> None:
         column_config={"R²": st.column_config.NumberColumn(format="%.3f")}
         | {error: st.column_config.NumberColumn(format="%.4g")},
     )
-    st.caption(
-        "Two random forests of the same kind, one trained on synthetic and one on real rows, both tested on real rows. "
-        "R² 1 is perfect, 0 is no better than always saying the mean. Without rows kept back the forest of real rows "
-        "is tested on rows that the tree at hand did not see."
-    )
 
 
 def _distances(facts: Facts, schema: Schema) -> None:
-    st.subheader("How far apart are the values?", anchor=False)
+    st.subheader(
+        "How far apart are the values?",
+        anchor=False,
+        help="How far values must be moved, on average, to turn the synthetic column into the real one (Wasserstein "
+        "distance), in the column's own unit; 0 means equal. Spread is the synthetic standard deviation over the real "
+        "one; 1 means alike.",
+    )
     st.dataframe(
         [
             {
                 "column": c["name"],
-                "Wasserstein distance": c["wasserstein"],
-                "unit": "days" if schema[c["name"]].dates else f"that of {c['name']}",
+                "moved by, on average": c["wasserstein"],
+                "unit": "days" if schema[c["name"]].dates else "its own",
                 "% of the range": 100 * c["relative"],
                 "spread": c["spread"],
             }
@@ -65,14 +71,10 @@ def _distances(facts: Facts, schema: Schema) -> None:
         ],
         hide_index=True,
         column_config={
-            "Wasserstein distance": st.column_config.NumberColumn(format="%.4g"),
+            "moved by, on average": st.column_config.NumberColumn(format="%.4g"),
             "% of the range": st.column_config.NumberColumn(format="%.2f"),
             "spread": st.column_config.NumberColumn(format="%.2f"),
         },
-    )
-    st.caption(
-        "The Wasserstein distance is how far values must be moved on average to turn the synthetic column into the "
-        "real one; 0 means equal. Spread is the synthetic standard deviation over the real one; 1 means alike."
     )
     if "largest_correlation_difference" in facts:
         one, other = facts["largest_correlation_pair"]

@@ -41,6 +41,5 @@ def show(facts: Mapping[str, Any], model: Model) -> None:
             f"asked-count-{i}",
             f"Rows by the count {count['name']}, real and synthetic",
         )
-    st.caption("Rows of the real table; synthetic ones are scaled to as many.")
-    if best := agreement(model):
-        st.caption(agreement_said(best))
+    best = agreement(model)
+    st.caption("Synthetic rows are scaled to as many as the real ones." + (f" {agreement_said(best)}" if best else ""))

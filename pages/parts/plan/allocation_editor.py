@@ -6,6 +6,7 @@ import streamlit as st
 
 from core.methods.select.allocation import MOST_BY_HAND, label
 from core.release.planning import Line, Preview, preview
+from core.release.pools import pool_in_words
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 
@@ -47,12 +48,12 @@ def show(state: Session, seen: Preview) -> None:
 
         st.session_state[f"{key}-{chosen}"] = min(max(round(now), 1), round(100 * MOST_BY_HAND))
         st.slider(
-            f"Share of the pool {plain(line.pool)} (%)",
+            f"Share of {plain(pool_in_words(line.pool))} (%)",
             1,
             round(100 * MOST_BY_HAND),
             key=f"{key}-{chosen}",
             on_change=take,
-            help="The other marginals of the pool divide what is left.",
+            help="The others of these counts divide what is left.",
         )
         with st.container(horizontal=True):
             st.button("This one by itself again", on_click=release, disabled=chosen not in hand)

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from core.release.planning import Line, grouped
+from core.release.pools import pool_in_words
 
 HIGHEST = 420
 """Pixels; a longer table scrolls."""
@@ -19,12 +20,12 @@ def table(bought: Sequence[Line], of: str = "n") -> None:
     error, bound = f"error (% of {of})", f"bound (% of {of})"
     columns: dict[str, list[Any]] = {
         "what": [f"{times} times: {x.what}" if times > 1 else x.what for times, x in rows],
+        "paid for": [pool_in_words(x.pool) for _, x in rows],
         "σ (rows)": [x.sigma for _, x in rows],
         error: [None if x.error is None else 100 * x.error for _, x in rows],
         "ρ (each)": [x.rho for _, x in rows],
         "cells": [x.cells for _, x in rows],
         bound: [None if x.bound is None else 100 * x.bound for _, x in rows],
-        "pool": [x.pool for _, x in rows],
     }
     number, text = st.column_config.NumberColumn, st.column_config.TextColumn
     st.dataframe(
@@ -34,12 +35,12 @@ def table(bought: Sequence[Line], of: str = "n") -> None:
         width="stretch",
         height=min(36 * (len(rows) + 1) + 4, HIGHEST),
         column_config={
-            "what": text(width=240),
-            "σ (rows)": number(format="%.1f", width=72),
-            error: number(format="%.3f", width=105),
+            "what": text(width=195 if any(x.error is not None for _, x in rows) else 320),
+            "σ (rows)": number(format="%.1f", width=70),
+            error: number(format="%.3f", width=100),
             "ρ (each)": number(format="%.3g", width=78),
-            "cells": number(width=58),
-            bound: number(format="%.1f", width=105),
-            "pool": text(width=120),
+            "cells": number(width=52),
+            bound: number(format="%.1f", width=104),
+            "paid for": text(width=168),
         },
     )

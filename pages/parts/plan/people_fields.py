@@ -8,7 +8,6 @@ from typing import Any
 import streamlit as st
 
 from pages.parts.session.session import Session
-from pages.parts.text import name
 
 Bound = Callable[..., dict[str, Any]]
 TENTH = 0.1
@@ -32,8 +31,6 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         **bound(state, "person", lambda s, v: s.change_person(v)),
     )
     spots["person"] = st.container()
-    if plan.person:
-        st.caption(f"{name(plan.person)} is left out of the columns: it is never released.")
     st.number_input(
         "Rows per person, at most",
         1,
@@ -41,12 +38,11 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         plan.rows_per_person,
         help="Of each person at most so many rows are kept, chosen at random. More rows cost more noise."
         if plan.person
-        else "How many rows of the table may belong to one person. Without a person column this is a promise of "
-        "yours; it is not checked.",
+        else "How many rows of the table may belong to one person.",
         **bound(state, "rows_per_person"),
     )
     if plan.person is None:
-        st.caption("That nobody has more is a promise of yours: no person column enforces it.")
+        st.caption("You promise that nobody has more rows. Without a person column, nothing checks it.")
     elif plan.neighbors == "replace-one":
         st.number_input(
             "Declared total of rows",
@@ -54,7 +50,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
             10_000_000,
             plan.rows,
             placeholder="type a round number",
-            help="How many rows are left when each person keeps only a few is private. The table is filled with "
+            help="How many rows are left when each person keeps only a few is confidential. The table is filled with "
             "invented rows, or cut at random, to this number, which is public; the synthetic table has as many. "
             "Take it from what is public anyway, such as an annual report, and not from a count of this table. "
             "Add-remove does without.",

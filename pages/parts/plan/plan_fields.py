@@ -73,6 +73,7 @@ def show(state: Session) -> Spots:
     if options.any_further(state):
         with st.expander(f"More: options of {method.title}", expanded=options.any_changed(state)):
             options.further(state, _bound)
+    purpose.left_aside(state)
     return spots
 
 
@@ -367,7 +368,7 @@ _ON_SCREEN = {"delta": "δ must be given here: a number above 0 and far below 1/
 _NEXT = {
     "rows": "δ is 1/n², so the plan needs the number of rows n: type it here, or give δ a number.",
     "person": "Next: type the **Declared total of rows** below. How many rows are left when each person keeps only a "
-    "few is private, so the table is filled up or cut to a number that you declare. Or choose add-remove under "
+    "few is confidential, so the table is filled up or cut to a number that you declare. Or choose add-remove under "
     "**Neighbouring tables**, which needs no such number.",
     "questions": "Next: add questions or counts below. This method answers nothing else.",
     "target": "Next: choose the **Target** above. The method protects what predicts one column: say which.",

@@ -31,7 +31,11 @@ def planned(seen: Preview) -> None:
     """On the Plan page: what will be paid for, and how sharp the figures will be."""
     if not seen.private_evaluation:
         return
-    st.subheader("Shareable figures", anchor=False)
+    st.subheader(
+        "Shareable figures",
+        anchor=False,
+        help="Expected before any row is read. The real intervals may be half as wide or half as wide again.",
+    )
     share, by = seen.project.plan.private_evaluation, "people" if seen.project.plan.person else "rows"
     st.markdown(
         f"{100 * share:.3g} % of the {by}, chosen at random, judge the release (ρ = {round_up(seen.spent)}). "
@@ -41,7 +45,6 @@ def planned(seen: Preview) -> None:
     if expected:
         wide = {"": st.column_config.TextColumn(width=190)}
         st.dataframe(expected, hide_index=True, width="stretch", column_config=wide)
-        st.caption("Expected before any row is read. The real intervals may be half as wide or half as wide again.")
     with st.expander(f"All {len(seen.private_evaluation)} measurements of the {by} held out"):
         measured.table(seen.private_evaluation, "those")
 
@@ -67,9 +70,15 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
         there = [f for f in evaluation.figures if f.value is not None]
         with st.container(horizontal=True, gap="large"):
             for f in there:
-                with st.container(width="content", gap=None):
-                    st.metric(FIGURES[f.name], f"{f.value:.3f}", width="content", help=plain(f.method))
-                    st.caption(f"95 % interval: {f.low:.3f} to {f.high:.3f}")
+                st.metric(
+                    FIGURES[f.name],
+                    f"{f.value:.3f}",
+                    f"95 % interval: {f.low:.3f} to {f.high:.3f}",
+                    delta_color="off",
+                    delta_arrow="off",
+                    width="content",
+                    help=plain(f.method),
+                )
         for f in evaluation.figures:
             if f.value is None:
                 st.caption(f"{FIGURES[f.name]}: not shown, {plain(f.reason)}.")

@@ -29,12 +29,21 @@ def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
                 for usual in [getattr(advice.method.options(), k, None)]
             )
             if followed:
-                st.caption("The plan below does so.")
+                st.markdown(":material/check: The plan below does so.")
             else:
                 st.button("Plan so", on_click=take, args=(state, advice), key="purpose-take", type="primary")
             if advice.lacking:
                 st.info(plain(advice.lacking))
                 if "Structure" in advice.lacking:
                     shell.link_to("Structure", "Go to Structure", primary=False)
-    for sentence in unused(project):
-        st.caption(f":material/info: {plain(sentence)}")
+
+
+def left_aside(state: Session) -> None:
+    """What of the drawing plays no part in the plan: seldom a fault, so it waits until somebody asks."""
+    assert state.project is not None
+    if found := unused(state.project):
+        with st.expander("More: what of the drawing this plan leaves aside"):
+            st.markdown(
+                "This is no fault: a method uses what serves its purpose. To use more of the drawing, choose another "
+                "method or regime.\n" + "\n".join(f"- {plain(sentence)}" for sentence in found)
+            )

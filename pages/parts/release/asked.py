@@ -51,9 +51,6 @@ def show(facts: Mapping[str, Any], key: str) -> None:
             }
             | {"σ": st.column_config.NumberColumn(format="%.1f")},
         )
-        st.caption(
-            "In rows. The intervals hold all true answers together in 95 of 100 releases, and are safe to share."
-        )
     for i, count in enumerate(counts):
         last = len(count["answer"]) - 1
         more = last < len(words[count["name"]]["of"])
@@ -65,8 +62,11 @@ def show(facts: Mapping[str, Any], key: str) -> None:
             f"{key}-count-{i}",
             f"Rows by the count {count['name']}",
         )
-    if best := facts.get("agreement"):
-        st.caption(agreement_said(best))
+    said = [agreement_said(facts["agreement"])] if facts.get("agreement") else []
+    if questions:
+        said.insert(0, "In rows. The intervals hold all true answers together in 95 of 100 releases.")
+    if said:
+        st.caption(" ".join(said))
 
 
 def dots(questions: Sequence[Mapping[str, Any]]) -> go.Figure:

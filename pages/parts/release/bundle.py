@@ -102,8 +102,9 @@ def show(state: Session, released: ReleaseBundle) -> None:
         )
     files(released)
     payment.recorded(state)
-    shell.link_to("Diagnostics", "Next: Diagnostics")
-    shell.link_to("Analyse", "Analyse: figures with intervals", primary=False)
+    with st.container(horizontal=True):
+        shell.link_to("Diagnostics", "Next: Diagnostics")
+        shell.link_to("Analyse", "Analyse: figures with intervals", primary=False)
     told = release.to_json()
     tabs = ["What was measured", "What was spent", "First rows", *["Questions"] * ("questions" in told)]
     graph, bill, rows, *answers = st.tabs(tabs)

@@ -50,14 +50,10 @@ def picture(release: Release) -> None:
         + "."
     )
     st.caption(
-        "Solid lines: pairs measured together; every path from one side to the other passes the gate. Dashed lines: "
-        "pairs that the frame refuses"
-        + (
-            ", with their noisy scores in rows, which this plan paid for."
-            if bought
-            else " (some of them). Refusing says nothing about how strong a link is in the real table: this plan did "
-            "not pay for that."
-        )
+        "Figures on dashed lines: noisy scores in rows, which this plan paid for."
+        if bought
+        else "A dashed line does not say how strong that link is in the real table: this plan did not pay for that. "
+        "Not all refused pairs are drawn."
     )
 
 
@@ -88,7 +84,7 @@ def ask(release: Release) -> None:
     first = a.selectbox("One column", columns, index=columns.index(far), key="ask-a")
     second = b.selectbox("Another column", columns, index=columns.index(near), key="ask-b")
     if first == second:
-        st.caption("Choose two different columns.")
+        st.info("Choose two different columns.")
     elif first and second:
         st.markdown(link_of(first, second, release.edges, release.plan_frame.separations).sentence(name))
 

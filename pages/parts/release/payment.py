@@ -15,7 +15,7 @@ from core.privacy.accounting import round_up
 from core.privacy.contribution import public_rows
 from core.project.plan import Neighbors
 from core.release.planning import Preview
-from core.tables.table import Table
+from core.tables.source import Source
 from pages.parts import doors, fields, shell, text
 from pages.parts.session import session
 from pages.parts.session.session import ReleaseBundle, Session
@@ -89,11 +89,8 @@ def choose(state: Session) -> tuple[bool, Population | None]:
         help="A budget of the ledger is shared by all releases from the same people, and cannot be overspent.",
     )
     if picked == UNRECORDED:
-        st.caption(
-            "Sample rows are invented: nothing needs to be recorded."
-            if state.sample
-            else "Nothing will keep count of this release together with others from the same people. It says so itself."
-        )
+        if not state.sample:
+            st.caption("Nothing will add this release up with others from the same people. Its report says so.")
         return True, None
     if picked == NEW:
         opening_form(state, known)
@@ -138,14 +135,11 @@ def outlook(population: Population, seen: Preview) -> bool:
         )
         return False
     further = left["largest_after"]
-    st.markdown(
-        f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of the whole budget"
-        + (f"; you could do about {left['like_it_after']} more like it." if left["like_it_after"] else ".")
-    )
+    st.markdown(f"This takes **{100 * seen.budget.rho / left['total']:.3g} %** of the whole budget.")
     st.markdown(
         f"Left {total}: **ρ = {left['left']:.4g}** of {left['total']:.4g}. After this plan: "
         f"**ρ = {left['after']:.4g}**"
-        + (f", enough for {_more(left['like_it_after'])} one plan of ε up to {further:g}." if further else ": nothing.")
+        + (f", enough for {_more(left['like_it_after'])}one plan of ε up to {further:g}." if further else ": nothing.")
     )
     st.progress(min(left["spent"] / left["total"], 1.0), text=f"spent {100 * left['spent'] / left['total']:.0f} %")
     return True
@@ -174,13 +168,13 @@ def known_table(state: Session) -> tuple[bool, bool]:
     return ticked or not warnings, ticked
 
 
-def diagnosed(state: Session, released: ReleaseBundle, tables: Sequence[Table]) -> Callable[[], None]:
-    """How to tell the ledger, from any thread, that diagnostics of ``released`` are about to read ``tables``."""
+def diagnosed(state: Session, released: ReleaseBundle) -> Callable[[Sequence[Source]], None]:
+    """How to tell the ledger, from any thread, that diagnostics of ``released`` are about to read some tables."""
     by, where = who(), default_ledger()
     reservation = released.release.reservation
     names = [reservation.entry.table if reservation else None, state.paid_from]
 
-    def record() -> None:
+    def record(tables: Sequence[Source]) -> None:
         try:
             ledger = Ledger(where)
         except LedgerUnavailable as error:
@@ -193,7 +187,7 @@ def diagnosed(state: Session, released: ReleaseBundle, tables: Sequence[Table]) 
 
 
 def _more(like_it: int) -> str:
-    return f"{'one more' if like_it == 1 else f'{like_it} more'} like this, or" if like_it else ""
+    return f"{'one more' if like_it == 1 else f'{like_it} more'} like this, or " if like_it else ""
 
 
 def opening_form(state: Session, known: dict[str, Population]) -> None:
@@ -242,7 +236,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             )
             b.number_input("Rows per person, at most", 1, 10_000, k, key=f"{key}-rows")
         else:
-            st.caption(f"It shares the total and the unit of {name(shared)}: what is left there is left here.")
+            st.markdown(f"It shares the total and the unit of {name(shared)}: what is left there is left here.")
         st.text_input(
             "Person column of this table",
             plan.person or "" if plan else "",
@@ -314,7 +308,7 @@ def recorded(state: Session) -> None:
     assert released is not None
     release = released.release
     if release.reservation is None:
-        st.caption("**Not recorded in a ledger.** Closing or reloading this tab forgets it: download what you need.")
+        st.markdown("**Not recorded in a ledger.** Closing or reloading this tab forgets it: download what you need.")
         return
     p, entry = release.reservation.population, release.reservation.entry
     st.caption(

@@ -47,7 +47,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         spent, delta = release.spending.rho, release.budget.delta
         if state.released is not None:
             state.earlier.append(state.released)
-        state.released = ReleaseBundle(number, release, release.files, real, holdout)
+        state.released = ReleaseBundle(number, release, release.files, real, holdout, relation)
         state.releases, state.findings = number, {}
         state.spent.append(replace(bill, rho=spent, delta=delta))
 

@@ -109,6 +109,11 @@ def offer(state: Session) -> None:
                 f"**An unsaved draft from before the reload:** {name(found.title)}, "
                 f"{len(found.project.schema.columns)} columns, {arrows}. The browser tab kept it, without any row."
             )
+        elif not _drawn(found):
+            st.markdown(
+                f"**{name(found.title)} was open before the reload.** Its columns held guesses read off the table, so "
+                "they were not kept: open the table again. Once all guesses are confirmed, a reload keeps the columns."
+            )
         else:
             st.markdown(
                 f"**A drawing from before the reload:** {name(found.title)}, {arrows}. The columns held guesses read "
@@ -117,19 +122,24 @@ def offer(state: Session) -> None:
         with st.container(horizontal=True):
             able = found.project is not None or state.project is not None
             label = "Restore the draft" if found.project else "Put the drawing back"
-            st.button(label, type="primary", disabled=not able, on_click=bring_back, args=(state,), key="restore-draft")
+            if found.project is not None or _drawn(found):
+                st.button(
+                    label, type="primary", disabled=not able, on_click=bring_back, args=(state,), key="restore-draft"
+                )
             st.button("Forget it", on_click=forget, args=(state,), key="forget-draft")
 
 
 def fits(state: Session, found: Kept) -> bool:
-    """Is there anything to bring back? A drawing alone must hold something about the table that is open."""
-    if found.project is not None:
+    """Is there anything to say? A drawing alone must hold something about the table that is open, if one is."""
+    if found.project is not None or state.project is None:
         return True
-    drawn = [*found.dag.edges, *((c,) for _, columns in found.roles.items() for c in columns)]
-    if state.project is None:
-        return bool(drawn)
     known = set(state.project.schema.names)
-    return any(known.issuperset(columns) for columns in drawn)
+    return any(known.issuperset(columns) for columns in _drawn(found))
+
+
+def _drawn(found: Kept) -> list[tuple[str, ...]]:
+    """The columns of each arrow and role."""
+    return [*found.dag.edges, *((c,) for _, columns in found.roles.items() for c in columns)]
 
 
 def bring_back(state: Session) -> None:

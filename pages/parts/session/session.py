@@ -45,13 +45,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, repr=False)
 class ReleaseBundle:
-    """A release with its files, and the private rows it may be judged by."""
+    """A release with its files, and the private rows it may be judged by: in memory, or where they are."""
 
     number: int
     release: Release
     files: dict[str, bytes]
     real: Table | None
     holdout: Table | None
+    relation: Relation | None = None
 
 
 @dataclass(frozen=True)

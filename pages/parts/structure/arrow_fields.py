@@ -250,10 +250,10 @@ def pair(state: Session) -> None:
             placeholder="Choose",
             on_change=_take_pair,
             args=(state, which, kept),
+            help="Or select two boxes on the drawing: click one, then Shift and click the other.",
         )
     one, other = kept
     if one is None or other is None or one == other:
-        st.caption("Choose two different columns, or select two boxes on the drawing (Shift and click the second).")
         return
     found = between(project.dag.links, one, other)
     st.markdown(

@@ -50,7 +50,10 @@ def _bring(state: Session) -> None:
     draft = state.drafts.graph_file
     with left:
         file = st.file_uploader(
-            "A graph file", key=f"graph-file-{state.opened}-{draft.closed}", max_upload_size=2, help=READS + "."
+            "A graph file",
+            key=f"graph-file-{state.opened}-{draft.closed}",
+            max_upload_size=2,
+            help=f"{READS}. What a causal graph cannot hold is asked, and nothing changes before you take it over.",
         )
     key = f"graph-text-{state.opened}"
     st.session_state[key] = draft.text
@@ -73,10 +76,6 @@ def _bring(state: Session) -> None:
     elif draft.remarks is not None and draft.remarks[1] == state.drawing:
         st.success("Taken over. Undo, above the drawing, brings back what was there.")
         _list(draft.remarks[0])
-    else:
-        st.caption(
-            f"Reads {READS}. What a causal graph cannot hold is asked, and nothing changes before you take it over."
-        )
 
 
 def _pasted(state: Session, key: str) -> None:
@@ -129,9 +128,9 @@ def _resolve(state: Session, title: str, graph: MixedGraph) -> None:
         st.markdown(
             f"It brings **{arrows} arrow{'s' * (arrows != 1)}**. Drawn now: {len(state.project.dag.edges)}. "
             "Notes, beliefs and sources that are here already stay."
+            + " Nothing of it speaks of this table's columns yet: say above which column each name is."
+            * empty
         )
-        if empty:
-            st.caption("Nothing of it speaks of this table's columns yet: say above which column each name is.")
     with st.container(horizontal=True):
         for keep, label in ((False, "Put it in place of the drawing"), (True, "Add it to the drawing")):
             st.button(
@@ -154,10 +153,13 @@ def _questions(state: Session, title: str, resolved: Resolved) -> None:
     if len(ranked) > MOST_QUESTIONS:
         ranked.sort(key=lambda q: q.key not in open_)
         key = f"graph-all-{state.opened}"
-        st.toggle(f"Show all {len(ranked):,} questions", key=key)
+        st.toggle(
+            f"Show all {len(ranked):,} questions",
+            key=key,
+            help="Those not shown have a proposed answer, or come when these are resolved.",
+        )
         if not st.session_state[key]:
             ranked = ranked[:MOST_QUESTIONS]
-            st.caption("The others have a proposed answer, or come when these are resolved.")
     if directions := [q for q in resolved.open if "->" in q.choices]:
         what = f"{len(directions)} links the directions" if len(directions) > 1 else "one link the direction"
         st.button(

@@ -75,8 +75,8 @@ def read(data: bytes, title: str = "") -> tuple[Dag, tuple[str, ...]]:
 def _decide(state: Session, theirs: OtherDrawing) -> None:
     assert state.project is not None
     project, draft = state.project, state.drafts.merge
-    for sentence in theirs.remarks:
-        st.caption(plain(sentence))
+    if theirs.remarks:
+        st.markdown("\n".join(f"- {plain(sentence)}" for sentence in theirs.remarks))
     if theirs.unknown:
         st.warning(f"Not among the columns here, so left aside with their arrows: {names(theirs.unknown)}.")
     for place, head, dag in zip(
@@ -93,7 +93,8 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
         st.success("The two drawings do not differ.")
         st.button("Put theirs away", on_click=_away, args=(state,))
         return
-    st.markdown(f"**{len(found)} difference{'s' * (len(found) > 1)} to resolve**")
+    left = len([d for d in found if d not in decided])
+    st.markdown(f"**{len(found)} difference{'s' * (len(found) > 1)} to resolve**, {left or 'none'} of them still open")
     for difference in found:
         box = field(state, f"settle-{difference.kind}-{difference.of!r}", decided.get(difference), theirs.title)
         st.segmented_control(
@@ -118,8 +119,6 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
         for side, label in SIDES.items():
             st.button(f"{label} for the rest", on_click=_rest, args=(state, open_, side), disabled=not open_)
         st.button("Put theirs away", on_click=_away, args=(state,))
-    if open_:
-        st.caption(f"{len(open_)} of {len(found)} not resolved yet.")
     if "merge" in state.trouble:
         st.error(f"{plain(state.trouble['merge'])}. Resolve one of these arrows the other way.")
 

@@ -46,7 +46,7 @@ def show(state: Session) -> None:
         if trouble := state.trouble.get("separation"):
             st.error(plain(trouble))
         if method_of(project.plan).fence == "never" and listed:
-            st.caption(
+            st.warning(
                 f"The plan's method, {text.method(project.plan.method)}, does not keep these; choose one with a fence "
                 "on Plan."
             )

@@ -85,6 +85,7 @@ BROKEN = {
     "open brace": ("dag {\na -> b\n", 1, "never closed"),
     "open bracket": ("dag {\na [latent\n}", 3, "out of place"),
     "no end of an arrow": ("dag {\na ->\n}", 3, "nothing follows"),
+    "an arrow that a semicolon cuts off": ("digraph {\na -> b\nb ->\n ; c -> d\n}", 4, "nothing follows"),
     "no beginning of an arrow": ("dag {\n\n-> b\n}", 3, "nothing stands before"),
     "bad position": ('dag {\na [pos="here"]\n}', 2, "two numbers"),
     "behind the end": ("digraph {\na\n}\nb", 4, "follows after"),
