@@ -14,7 +14,6 @@ from pages.parts.release import payment
 from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import plain
 
-
 KINDS = ("many-targets", "attack", "public-table", "arrows")
 """Of their jobs. Each shows its progress under its own button."""
 
