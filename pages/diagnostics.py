@@ -56,7 +56,7 @@ if not project.says_the_same(released.planned):
         f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "
         "since."
     )
-if state.job is not None:
+if state.job is not None and state.job.kind not in further.KINDS:
     shell.progress()
 elif not state.findings:
     where = f"the {released.holdout.rows:,} rows kept back" if released.holdout else "the table it was released from"
@@ -64,6 +64,7 @@ elif not state.findings:
     st.button(
         "Compare with the real rows",
         type="primary",
+        disabled=state.job is not None,
         on_click=judgement.start,
         args=(state, released),
         icon=":material/monitoring:",

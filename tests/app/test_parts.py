@@ -20,6 +20,7 @@ from pages.parts.release import spending
 from pages.parts.session import job
 from pages.parts.session.job import Job
 from pages.parts.session.session import Session, Spent
+from tests.support.app import until
 
 
 @pytest.mark.parametrize(
@@ -196,14 +197,6 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> job.Queue:
 
 def start(work: Any, kind: str = "release", **more: Any) -> Job:
     return Job(kind, work, lambda _: None, lambda _: None, **more)
-
-
-def until(holds: Any) -> None:
-    for _ in range(1000):
-        if holds():
-            return
-        threading.Event().wait(0.01)
-    pytest.fail("it never came")
 
 
 @pytest.mark.usefixtures("queue")

@@ -8,10 +8,14 @@ from typing import Any
 import streamlit as st
 
 from core.errors import EspalierError
+from pages.parts import shell
 from pages.parts.diagnostics import arrow_strength, attack, many_targets, public_table
 from pages.parts.release import payment
 from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import plain
+
+KINDS = ("many-targets", "attack", "public-table", "arrows")
+"""Of their jobs. Each shows its progress under its own button."""
 
 
 def show(state: Session, released: ReleaseBundle) -> None:
@@ -22,7 +26,8 @@ def show(state: Session, released: ReleaseBundle) -> None:
     numeric = target is not None and project.schema[target].kind == "numeric"
     st.subheader("More tests", anchor=False)
     strength = getattr(released.release.model, "strength", None)
-    tabs = st.tabs(["Many targets", "Membership attack", *["Public table"] * numeric, *["Arrows"] * bool(strength)])
+    names = ["Many targets", "Membership attack", *["Public table"] * numeric, *["Arrows"] * bool(strength)]
+    tabs = st.tabs(names, key=f"further-{released.number}", on_change="rerun")  # the tab stays open when a job ends
     with tabs[0]:
         if found := _result(
             state,
@@ -61,7 +66,19 @@ def show(state: Session, released: ReleaseBundle) -> None:
                 public_table.show(found, target)
     if strength:
         with tabs[-1]:
-            arrow_strength.show(strength(), bool(project.dag.edges))
+            arrows = strength()
+            arrow_strength.show(arrows, bool(project.dag.edges))
+            if arrows and (
+                found := _result(
+                    state,
+                    released,
+                    "arrows",
+                    "Measure the arrows",
+                    arrow_strength.INTRODUCTION,
+                    lambda report: arrow_strength.work(released, arrows, report),
+                )
+            ):
+                arrow_strength.survived(found)
 
 
 def _result(
@@ -89,6 +106,8 @@ def _result(
             on_click=_start,
             args=(state, released, kind, work),
         )
+        if state.job is not None and state.job.kind == kind:
+            shell.progress()
     if reason := state.trouble.get(kind):
         st.error(f"This did not finish: {plain(reason)}.")
     return state.further.get(key)
