@@ -475,7 +475,7 @@ def test_the_fence_of_a_release_is_shown_explained_and_asked_about(app: AppTest)
     finish(press(app, "Spend"))
     said = sentences(app)
     assert "**Protected side**: `gender`" in said
-    assert "**Gate: admissible**: `qualification`, `experience`, `interview_score`" in said
+    assert "**Gate (admissible)**: `qualification`, `experience`, `interview_score`" in said
     assert "**What the fence gave up** (paid for from the budget)" in said
     assert "`postcode` and `hired` are not measured together" in said
     app.selectbox(key="ask-a").select("hired").run()
