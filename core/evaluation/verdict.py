@@ -46,7 +46,7 @@ def verdict(
     if any(away) and grades[0] != "poor":
         said = said[1:]  # who is better at home, and by how much, stands in the first sentence already
     sentences = [s for s in (*away, *(fair if fenced else ()), *said) if s]
-    if not any(away) and _regime(project) == "causal":
+    if not away and _regime(project) == "causal":
         sentences.append("Whether it holds in another place cannot be known without a table from there.")
     if not fenced:
         sentences += fair

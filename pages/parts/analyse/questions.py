@@ -156,7 +156,7 @@ def _value(project: Project, column: str, label: str, key: str, *, last: bool) -
     first = asking.last(project.schema[column]) if last else 0
     code = st.selectbox(label, range(len(labels)), first, format_func=labels.__getitem__, key=f"{key}-{column}-value")
     if project.schema[column].kind == "numeric":
-        chosen = "missing cells alone" if code >= project.schema[column].values else "this one bin alone"
+        chosen = "missing cells alone" if code > asking.last(project.schema[column]) else "this one bin alone"
         st.caption(f"{name(column)} is counted in bins: what is asked is about {chosen}.")
     return Level(column, code)
 
