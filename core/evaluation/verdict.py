@@ -40,12 +40,13 @@ def verdict(
 
     ``elsewhere`` are facts of the same release tested on other real tables, by what each is called.
     """
-    grades, said = zip(*(_task(facts["tstr"]), _columns(facts["fidelity"])), strict=True)
+    (learned, task), (shares, columns) = _task(facts["tstr"]), _columns(facts["fidelity"])
+    grades = learned, shares
     away = [_away(name, facts["tstr"], other["tstr"], project) for name, other in (elsewhere or {}).items()]
     fair, fenced = _fairness(facts), method_of(project.plan).fenced(project.plan)
-    if any(away) and grades[0] != "poor":
-        said = said[1:]  # who is better at home, and by how much, stands in the first sentence already
-    sentences = [s for s in (*away, *(fair if fenced else ()), *said) if s]
+    if any(away) and learned != "poor":
+        task = ""  # who is better at home, and by how much, stands in the first sentence already
+    sentences = [s for s in (*away, *(fair if fenced else ()), task, columns) if s]
     if not away and _regime(project) == "causal":
         sentences.append("Whether it holds in another place cannot be known without a table from there.")
     if not fenced:
