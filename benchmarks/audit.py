@@ -64,13 +64,15 @@ from core.privacy.accounting import Budget, epsilon_of
 from core.privacy.clipped import LARGEST_CLIP, UNITS, ClippedGradient, clip_units, clipped_sums
 from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Measurement, Merged, ScoreMeasurement
+from core.privacy.features import TURN, Fourier, Surface
 from core.privacy.gradient import LogisticGradient
 from core.privacy.heads import FloatArray, Heads
-from core.privacy.moments import Bin, Histogram, Moments, Reading, Scored
+from core.privacy.moments import Bin, Histogram, Moments, Reading, Scored, WithOutcome
 from core.privacy.questions.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
 from core.privacy.sums import SumRecipe
 from core.privacy.unit import Unit
+from core.project.axes import Axis
 from core.project.file import Project
 from core.project.plan import Neighbors, Plan
 from core.project.question_list import QuestionList
@@ -333,7 +335,11 @@ WRONG: Weights = {
 OPPOSED = Scored({"d": np.array([[100], [-100], [0]])}, {"y": 100 * np.eye(3, dtype=np.int64)}, 100)
 """Lines of full length, which differ in every entry between the rows of :func:`switched`."""
 
-PLAIN = "measure", "measure a histogram"
+Y = Axis.declared("y", range(3), 1.0, 3)
+TURNED = Surface(Fourier({"d": np.array([[0], [TURN // 2], [0]])}, 0.0), np.zeros(3), -10.0, 1.0)
+"""A fit that leaves as much as counts of every row; where d is 0 its features are those of d = 1 turned round."""
+
+PLAIN = "measure", "measure a histogram", "measure two bins as one"
 """Counts: a sensitivity of 1 is theirs, where one row comes or goes."""
 
 HEADS = Heads(SMALL.sizes, {})
@@ -357,6 +363,12 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
 
     def ask_histogram(c: Witness) -> None:
         c.measure_sums(Histogram("audit", 3, Reading({}, (), {"d": 3}), Bin("d", None)), rho)
+
+    def ask_together(c: Witness) -> None:
+        c.measure_sums(Histogram("audit", 3, Reading({}, (), {"y": 3}), Bin("y", None), 2), rho)
+
+    def ask_left(c: Witness) -> None:
+        c.measure_sums(Moments("audit", Reading({"y": Y}, ("y",), {"d": 3}), WithOutcome(TURNED, Y, 1.0)), rho)
 
     def ask_moments(c: Witness) -> None:
         c.measure_sums(Moments("audit", Reading({}, (), {"d": 3, "y": 3}), OPPOSED), rho)
@@ -399,7 +411,9 @@ def mechanism_cases(broken: bool) -> Iterator[Case]:
             "measure scores": (plain, ask_scores(edge)),
             "measure a gradient": (switched(unit), ask_gradient),
             "measure a histogram": (switched(unit), ask_histogram),
+            "measure two bins as one": (switched(unit), ask_together),
             "measure moments": (switched(unit), ask_moments),
+            "measure what a fit leaves": (switched(unit), ask_left),
             "a training step": (between(unit, SMALL), ask_step),
             "answer questions": (plain, ask_sums(sums)),
             "a count over whole rows": (plain, ask_sums(CountHistogram(count, sums.sizes))),

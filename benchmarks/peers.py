@@ -1,32 +1,41 @@
-"""What a user would install instead, on the same splits: `python -m benchmarks.peers [general predict report wide]`.
+"""What a user would install instead, on the same splits.
+
+`python -m benchmarks.peers [general predict report rows wide]`:
 
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
   of mbi 2.0; SWIFT's figures as they were measured elsewhere.
-- **predict**: prism beside the star on every table that rules were chosen on, ε = 0.2, 0.5, 1, 2, replace-one.
+- **predict**: prism beside the star on every table that rules were chosen on, ε = 0.2, 0.5, 1, 2, replace-one: the
+  mean difference in AUC over runs on the same splits, `LEAST` of them, then more until its standard error is at
+  most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the two are one mechanism:
+  such a run counts as a difference of 0, and the table says how many there were.
 - **report**: the same on the tables that no rule was chosen on.
+- **rows**: even rows beside independent ones of the same model, one-way L1, ε = 1, every table.
 - **wide**: CPU seconds of workload on 200 columns × 50,000 rows.
 
 Every figure is TSTR AUC (logistic regression), the mean two-way TV and the mean one-way L1, mean ± standard error over
-the splits, with the CPU seconds of measuring, fitting and drawing. mbi's rows pay for imports and compilation once,
-in this process; ours are drawn evenly, as a release draws them. A further word restricts the tables by name.
+the splits, with the CPU seconds of measuring, fitting and drawing (where prism is beside the star, TV is the mean of
+the first ``--splits`` runs). mbi's rows pay for imports and compilation once,
+in this process; ours are drawn evenly, as a release draws them. ``--only`` restricts the tables by parts of names.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.tables import CHOSEN, REPORTED, Case, by_codes, judge
+from benchmarks.tables import CHOSEN, REPORTED, Case, by_codes, judge, predicted
 from core.methods.marginals import Marginals
 from core.models.graphical import estimate, smoothing_for
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
+from core.privacy.draws import Measurement
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Neighbors, Plan
@@ -35,6 +44,9 @@ from core.tables.table import Table
 
 Codes = Mapping[str, NDArray[Any]]
 Way = Callable[[Case, Table, float, Neighbors], Codes]
+
+LEAST = 8
+"""Runs of **predict** at least: of fewer, the standard error is a bad guess."""
 
 QUOTED = (
     "adult, quantile bins, add-remove, ε = 1, one split: dpsynth SWIFT (source of August 2026, all pairs, clique cap "
@@ -53,28 +65,29 @@ def ours(**plan: Any) -> Way:
 
 
 def star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
-    """The naive-Bayes star, one-way counts for a tenth and every (X, target) for the rest, with the fit of releases."""
-    project = _project(case, train, epsilon, unit)
-    curator = _curator(project, train)
-    found = [
-        m
-        for share, cliques in _star(case, train, 0.1)
-        for m in curator.measure(dict.fromkeys(cliques, share * curator.budget.rho * (1 - 1e-9) / len(cliques)))
-    ]
+    """The naive-Bayes star with the fit and the rows of releases."""
+    curator, found = _measured_star(case, train, epsilon, unit)
     known = None if curator.rows is None else float(curator.rows)
     model = estimate(train.schema.sizes, found, known, smoothing=smoothing_for(found, known))
     return model.sample(train.rows, np.random.default_rng(), even=True)
 
 
-def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
-    """What a user of mbi 2.0 would write: half for one-way counts, half for the pairs with the target."""
+def _measured_star(
+    case: Case, train: Table, epsilon: float, unit: Neighbors, first: float = 0.1
+) -> tuple[PrivateCurator, list[Measurement]]:
+    """One-way counts for ``first`` of the budget, every (X, target) for the rest."""
     curator = _curator(_project(case, train, epsilon, unit), train)
     found = [
         m
-        for share, cliques in _star(case, train, 0.5)
+        for share, cliques in _star(case, train, first)
         for m in curator.measure(dict.fromkeys(cliques, share * curator.budget.rho * (1 - 1e-9) / len(cliques)))
     ]
-    return _by_mbi(train, found)
+    return curator, found
+
+
+def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
+    """What a user of mbi 2.0 would write: half for one-way counts, half for the pairs with the target."""
+    return _by_mbi(train, _measured_star(case, train, epsilon, unit, 0.5)[1])
 
 
 def mbi_mst(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
@@ -138,6 +151,76 @@ def run(
                 print(f"| {case.name} | {epsilon:g} | {name} | {cells} | {start / splits:.2f} |", flush=True)
 
 
+def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, until: float, most: int) -> None:
+    """Print one line per table and ε: prism, the star, and the difference of their AUC, in pairs on the same splits."""
+    epsilons, unit = tuple(epsilons), "replace-one"
+    print(f"\n{unit}, {LEAST} to {most} runs, until the standard error is {until:g}\n")
+    print("| table | ε | AUC: prism | star | difference | runs (of them the same) | two-way TV: prism | star |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for case in cases:
+        for epsilon in epsilons:
+            scores, apart, tvs, same = list[tuple[float, float]](), list[float](), list[list[float]](), 0
+            while len(apart) < LEAST or (_error(apart) > until and len(apart) < most):
+                train, test = case.split(len(apart))
+                made = release(_project(case, train, epsilon, unit), train)
+                ours, plain = made.codes, star(case, train, epsilon, unit)
+                scores.append((predicted(ours, test, case.target), predicted(plain, test, case.target)))
+                alike = _is_star(made.fitted, case, train)
+                apart.append(0.0 if alike else scores[-1][0] - scores[-1][1])
+                same += alike
+                if len(tvs) < splits:
+                    tvs.append([judge(codes, train, test, case.target)["two_way_tv"] for codes in (ours, plain)])
+            auc, tv = np.mean(scores, axis=0), np.mean(tvs, axis=0)
+            print(
+                f"| {case.name} | {epsilon:g} | {auc[0]:.4f} | {auc[1]:.4f} | {np.mean(apart):+.4f} ± "
+                f"{_error(apart):.4f} | {len(apart)} ({same}) | {tv[0]:.4f} | {tv[1]:.4f} |",
+                flush=True,
+            )
+
+
+def _error(values: Sequence[float]) -> float:
+    return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("inf")
+
+
+def _is_star(fitted: Any, case: Case, train: Table) -> bool:
+    """Did prism count what the star counts, each marginal for as much of ρ?"""
+    rhos: dict[tuple[str, ...], float] = {}
+    for m in fitted.measurements:
+        rhos[m.clique] = rhos.get(m.clique, 0.0) + m.rho
+    whole = sum(rhos.values())
+    wanted = {q: share / len(cliques) for share, cliques in _star(case, train, 0.1) for q in cliques}
+    return rhos.keys() == wanted.keys() and all(abs(rhos[q] / whole - part) < 1e-6 for q, part in wanted.items())
+
+
+def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> None:
+    """Print one line per table and ε: one-way L1 of even and of independent rows, to the model and to the real rows.
+
+    The distance to the model is what drawing adds; that to the real rows has the noise of the counts in it too.
+    """
+    print(f"\nadd-remove, {splits} splits, prism\n")
+    print("| table | ε | L1 to the model: independent | even | L1 to the real rows: independent | even | halved in |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for case, epsilon in itertools.product(cases, epsilons):
+        found: list[list[float]] = []
+        for seed in range(splits):
+            train, _ = case.split(seed)
+            model: Any = release(_project(case, train, epsilon, "add-remove"), train).model
+            drawn = [model.sample(train.rows, np.random.default_rng(), even=even) for even in (False, True)]
+            expected = {n: model.marginal((n,)) / model.total for n in train.schema.names}
+            real = {n: train.count((n,)) / train.rows for n in train.schema.names}
+            found.append([_one_way(codes, other) for other in (expected, real) for codes in drawn])
+        mean = np.mean(found, axis=0)
+        halved = sum(even <= independent / 2 for _, _, independent, even in found)
+        cells = " | ".join(f"{x:.5f}" for x in mean)
+        print(f"| {case.name} | {epsilon:g} | {cells} | {halved} of {splits} |", flush=True)
+
+
+def _one_way(codes: Codes, other: Mapping[str, NDArray[Any]]) -> float:
+    """The mean L1 distance of the columns of ``codes`` from ``other``, given as shares."""
+    apart = [np.abs(np.bincount(codes[n], minlength=len(p)) / len(codes[n]) - p).sum() for n, p in other.items()]
+    return float(np.mean(apart))
+
+
 def wide() -> None:
     """200 columns of five categories, each half of the time a copy of one that nobody sees."""
     rng = np.random.default_rng(0)
@@ -158,25 +241,32 @@ def main() -> None:
         prog="python -m benchmarks.peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", nargs="*", default=["general", "predict", "report"])
-    parser.add_argument("--only", default="", help="tables whose names hold this")
+    parser.add_argument("--only", nargs="*", default=[""], help="tables whose names hold one of these")
     parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--until", type=float, default=0.003, help="the standard error at which predict ends")
+    parser.add_argument("--most", type=int, default=60, help="runs of predict at most")
     parser.add_argument("--without-mbi", action="store_true")
     parser.add_argument("--epsilon", type=float, nargs="*", default=[])
     opt = parser.parse_args()
     trees = {"workload": ours(method="workload"), "mst, width 6": ours(method="mst", width=6), "prism": ours()}
     plain: dict[str, Way] = {} if opt.without_mbi else {"mbi 2.0 star": mbi_star, "mbi 2.0 MST": mbi_mst}
-    both = {"prism": ours(), "star": star} | {k: v for k, v in plain.items() if "star" in k}
-    chosen, reported = ([c for c in cases if opt.only in c.name] for cases in (CHOSEN, REPORTED))
+    chosen, reported = ([c for c in cases if any(o in c.name for o in opt.only)] for cases in (CHOSEN, REPORTED))
     if "general" in opt.what:
         run(chosen, trees | {"star": star} | plain, opt.epsilon or (0.2, 1.0, 3.0), "add-remove", opt.splits)
         print("\n" + QUOTED)
+    if "rows" in opt.what:
+        even_rows([*chosen, *reported], opt.epsilon or (1.0,), opt.splits)
     if "wide" in opt.what:
         wide()
-    if "predict" in opt.what:
-        run(chosen, both, opt.epsilon or (0.2, 0.5, 1.0, 2.0), "replace-one", opt.splits)
+    for part, cases in (("predict", chosen), ("report", reported)):
+        if part not in opt.what:
+            continue
+        beside_star(cases, opt.epsilon or (0.2, 0.5, 1.0, 2.0), opt.splits, opt.until, opt.most)
+        if not opt.without_mbi:
+            star_only = {"mbi 2.0 star": mbi_star}
+            run(cases, star_only, opt.epsilon or (0.2, 0.5, 1.0, 2.0), "replace-one", opt.splits)
     if "report" in opt.what:
         run(reported, trees | {"star": star} | plain, opt.epsilon or (0.2, 1.0, 3.0), "add-remove", opt.splits)
-        run(reported, both, opt.epsilon or (0.2, 0.5, 1.0, 2.0), "replace-one", opt.splits)
 
 
 if __name__ == "__main__":

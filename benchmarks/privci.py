@@ -305,6 +305,8 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--epsilons", type=float, nargs="+", default=list(EPSILONS))
     opt = parser.parse_args()
+    if opt.folds < 2:
+        sys.exit("give at least two folds: one is kept back to judge on, the others are released from")
     data = [d for d in (("adult", adult(), ADULT), ("compas", compas(), COMPAS)) if d[2].exists()]
     if len(data) < 2:
         print(f"{ADULT.parent} lacks a table of the paper, which is not part of the repository", file=sys.stderr)

@@ -60,20 +60,25 @@ def judge(codes: Mapping[str, NDArray[Any]], train: Table, test: Table, target: 
     def tv(clique: tuple[str, ...]) -> float:
         return 0.5 * float(np.abs(made.count(clique) / rows - train.count(clique) / train.rows).sum())
 
-    names = [n for n in sizes if n != target]
-    score = 0.5
-    if len(np.unique(codes[target])) > 1:
-        model = LogisticRegression(max_iter=300, tol=1e-3).fit(_sparse(codes, sizes, names), codes[target])
-        score = auc(test.codes[target], model.decision_function(_sparse(test.codes, sizes, names)))
     pairs = list(itertools.combinations(sizes, 2))
     if len(pairs) > 2000:
         chosen = np.random.default_rng(0).choice(len(pairs), 2000, replace=False)
         pairs = [pairs[i] for i in chosen]
     return {
-        "auc": score,
+        "auc": predicted(codes, test, target),
         "two_way_tv": float(np.mean([tv(pair) for pair in pairs])),
         "one_way_l1": 2 * float(np.mean([tv((n,)) for n in sizes])),
     }
+
+
+def predicted(codes: Mapping[str, NDArray[Any]], test: Table, target: str) -> float:
+    """The AUC on ``test`` of a logistic regression fitted to ``codes``."""
+    if len(np.unique(codes[target])) < 2:
+        return 0.5
+    sizes = test.schema.sizes
+    names = [n for n in sizes if n != target]
+    model = LogisticRegression(max_iter=300, tol=1e-3).fit(_sparse(codes, sizes, names), codes[target])
+    return auc(test.codes[target], model.decision_function(_sparse(test.codes, sizes, names)))
 
 
 def _sparse(codes: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], names: list[str]) -> Any:

@@ -160,7 +160,7 @@ def released(case: Case, schema: Schema, train: Rows, plan: Plan) -> tuple[dict[
 
 
 def compared(cases: Iterable[Case], plans: Iterable[dict[str, object]], epsilons: Iterable[float], runs: int) -> None:
-    """R² of a forest trained on released rows and tested on real ones."""
+    """R² of a forest trained on released rows and tested on real ones, with its standard error over ``runs`` (≥ 2)."""
     known: dict[tuple[str, int], float] = {}
     for case, given, epsilon in itertools.product(cases, plans, epsilons):
         settings = {**given, "epsilon": epsilon, "delta": case.delta, "target": case.target}
@@ -176,9 +176,10 @@ def compared(cases: Iterable[Case], plans: Iterable[dict[str, object]], epsilons
             got = train_and_test(case.design(held, held), against)
             told.append((real, got.r2, got.mae, held[case.target].std() / train.held[case.target].std(), spent))
         real_r2, r2, mae, spread, spent = np.mean(told, axis=0)
+        error = np.std([t[1] for t in told], ddof=1) / np.sqrt(runs)
         print(
             f"{case.name} {given['method']} ε = {epsilon:g} δ = {case.delta:.1e}: R² {r2:.3f} ± "
-            f"{np.std([t[1] for t in told]):.3f} (real {real_r2:.3f}), MAE {mae:.4g}, sd(y*)/sd(y) {spread:.2f}, "
+            f"{error:.3f} (real {real_r2:.3f}), MAE {mae:.4g}, sd(y*)/sd(y) {spread:.2f}, "
             f"{spent:.1f} CPU s",
             flush=True,
         )

@@ -84,10 +84,11 @@ def opened(state: Session) -> None:
     """What is open, whether it fits together, and the way on."""
     assert state.project is not None
     project = state.project
-    count = len(project.schema.columns)
+    count, bought = len(project.schema.columns) - len(project.schema.undeclared), len(project.schema.undeclared)
     many = f"{count} column{' is' if count == 1 else 's are'}"
+    more = f" Of {bought} the bins or categories will be bought." if bought else ""
     source = "" if state.text is None else f", with the table {name(state.text.source)}"
-    st.success(f"Open: {name(project.name)}{source}. {many} declared.")
+    st.success(f"Open: {name(project.name)}{source}. {many} declared.{more}")
     if state.text is not None:
         opening.warn_if_misread(state.text)
     table_state(state)

@@ -4,8 +4,19 @@ import json
 
 import streamlit as st
 
+from core.methods import method_of
 from pages.parts import doors, shell, text
-from pages.parts.diagnostics import distributions, fairness, further, judgement, numbers, questions, summary
+from pages.parts.diagnostics import (
+    blurred,
+    distributions,
+    fairness,
+    further,
+    judgement,
+    numbers,
+    prices,
+    questions,
+    summary,
+)
 from pages.parts.glossary import term
 from pages.parts.plan import private_evaluation
 from pages.parts.text import name, plain
@@ -15,6 +26,12 @@ state = shell.start(
     "Diagnostics", f"What is the {term('synthetic table')} good for? It is compared with the real rows."
 )
 project = shell.need_project(state)
+if not method_of(project.plan).private and state.blurred is not None and state.blurred_from is not None:
+    st.markdown(f"{text.CONFIDENTIAL} Every figure below is computed on real rows.")
+    blurred.show(state, state.blurred, state.blurred_from)
+    shell.link_to("Plan", "Change the plan", primary=False)
+    shell.sidebar(state)
+    st.stop()
 released = state.released
 if released is not None and released.release.private_evaluation is not None:
     private_evaluation.show(released.release.private_evaluation, shell.filename(released.release.project.name))
@@ -34,12 +51,12 @@ if released.real is None:
         "pairs and questions are compared by counts of all rows. Tasks and fairness are judged on a million random "
         "rows at most, and not at all where the rows stay in a database."
     )
-if not project.says_the_same(released.release.project):
+if not project.says_the_same(released.planned):
     st.info(
         f"Judged here is release {released.number} of {name(released.release.project.name)}; the project has changed "
         "since."
     )
-if state.job is not None:
+if state.job is not None and state.job.kind not in further.KINDS:
     shell.progress()
 elif not state.findings:
     where = f"the {released.holdout.rows:,} rows kept back" if released.holdout else "the table it was released from"
@@ -47,6 +64,7 @@ elif not state.findings:
     st.button(
         "Compare with the real rows",
         type="primary",
+        disabled=state.job is not None,
         on_click=judgement.start,
         args=(state, released),
         icon=":material/monitoring:",
@@ -89,6 +107,8 @@ if state.findings:
         distributions.pairs(facts["fidelity"], released)
     with figures:
         numbers.show(facts, released.release.project.schema)
+        if facts.get("numbers") and released.real is not None:
+            prices.show(released.release.project, (released.real, released.release.synthetic), released.number)
     for place in asked:
         with place:
             questions.show(facts["asked"], released.release.model)

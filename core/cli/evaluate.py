@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from core.cli import ledger
 from core.cli.terminal import bar
+from core.errors import ProjectError, TableError
 from core.progress import part
 
 if TYPE_CHECKING:
+    from core.project.file import Project
     from core.release.artefact import Released
     from core.tables.source import Source
     from core.tables.table import Table
@@ -28,6 +30,16 @@ def add(commands: Any) -> None:
     evaluate.add_argument(
         "--classifiers", action="store_true", help="five classifiers for up to 20 columns as targets too; a minute"
     )
+    evaluate.add_argument(
+        "--price", metavar="COLUMN", help="this column is a price: compare price elasticities of sales"
+    )
+    evaluate.add_argument("--sales", metavar="COLUMN", help="what is sold at that price (default: the plan's target)")
+    evaluate.add_argument(
+        "--per", metavar="COLUMN", help="an elasticity for each value of this column, such as a brand"
+    )
+    evaluate.add_argument(
+        "--public", metavar="FILE", help="a public table of the same columns: what the rows add to it (ΔMSE)"
+    )
     evaluate.add_argument("--json", action="store_true", help="all figures as JSON")
     ledger.add_options(evaluate)
     evaluate.add_argument("--by", default="", metavar="WHO", help="who looks (default: the user of this machine)")
@@ -35,7 +47,6 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    from core.errors import TableError
     from core.evaluation import evaluate
     from core.release.artefact import load_release
     from core.tables.frames import as_table, opened, read_data
@@ -44,10 +55,12 @@ def run(opt: argparse.Namespace) -> None:
 
     released = load_release(opt.folder)
     schema = released.project.schema
+    check_markets(opt, released.project)
     holdout = as_table(read_data(opt.holdout), schema) if opt.holdout else None
+    public = as_table(read_data(opt.public), schema) if opt.public else None
     read = read_data(opt.data, opt.relation)
-    if opt.classifiers and isinstance(read, Relation):
-        raise TableError("--classifiers needs the rows in memory, and this table is read where it is: leave it out")
+    if isinstance(read, Relation):
+        _need_no_rows(opt)
     person = None if isinstance(read, Relation) else released.project.plan.person  # every row counts here
     with bar(opt.json) as progress, opened(read, schema, person, report=part(progress, 0.0, 0.2)) as real:
         tables = [real, holdout] if holdout else [real]
@@ -55,7 +68,7 @@ def run(opt: argparse.Namespace) -> None:
         rest = part(progress, 0.2, 1.0)
         result = evaluate(released.project, real, released.table, model=released.model, holdout=holdout, report=rest)
     cost = _fence_cost(released, real, holdout)
-    found = {**result.to_json(), **cost}
+    found = {**result.to_json(), **cost, **markets(opt, released.project, (real, released.table, public))}
     if not released.facts.get("private", True):
         found = {"private": False, "warning": released.facts["warning"], **found}
         print(f"warning: {found['warning']}", file=sys.stderr)
@@ -66,6 +79,13 @@ def run(opt: argparse.Namespace) -> None:
         print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
     else:
         print("\n".join(summary(found)))
+
+
+def _need_no_rows(opt: argparse.Namespace) -> None:
+    """Raise :class:`TableError` for what cannot be had of a table that is read where it is."""
+    for option, given in (("--classifiers", opt.classifiers), ("--price", opt.price is not None)):
+        if given:
+            raise TableError(f"{option} needs the rows in memory, and this table is read where it is: leave it out")
 
 
 def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict[str, Any]:
@@ -79,6 +99,33 @@ def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict
             "fence_cost_reason": "it needs the rows in memory, and this table is read where it is",
         }
     return cost_or_reason(released.project, real, released.table, clique_edges(released.cliques), holdout=holdout)
+
+
+def check_markets(opt: argparse.Namespace, project: Project) -> None:
+    """Refuse wrong columns before anything is read off the rows; the column of sales is the target unless named."""
+    from core.evaluation.marketing import check_prices, check_target
+
+    if opt.price is None and (opt.sales or opt.per):
+        raise ProjectError("--sales and --per belong to --price, which names the column of prices", key="price")
+    opt.sales = opt.sales or project.plan.target or ""
+    if opt.price is not None:
+        check_prices(project.schema, opt.price, opt.sales, opt.per)
+    if opt.public:
+        check_target(project.schema, project.plan.target)
+
+
+def markets(opt: argparse.Namespace, project: Project, tables: tuple[Source, Table, Table | None]) -> dict[str, Any]:
+    """Price elasticities, and what the rows add to a public table, where they were asked for."""
+    from core.evaluation.marketing import gain_of, prices_of
+    from core.tables.table import Table
+
+    (real, synthetic, public), found = tables, {}
+    if opt.price is not None:
+        assert isinstance(real, Table)
+        found["prices"] = prices_of(real, synthetic, opt.price, opt.sales, opt.per)
+    if public is not None:
+        found["public"] = gain_of(project.schema, project.plan.target, synthetic, public)
+    return found
 
 
 def classified(opt: argparse.Namespace, synthetic: Table, real: Table, holdout: Table | None) -> dict[str, Any]:
@@ -114,6 +161,7 @@ def summary(found: dict[str, Any]) -> list[str]:
                 f"A regression of {numbers['target']} on synthetic rows: R² {numbers['r2_synthetic']:.3f}, "
                 f"mean absolute error {numbers['mae_synthetic']:.4g}"
             )
+    lines += _markets(found)
     if fair is not None:
         for key, what in (
             ("demographic_parity_difference", "Demographic parity difference"),
@@ -130,6 +178,30 @@ def summary(found: dict[str, Any]) -> list[str]:
                 f"{worst['synthetic']:,.0f} synthetic"
             )
     return [*lines, *_classifiers(found.get("many_targets")), "", "All figures: add --json"]
+
+
+def _markets(found: dict[str, Any]) -> list[str]:
+    """Price elasticities and ΔMSE, where they were asked for."""
+    lines = []
+    if prices := found.get("prices"):
+        about = f"Price elasticity of {prices['sales']}"
+        if prices["mapd"] is None:
+            lines.append(f"{about}: too few rows with a price and a sale above 0")
+        else:
+            lines.append(f"{about}: {100 * prices['mapd']:.1f} % off on average (MAPD)")
+        for g in prices["groups"]:
+            line = f"  {g['group']}: {g['elasticity_synthetic']:.2f} (real rows: {g['elasticity_real']:.2f})"
+            if g["profit_ratio"] is not None:
+                line += f"; a price set by the synthetic rows earns {100 * g['profit_ratio']:.1f} % of the best profit"
+            lines.append(line)
+        if prices["left_out"]:
+            lines.append(f"  left out, with too few rows: {', '.join(prices['left_out'])}")
+    if gain := found.get("public"):
+        lines.append(
+            f"Beside a public table of {gain['rows']:,} rows, they take {100 * gain['delta_mse']:.0f} % off the error "
+            "(ΔMSE)"
+        )
+    return lines
 
 
 def _classifiers(found: dict[str, Any] | None) -> list[str]:

@@ -191,13 +191,16 @@ def rows_of(played: Played) -> list[dict[str, Any]]:
     return [
         {
             "attack": WORDS[v.attack],
+            "conclusion": v.concludes(c),
             "AUC": v.auc.value,
-            "95 % from": v.auc.low,
-            "to": v.auc.high,
-            "random rows": v.random,
-            "outliers": v.outlying,
+            "AUC, 95 % from": v.auc.low,
+            "AUC, to": v.auc.high,
+            "AUC, random rows": v.random,
+            "AUC, outliers": v.outlying,
+            "AUC, published rows": c.auc.value,
             "advantage": v.advantage.value,
-            "AUC on published rows": c.auc.value,
+            "advantage, 95 % from": v.advantage.low,
+            "advantage, to": v.advantage.high,
         }
         for v, c in zip(played.verdicts, played.control, strict=True)
     ]

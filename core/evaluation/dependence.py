@@ -43,6 +43,16 @@ def cmi(table: Table, separation: Separation) -> Dependence:
     return Dependence(value, max(0.0, float(chance.mean())), max(0.0, float(floor)))
 
 
+def link(table: Table, one: str, other: str) -> float:
+    """Total variation between a pair of columns and the same two columns unlinked: ½ Σ|p(x,y) − p(x)p(y)|, 0 … 1.
+
+    It is the smallest share of the rows that must change for the two to be independent and each to stay as it is, up
+    to rounding. The pair's table is counted whole.
+    """
+    p = table.count((one, other)) / table.rows
+    return 0.5 * float(np.abs(p - np.outer(p.sum(axis=1), p.sum(axis=0))).sum())
+
+
 def _shuffled(x: IntArray, y: IntArray, z: IntArray, rng: np.random.Generator) -> NDArray[np.float64]:
     """`_joint_term` of tables with ``x`` shuffled inside each value of ``z``, less that of the table as it is.
 

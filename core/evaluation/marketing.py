@@ -1,9 +1,27 @@
-"""The paper's measures: what released rows add to a public table (ΔMSE), and the price metrics of its Table 4."""
+"""The paper's measures: what released rows add to a public table (ΔMSE), and the price metrics of its Table 4.
+
+Worked out on real rows or on a public table, hence for the curator's eyes.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+
+from core.errors import ProjectError, TableError
+from core.evaluation.numeric_fidelity import design, forest, thinned
+from core.project.schema import Column, Schema
+from core.tables.table import Table
+
+FEWEST = 10
+"""Rows with a price and a sale that an elasticity is worked out from, at least."""
+
+FEWEST_PUBLIC = 20
+"""Rows of a public table, at least."""
 
 
 def delta_mse(public: float, combined: float) -> float:
@@ -40,3 +58,108 @@ def profit_ratio(estimated: float, true: float) -> float:
         return 0.0
     step = (true + 1) / (estimated + 1)
     return float(step * (step * estimated / true) ** true)
+
+
+def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> dict[str, Any]:
+    """What the rows ``made`` add to a ``public`` table D′ of the same columns: ΔMSE of a forest, over five folds of D′.
+
+    It is tested on public rows alone: no real row enters but through the rows made. Raises as `check_target` does, and
+    :class:`TableError` for too few public rows.
+    """
+    check_target(schema, target)
+    assert target is not None
+    x, y = design(schema, public.codes, _numbers(public), target)
+    if len(y) < FEWEST_PUBLIC:
+        raise TableError(f"the public table needs at least {FEWEST_PUBLIC} rows with a value of {target!r}")
+    more, drawn = thinned(schema, made, target)
+    fold = np.arange(len(y)) % 5
+    errors: tuple[list[float], list[float]] = ([], [])
+    for k in range(5):
+        own, other = fold != k, fold == k
+        alone = forest(0).fit(x[own], y[own]).predict(x[other])
+        both = forest(0).fit(np.vstack([x[own], more]), np.concatenate([y[own], drawn])).predict(x[other])
+        errors[0].append(float(np.mean((alone - y[other]) ** 2)))
+        errors[1].append(float(np.mean((both - y[other]) ** 2)))
+    before, after = float(np.mean(errors[0])), float(np.mean(errors[1]))
+    if not before > 0:
+        raise TableError(f"the public table predicts {target!r} without error: nothing can be added to it")
+    return {"rows": public.rows, "mse_public": before, "mse_combined": after, "delta_mse": delta_mse(before, after)}
+
+
+def check_target(schema: Schema, target: str | None) -> None:
+    """Raise :class:`ProjectError` unless ``target`` is a number, which `gain_of` needs."""
+    if target is None or target not in schema or schema[target].kind != "numeric":
+        raise ProjectError("ΔMSE is about predicting a number: choose a numeric column as the target", key="target")
+
+
+def prices_of(real: Table, synthetic: Table, price: str, sales: str, per: str | None = None) -> dict[str, Any]:
+    """Price elasticities of synthetic rows beside those of real ones, and what pricing by them would cost (Table 4).
+
+    ``price`` and ``sales`` are numeric columns of both tables; ``per`` one of categories (brands), each with an
+    elasticity of its own. An elasticity is the slope of ln sales on ln price with a constant, over rows where both are
+    above 0; the paper's has none, as its logarithms are centred. A group with fewer than ``FEWEST`` such rows, or with
+    a single price, is left out. ``mapd`` is None where none is left. Raises as `check_prices` does.
+    """
+    schema = real.schema
+    check_prices(schema, price, sales, per)
+    groups, left_out = [], []
+    for k, label in enumerate(["all rows"] if per is None else schema[per].labels):
+        true, told = (_slope(t, price, sales, None if per is None else (per, k)) for t in (real, synthetic))
+        if not true or told is None:
+            left_out.append(label)
+            continue
+        groups.append(
+            {
+                "group": label,
+                "elasticity_real": true,
+                "elasticity_synthetic": told,
+                "markup_real": _finite(optimal_markup(true)),
+                "markup_synthetic": _finite(optimal_markup(told)),
+                "profit_ratio": profit_ratio(told, true) if true < -1 else None,
+            }
+        )
+    one, other = (np.array([g[f"elasticity_{which}"] for g in groups]) for which in ("synthetic", "real"))
+    return {
+        "price": price,
+        "sales": sales,
+        "per": per,
+        "groups": groups,
+        "left_out": left_out,
+        "mapd": mapd(one, other) if groups else None,
+    }
+
+
+def check_prices(schema: Schema, price: str, sales: str, per: str | None = None) -> None:
+    """Raise :class:`ProjectError` unless `prices_of` takes these columns."""
+    for what, name in (("price", price), ("sales", sales)):
+        if name not in schema or not holds_amounts(schema[name]):
+            raise ProjectError(f"{what} must be a numeric column of the table, not {name!r}", key=what)
+    if price == sales:
+        raise ProjectError(f"price and sales are both {price!r}: choose two columns", key="sales")
+    if per is not None and (per not in schema or schema[per].kind == "numeric"):
+        raise ProjectError(f"one elasticity for each value needs a column of categories, not {per!r}", key="per")
+
+
+def holds_amounts(column: Column) -> bool:
+    """Whether a column can be a price or a sale: a number, not a date."""
+    return column.kind == "numeric" and column.dates is None
+
+
+def _slope(table: Table, price: str, sales: str, group: tuple[str, int] | None) -> float | None:
+    """The slope of ln sales on ln price, None where it cannot be told."""
+    numbers = _numbers(table)
+    kept = (numbers[price] > 0) & (numbers[sales] > 0)
+    if group is not None:
+        kept &= np.asarray(table.codes[group[0]]) == group[1]
+    x, y = (np.log(numbers[name][kept]) for name in (price, sales))
+    if len(x) < FEWEST or np.ptp(x) < 1e-9:
+        return None
+    return elasticity(x - x.mean(), y - y.mean())
+
+
+def _numbers(table: Table) -> Mapping[str, NDArray[np.float64]]:
+    return {c.name: table.numbers(c.name) for c in table.schema.columns if c.kind == "numeric"}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

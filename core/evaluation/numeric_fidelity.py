@@ -198,7 +198,7 @@ def numbers_of(project: Project, real: Table, synthetic: Table, holdout: Table |
 
 def _regressed(schema: Schema, tables: tuple[Table, Table, Table | None], target: str) -> dict[str, Any]:
     """R² and MAE of the same forest trained on synthetic and on real rows."""
-    real, synthetic, held = ((None if t is None else _thinned(schema, t, target)) for t in tables)
+    real, synthetic, held = ((None if t is None else thinned(schema, t, target)) for t in tables)
     assert real is not None
     assert synthetic is not None
     if min(len(rows[1]) for rows in (real, synthetic, held or real)) < 2:
@@ -210,7 +210,7 @@ def _regressed(schema: Schema, tables: tuple[Table, Table, Table | None], target
     return {f"{figure}_{which}": value for which, one in told.items() for figure, value in vars(one).items()}
 
 
-def _thinned(schema: Schema, table: Table, target: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def thinned(schema: Schema, table: Table, target: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """`design` of a table, or of so many of its rows, drawn with a fixed seed."""
     if table.rows > MOST_ROWS:
         table = table.take(np.random.default_rng(0).choice(table.rows, MOST_ROWS, replace=False))

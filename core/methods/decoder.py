@@ -29,9 +29,11 @@ from core.project.file import Project
 from core.project.options import option, read_options
 
 LARGEST_IMPORTANCE = 6.0
-COLUMNS_PER_IMPORTANCE = 6.0
-"""A target's residual counts as much as that of so many columns, at least 1 and at most 6: among many columns its
-gradient would be lost under the clip. It is a rule of the number of columns alone."""
+EASY_COLUMNS = 8
+COLUMNS_PER_IMPORTANCE = 4.0
+"""A target's residual is multiplied by one for every four columns beyond the first eight, at least 1 and at most 6:
+among many columns its gradient would be lost under the clip, and among few a weight only takes from the others. It is a
+rule of the number of columns alone."""
 
 SECONDS_PER_PARAMETER = 20e-6
 SECONDS_PER_STEP = 0.1
@@ -145,7 +147,7 @@ def heads_of(project: Project) -> Heads:
         parents = {n: tuple(p for p in project.dag.parents(n) if p not in cut) for n in names}
     else:
         parents = {n: tuple(p for p in names[:i] if p not in cut) for i, n in enumerate(names)}
-    weight = min(LARGEST_IMPORTANCE, max(1.0, len(names) / COLUMNS_PER_IMPORTANCE))
+    weight = min(LARGEST_IMPORTANCE, max(1.0, (len(names) - EASY_COLUMNS) / COLUMNS_PER_IMPORTANCE))
     importance = {n: min(100.0, weight * w) for n, w in plan.weights.items()}
     return Heads(project.schema.sizes, parents, importance, read_options(DecoderOptions, plan.options).latent)
 

@@ -7,6 +7,7 @@ drawn column by column, causes first. With a latent z every column hangs on z an
 from __future__ import annotations
 
 import io
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,13 +17,15 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import EspalierError
+from core.errors import EspalierError, GraphError, SizeError
 from core.graph.separations import Separation
 from core.models.base import Answer
 from core.privacy.heads import FloatArray, Heads
 from core.progress import Report
 
-FORMAT = "espalier-decoder/1"
+FORMAT = "espalier-decoder/2"
+FIRST_FORMAT = "espalier-decoder/1"
+"""Still read: its first files had weights for every category of a cause, and named no base."""
 
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -132,25 +135,47 @@ class Decoder:
 
     @staticmethod
     def loads(data: bytes) -> Decoder:
-        """Read what `dumps` gave. Raises `EspalierError` for anything else."""
+        """Read what `dumps` gave, now or earlier. Raises `EspalierError` for anything else."""
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 head = json.loads(file["head"].tobytes())
-                if head["format"] != FORMAT:
-                    raise ValueError(head["format"])
+                if head["format"] not in (FORMAT, FIRST_FORMAT):
+                    raise EspalierError(
+                        f"This model's format is {str(head['format'])[:40]!r}, and this version reads {FORMAT!r}: read "
+                        "it with the version that saved it."
+                    )
                 sizes = {str(name): int(size) for name, size in head["sizes"]}
-                parents, base = (
-                    parents_of(sizes, head["edges"]),
-                    {str(n): int(code) for n, code in head["base"].items()},
-                )
-                heads = Heads(sizes, parents, head["importance"], int(head["latent"]), base)
+                whole = head["format"] == FIRST_FORMAT and "base" not in head
+                base = {} if whole else {str(n): int(code) for n, code in head["base"].items()}
+                heads = Heads(sizes, parents_of(sizes, head["edges"]), head["importance"], int(head["latent"]), base)
                 parameters = np.array(file["parameters"], dtype=np.float64)
+                parameters = _rebased(heads, parameters) if whole else parameters
                 heads.blocks(parameters)
                 if not np.isfinite(parameters).all():
                     raise ValueError("a parameter is not a number")
                 return Decoder(heads, parameters, float(head["total"]), int(head["steps"]))
-        except (KeyError, ValueError, TypeError, EOFError, BadZipFile, EspalierError) as error:
+        except (KeyError, ValueError, TypeError, EOFError, BadZipFile, GraphError, SizeError) as error:
             raise EspalierError("This is not a decoder saved by this program.") from error
+
+
+def _rebased(heads: Heads, whole: FloatArray) -> FloatArray:
+    """The same distribution with no weights for base categories: what those of ``whole`` add joins the intercepts."""
+    out = np.zeros(heads.parameters)
+    blocks, encoder = heads.blocks(out)
+    at = 0
+    for name, block in blocks.items():
+        columns = block.shape[1] if len(block) else 0
+        every = [heads.sizes[cause] for cause in heads.inputs(name)]
+        ends = np.cumsum([1, *every])
+        old = whole[at : at + columns * (ends[-1] + heads.latent)].reshape(-1, max(columns, 1))
+        at += old.size
+        if not len(block):
+            continue
+        weights = [old[start:end] for start, end in itertools.pairwise(ends)]
+        bases = [w[0] for w in weights]
+        block[:] = np.vstack([old[0] + sum(bases), *(w[1:] - w[0] for w in weights), old[ends[-1] :]])
+    encoder[:] = whole[at:].reshape(encoder.shape)
+    return out
 
 
 def parents_of(sizes: Mapping[str, int], edges: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:

@@ -5,6 +5,10 @@ runs. What is bought, in which order and at what price is public (:func:`prices`
 of their bins or categories at most, and the range of numbers where it is known, are declared. Every part is a
 :class:`Draw`; categories carry a δ₀ (:mod:`core.privacy.partitions`), bins none (:mod:`core.privacy.quantiles`).
 
+A table whose rows stay in a database or a large file is read once, into codes (:mod:`core.project.finest`): a column
+that is to be bought at the finest that is public, numbers at the grid of their declared range and codes of a hierarchy
+as they are. Everything here is made from the counts of these, so what is bought is the same, and so is the proof.
+
 Of a column with a hierarchy (:mod:`core.project.hierarchy`) the codes are known, and what is bought is how far down
 they are told apart: the rows of the groups at the top, then of what belongs to those that hold rows enough, and so on.
 
@@ -30,21 +34,22 @@ from core.privacy.flat_bins import flattest
 from core.privacy.mechanisms import add_gaussian, gaussian_scale, gumbel_scale, noisy_max
 from core.privacy.partitions import find_categories, rho_beside, threshold_for
 from core.privacy.quantiles import (
-    TAIL,
     calls_of_edges,
     choose_edges,
-    choose_range,
-    grid_of,
+    counts_on,
     levels_of,
     range_grid,
-    round_points,
-    score_sensitivity,
+    range_of,
 )
 from core.privacy.unit import Unit
 from core.project.file import Project
+from core.project.finest import column_grid, grid_of, round_points
 from core.project.hierarchy import Cut, descend
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
+from core.tables.remote import RemoteSnapshot
+from core.tables.snapshot import Snapshot
+from core.tables.source import Source
 from core.tables.table import Table
 
 POOL = "schema"
@@ -52,7 +57,7 @@ POOL = "schema"
 FINER, MOST_CUTS = 4, 64
 """Private quantiles cut a column into so many times its bins first, and into so many parts at most."""
 
-CUTS, COUNTS = 0.3, 0.7
+CUTS, COUNTS = 0.1, 0.9
 """How a column of numbers divides its part between those quantiles and the counts of the cells between them, from which
 its bins are put together. On COMPAS and bundled samples other settings, of `FINER` too, are no better
 (`python -m benchmarks.schema settings`)."""
@@ -91,7 +96,7 @@ def budget_of(project: Project, budget: Budget) -> Budget:
 def prices(project: Project, budget: Budget) -> list[Part]:
     """What is bought, in order, and at what price. Reads no data; raises :class:`ProjectError` for what cannot be."""
     plan, schema = project.plan, project.schema
-    open_ = [c for c in schema.columns if c.undeclared]
+    open_ = schema.undeclared
     if not open_:
         return []
     named = ", ".join(c.name for c in open_[:5])
@@ -129,9 +134,10 @@ def _numbers(column: Column, unit: Unit, rho: float) -> list[Part]:
     """A range where it is not declared; cuts at private quantiles; the rows of the cells between the cuts."""
     out = []
     if column.range is None:
-        each = RANGE * rho / 2
-        sensitivity = score_sensitivity(unit, TAIL)
-        out.append(_choice(column, f"range of {column.name}", 2 * each, each, sensitivity, len(range_grid())))
+        sigma, cells = gaussian_scale(unit.count_sensitivity, RANGE * rho), len(range_grid()) - 1
+        what = f"range of {column.name}: rows between 1, 2, 5, 10, … on either side of 0"
+        draw = Draw("schema", what, (column.name,), POOL, cells, unit.count_sensitivity, sigma, RANGE * rho)
+        out.append(Part(column, draw, RANGE * rho))
         rho *= 1 - RANGE
     cuts = _first_cuts(column.bins)
     levels, calls = levels_of(cuts), calls_of_edges(cuts, unit)
@@ -188,11 +194,12 @@ def _levels(column: Column, unit: Unit, rho: float) -> list[Part]:
     return out
 
 
-def buy(table: Table, unit: Unit, parts: Sequence[Part], delta: float, spending: Spending) -> Schema:
-    """The schema of ``table`` with the undeclared columns described. All ``parts`` are paid before any row is read.
+def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta: float, spending: Spending) -> Schema:
+    """``wanted`` with the undeclared columns described. All ``parts`` are paid before any row is read.
 
-    ``table`` is what the release is made from: split and truncated. ``delta`` is the plan's δ. What a column's texts
-    and numbers do not say, and what no category was bought for, counts as missing.
+    ``table`` is what the release is made from: split and truncated; a :class:`Table` that was encoded with ``wanted``,
+    or codes that were read as :func:`core.project.finest.as_read` says. ``delta`` is the plan's δ. What a column's
+    texts and numbers do not say, and what no category was bought for, counts as missing.
     """
     spending.debit(part.draw for part in parts)
     count = sum(_looked_for(part.column) for part in parts)
@@ -206,21 +213,25 @@ def buy(table: Table, unit: Unit, parts: Sequence[Part], delta: float, spending:
             found[name] = _told_apart(table, column, unit, [part.call for part in bought])
         else:
             recipe = threshold_for(unit, bought[0].call, SLIPS * delta / count)
+            assert isinstance(table, Table)  # else `core.project.finest` has refused
             shown = find_categories(table.text_counts(name), recipe, column.at_most)
             kept = tuple(sorted(shown.counts)) or (NONE,)
             found[name] = Column(name, column.kind, kept, missing=True, unknown="missing")
-    return replace(table.schema, columns=tuple(found.get(c.name, c) for c in table.schema.columns))
+    return replace(table.schema, columns=tuple(found.get(c.name, c) for c in wanted.columns))
 
 
-def _told_apart(table: Table, column: Column, unit: Unit, calls: Sequence[float]) -> Column:
+def _told_apart(table: Source, column: Column, unit: Unit, calls: Sequence[float]) -> Column:
     """A column with its hierarchy told apart as far as the rows reach, a call for each level.
 
     What a level divides is decided by the noisy answers of those above it, and a level is one histogram: each row is in
     one group of it, so Δ is `Unit.count_sensitivity`, and what one person moves is known before any row is read. ρ of
     the levels adds up (adaptive composition). A level that divides nothing ends it; the rest of the price stays spent.
     """
-    read = table.texts[column.name]
-    counts = np.bincount(column.leaves(read.values)[read.codes], minlength=column.tree.codes)
+    if isinstance(table, Table):
+        read = table.texts[column.name]
+        counts = np.bincount(column.leaves(read.values)[read.codes], minlength=column.tree.codes)
+    else:
+        counts = table.count((column.name,))
     left = iter(calls)
 
     def ask(cut: Cut) -> tuple[NDArray[np.float64], float]:
@@ -232,29 +243,33 @@ def _told_apart(table: Table, column: Column, unit: Unit, calls: Sequence[float]
     return column.told_apart(descend(column.tree, ask, column.size).cut)
 
 
-def _bought_bins(table: Table, column: Column, unit: Unit, calls: Sequence[float]) -> Column:
+def _bought_bins(table: Source, column: Column, unit: Unit, calls: Sequence[float]) -> Column:
     """The bins of a column of numbers, see `_numbers`.
 
     The cells are cut at points that are public or were chosen by earlier answers, so the counts are one histogram: a
     row is in one cell, or in none where its number is missing, and Δ is `Unit.count_sensitivity`.
     """
-    values, low_high = table.numbers(column.name), column.range
-    if low_high is None:
-        low_high = choose_range(values, unit, _chooser(calls[0]), calls[0])
-    low, high = low_high
-    if column.integer:
-        low, high = math.floor(low), math.ceil(high)
-        high = max(high, low + 2)
-    grid = grid_of(low, high, integer=column.integer)
-    chosen = choose_edges(values, grid, _first_cuts(column.bins), unit, _chooser(calls[-2]), calls[-2])
+    if isinstance(table, Table):
+        values = table.numbers(column.name)
+        grid = column_grid(column, column.range or _bought_range(values, unit, calls[0]))
+        counts = counts_on(values, grid)
+    else:
+        grid = np.array(table.schema[column.name].edges)
+        counts = table.count((column.name,))[:-1]  # without those that are missing
+    chosen = choose_edges(counts, grid, _first_cuts(column.bins), unit, _chooser(calls[-2]), calls[-2])
     public = round_points(chosen[0], chosen[-1], integer=column.integer)
     cuts = np.unique([*chosen, *public])
-    known = values[~np.isnan(values)]
-    cells = np.bincount(np.searchsorted(cuts[1:-1], known, side="right"), minlength=len(cuts) - 1)
+    cells = np.add.reduceat(counts, np.searchsorted(grid, cuts[:-1]))
     sigma = gaussian_scale(unit.count_sensitivity, calls[-1])
     kept = flattest(cuts.tolist(), add_gaussian(cells, sigma), sigma, column.bins, integer=column.integer)
     edges = tuple(cuts[kept].tolist())
     return Column(column.name, "numeric", edges=edges, integer=column.integer, missing=True, unknown="missing")
+
+
+def _bought_range(values: NDArray[np.float64], unit: Unit, rho: float) -> tuple[float, float]:
+    """A range where none is declared. The points are public, so the counts are one histogram, as in `_bought_bins`."""
+    sigma = gaussian_scale(unit.count_sensitivity, rho)
+    return range_of(add_gaussian(counts_on(values, range_grid()), sigma), sigma)
 
 
 def _chooser(rho: float) -> Callable[[Sequence[int], int], int]:
@@ -269,19 +284,45 @@ def left(budget: Budget, spending: Spending) -> Budget:
     return replace(budget, rho=_LESS * (budget.rho - spending.rho)) if spending.draws else budget
 
 
-def described(table: Table, schema: Schema) -> Table:
-    """``table`` as its bought schema sees it."""
+def nothing_found(wanted: Schema, schema: Schema) -> tuple[str, ...]:
+    """A sentence for each column of which nothing was found. Made of what was bought: public."""
+    return tuple(
+        f"Of {c.name} no category was found, so all its cells are empty: each needs more rows than the threshold in "
+        "the plan. Declare its categories, give it a larger share, or say that it holds numbers or dates."
+        for c in wanted.undeclared
+        if schema[c.name].categories == (NONE,)
+    )
+
+
+def described(table: Source, wanted: Schema, schema: Schema) -> Source:
+    """``table`` (as for :func:`buy`) as its bought ``schema`` sees it."""
+    if isinstance(table, Snapshot | RemoteSnapshot):
+        finest = {c.name: _codes_of(table.schema[c.name], schema[c.name]) for c in wanted.undeclared}
+        return table.recoded(schema, finest)
+    if not isinstance(table, Table):
+        raise TypeError("a schema is bought of tables and snapshots only")
+    return table_described(table, wanted, schema)
+
+
+def table_described(table: Table, wanted: Schema, schema: Schema) -> Table:
+    """A table in memory as its bought ``schema`` sees it, from the numbers and texts as they were read."""
     codes = dict(table.codes)
-    for column in schema.columns:
-        old = table.schema[column.name]
-        if not old.undeclared:
-            continue
+    for name in (c.name for c in wanted.undeclared):
+        column = schema[name]
         if column.kind == "numeric":
-            numbers = table.numbers(column.name)
-            inner = np.asarray(column.edges[1:-1], dtype=np.float64)
-            bins = np.searchsorted(inner, numbers, side="right")
-            codes[column.name] = np.where(np.isnan(numbers), column.values, bins)
+            numbers = table.numbers(name)
+            bins = np.searchsorted(np.asarray(column.edges[1:-1], dtype=np.float64), numbers, side="right")
+            codes[name] = np.where(np.isnan(numbers), column.values, bins)
         else:
-            read = table.texts[column.name]
-            codes[column.name] = column.encode(read.values)[read.codes]
+            read = table.texts[name]
+            codes[name] = column.encode(read.values)[read.codes]
     return replace(table, schema=schema, codes=codes, texts={})
+
+
+def _codes_of(finest: Column, bought: Column) -> NDArray[np.int64]:
+    """The code in ``bought`` of each code of the same column as it was read."""
+    if finest.kind == "numeric":
+        codes = np.searchsorted(np.asarray(bought.edges[1:-1]), np.asarray(finest.edges[:-1]), side="right")
+    else:
+        codes = bought.encode(finest.categories)
+    return np.append(codes, bought.values) if finest.missing else codes

@@ -36,6 +36,7 @@ from core.errors import ProjectError, TableError
 from core.privacy.parts import split_snapshot, to_total
 from core.privacy.unit import Unit
 from core.project.file import Project
+from core.project.finest import as_read
 from core.project.plan import Plan
 from core.project.schema import Column
 from core.tables.remote import RemoteSnapshot
@@ -67,7 +68,7 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
     (:func:`known_rows`). With ``figures`` the table is only looked at for figures that never
     leave, and may have been read without its people.
     """
-    if table.schema != project.schema:
+    if table.schema != (project.schema if isinstance(table, Table) else as_read(project.schema)):
         differs = next((c.name for c in project.schema.columns if c not in table.schema.columns), None)
         raise TableError(
             f"{what} was read with another schema than the project's"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -117,11 +118,17 @@ class Fourier:
         """The largest squared length."""
         return UNIT**2
 
-    def of(self, codes: Codes) -> NDArray[np.int64]:
-        """The constant, the cosines, the sines."""
+    @cached_property
+    def circle(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cosine and sine of each whole-number angle, in units."""
         turns = np.arange(TURN) * (2 * math.pi / TURN)
         radius = UNIT * math.sqrt((1 - self.share**2) / self.frequencies) * (1 - 1e-9)
         cos, sin = (np.trunc(radius * f(turns)).astype(np.int64) for f in (np.cos, np.sin))
+        return cos, sin
+
+    def of(self, codes: Codes) -> NDArray[np.int64]:
+        """The constant, the cosines, the sines."""
+        cos, sin = self.circle
         angle = looked_up(codes, self.phases) % TURN
         return np.hstack([np.full((len(angle), 1), math.floor(UNIT * self.share)), cos[angle], sin[angle]])
 
@@ -142,11 +149,15 @@ class Surface:
     half: float
 
     def at(self, codes: Codes) -> NDArray[np.float64]:
-        """The fitted value of each row.
+        """The fitted value of each row."""
+        return self.of(self.features.of(codes))
+
+    def of(self, phi: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The fitted value where the features are ``phi``, a line per row.
 
         Row by row, in one order of additions: a row's value depends on no other row.
         """
-        phi, out = self.features.of(codes), np.zeros(len(next(iter(codes.values()))))
-        for j, weight in enumerate(self.weights):
-            out += weight * phi[:, j]
+        out = np.zeros(len(phi))
+        for j in np.flatnonzero(self.weights):
+            out += self.weights[j] * phi[:, j]
         return np.asarray(self.middle + np.clip(out, -2 * self.half, 2 * self.half))

@@ -15,12 +15,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.features import Codes, Features, Surface, Tables, clipped, longest, side_by_side
+from core.privacy.features import Codes, Surface, Tables, clipped, longest, side_by_side
 from core.privacy.unit import Unit
 from core.project.axes import Axis
 from core.tables.source import Source
 
-BLOCK = 2**17
+BLOCK = 2**14
 """Rows whose products are added at a time, at most."""
 
 LARGEST = 2**63 - 1
@@ -124,25 +124,31 @@ class Scored:
 
 @dataclass(frozen=True)
 class WithOutcome:
-    """A row's ``features`` and its ``outcome`` (by tick of ``target``) beside them, no longer than they can be."""
+    """A row's features, and beside them what ``surface``, a fit on them, leaves of the target on ``axis``.
 
-    features: Features
-    target: str
-    outcome: NDArray[np.int64]
+    ``half``, in the target's unit, is the most that counts; it is as long as the features can be.
+    """
+
+    surface: Surface
+    axis: Axis
+    half: float
 
     @property
     def size(self) -> int:
         """How many entries."""
-        return self.features.size + 1
+        return self.surface.features.size + 1
 
     @property
     def square(self) -> int:
         """The largest squared length."""
-        return self.features.square + int((self.outcome**2).max())
+        return self.surface.features.square + math.isqrt(self.surface.features.square) ** 2
 
     def of(self, codes: Codes) -> NDArray[np.int64]:
         """One line per row."""
-        return np.hstack([self.features.of(codes), self.outcome[codes[self.target]][:, None]])
+        phi, length = self.surface.features.of(codes), math.isqrt(self.surface.features.square)
+        left = self.axis.middles[codes[self.axis.name]] - self.surface.of(phi)
+        outcome = np.trunc(length * np.clip(left / self.half, -1, 1)).astype(np.int64)
+        return np.hstack([phi, outcome[:, None]])
 
 
 ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
@@ -151,17 +157,24 @@ ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many rows fall into each bin of ``group``, a public function of a row; bins from 0 to ``cells`` − 1.
+    """How many rows fall into each bin of ``group``, a public function of a row; ``bins`` from 0 on.
 
-    A value outside is counted at the nearer end, so that each row counts exactly once.
+    So many bins side by side as ``together`` says are counted as one. A value outside is counted at the nearer end, so
+    that each row counts exactly once.
     """
 
     what: str
-    cells: int
+    bins: int
     reading: Reading
     group: Bin | Left
+    together: int = 1
     kind: Literal["sums"] = field(default="sums", init=False)
     units: int = field(default=1, init=False)
+
+    @property
+    def cells(self) -> int:
+        """The number of counts."""
+        return -(-self.bins // self.together)
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """Raise :class:`ValueError` unless its columns are those of the table and its bins are found row by row."""
@@ -170,8 +183,9 @@ class Histogram:
     def sensitivity(self, unit: Unit) -> float:
         """Of counts: k under add-remove, √2·k under replace-one.
 
-        Proof. Each row adds 1 to exactly one entry, whatever ``group`` is, and ``group`` is public: made before, from
-        noisy answers. So these are the counts of one clique, and :attr:`Unit.count_sensitivity` proves the figure.
+        Proof. Each row adds 1 to exactly one entry, whatever ``group`` and ``together`` are, and both are public: made
+        before, from noisy answers. So these are the counts of one clique, and :attr:`Unit.count_sensitivity` proves
+        the figure.
         """
         return unit.count_sensitivity
 
@@ -179,7 +193,8 @@ class Histogram:
         """The exact counts. For the curator only."""
         total = np.zeros(self.cells, dtype=np.int64)
         for codes in self.reading.blocks(source):
-            total += np.bincount(np.clip(self.group.of(codes), 0, self.cells - 1), minlength=self.cells)
+            bins = np.clip(self.group.of(codes) // self.together, 0, self.cells - 1)
+            total += np.bincount(bins, minlength=self.cells)
         return total
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.errors import ProjectError, SchemaError, TableError
 from core.graph.separations import Clique
-from core.project.schema import MISSING, Column
+from core.project.schema import MISSING, TOP_ONLY, Column
 
 Mark = Literal["", "guessed", "confirmed"]
 Mask = NDArray[np.bool_]
@@ -218,9 +218,12 @@ def _codes(column: Column, values: Values) -> Mask:
     for text in values:
         if text == MISSING and not column.missing:
             raise SchemaError(f"impossible: {column.name!r} has no missing cells", column=column.name)
-        if text != MISSING and text not in column.categories:
-            raise SchemaError(f"impossible: {text!r} is no category of {column.name!r}", column=column.name, value=text)
-        out[column.values if text == MISSING else column.categories.index(text)] = True
+        if text != MISSING and text not in column.named:
+            why = f"is no category of {column.name!r}"
+            if column.hierarchy:
+                why = f"cannot be named here. {TOP_ONLY}: {', '.join(list(column.named)[:12])}"
+            raise SchemaError(f"impossible: {text!r} {why}", column=column.name, value=text)
+        out[[column.values] if text == MISSING else list(column.named[text])] = True
     return out
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from core.errors import ProjectError, SchemaError, SizeError
 from core.graph.separations import Clique, Separation, clique_edges
-from core.project.constraint_kinds import Determines, Impossible, Mask, Monotone, entry_error
+from core.project.constraint_kinds import Determines, Impossible, Mask, Monotone, Range, Values, entry_error
 from core.project.schema import NOT_KNOWN, Schema
 
 Constraint = Impossible | Monotone | Determines
@@ -75,6 +75,17 @@ class Constraints:
             tuple(c for c in self.determines if c not in gone),
         )
 
+    def told_apart(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> Constraints:
+        """The same over bought columns: by column, the categories that each code or group at the top holds."""
+
+        def of_one(name: str, values: Values) -> Values:
+            if isinstance(values, Range) or name not in inside:
+                return values
+            return tuple(t for text in values for t in inside[name].get(text, (text,)))
+
+        told = (replace(c, values={n: of_one(n, v) for n, v in c.values.items()}) for c in self.impossible)
+        return replace(self, impossible=tuple(told))
+
     def __add__(self, other: Constraints) -> Constraints:
         """Both together, each constraint once."""
         new = other.without([o for o in other if any(str(o) == str(c) for c in self)])
@@ -96,7 +107,8 @@ class Constraints:
                 if name not in schema:
                     raise SchemaError(f"the constraint “{constraint}” names {name!r}, which is no column", column=name)
             columns = [schema[name] for name in named]
-            if bought := next((c.name for c in columns if c.undeclared), None):
+            of_categories = isinstance(constraint, Impossible)
+            if bought := next((c.name for c in columns if c.undeclared and not (of_categories and c.named)), None):
                 raise SchemaError(f"the constraint “{constraint}” names {bought!r}. {NOT_KNOWN}", column=bought)
             cells = math.prod(c.size for c in columns)
             if cells > max_cells:

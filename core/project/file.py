@@ -75,6 +75,16 @@ class Project:
         """The same project under a changed plan."""
         return replace(self, plan=self.plan.changed(**changes))
 
+    def bought(self, schema: Schema) -> Project:
+        """The same with its schema bought: what names the top of a hierarchy names the categories inside it."""
+        inside = {c.name: c.inside(schema[c.name]) for c in self.schema.columns if c.hierarchy}
+        return replace(
+            self,
+            schema=schema,
+            question_list=self.question_list.told_apart(inside),
+            constraints=self.constraints.told_apart(inside),
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The whole project file."""
         return {

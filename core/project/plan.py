@@ -32,6 +32,8 @@ _WORDS: dict[str, Any] = {
     "accounting": AccountingRule,
     "rows_drawn": RowsDrawn,
 }
+SCHEMA_SHARE = 0.05
+"""The share of the budget that buys a schema where nobody has said another."""
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
 _LEFT_OUT = (
     "copies",

@@ -18,7 +18,7 @@ from typing import Any
 
 from core.errors import ProjectError
 from core.project.questions import Condition, Count, Question
-from core.project.schema import NOT_KNOWN, Column, Schema
+from core.project.schema import NOT_KNOWN, TOP_ONLY, Column, Schema
 
 MOST = 20_000
 """More questions than these are refused."""
@@ -77,6 +77,22 @@ class QuestionList:
                     continue
                 found = more
         return found
+
+    def told_apart(self, inside: Mapping[str, Mapping[str, Sequence[str]]]) -> QuestionList:
+        """The same over bought columns: by column, the categories that each code or group at the top holds."""
+
+        def of_one(column: str, values: Sequence[Any]) -> list[Any]:
+            held = inside.get(column, {})
+            return [told for value in values for told in (held.get(value, [value]) if held else [value])]
+
+        def of_all(where: Mapping[str, Any]) -> dict[str, Any]:
+            return {column: of_one(column, values) for column, values in where.items()}
+
+        def told(entry: Mapping[str, Any]) -> dict[str, Any]:
+            whole = {key: of_all(entry[key]) for key in ("where", "of") if key in entry}
+            return {**entry, **whole, **({"any": [of_all(part) for part in entry["any"]]} if "any" in entry else {})}
+
+        return QuestionList(tuple(map(told, self.questions)), tuple(map(told, self.counts)))
 
     def to_json(self) -> dict[str, Any]:
         """The keys as they stand in the project file; absent where nothing is asked."""
@@ -237,7 +253,7 @@ def _conditions(what: str, data: Any, schema: Schema, counts: Mapping[str, int])
             )
         if column in counts:
             found[column] = _range(what, column, values, counts[column])
-        elif schema[column].undeclared:
+        elif schema[column].undeclared and not schema[column].named:
             raise ProjectError(f"{what} names {column!r}. {NOT_KNOWN}", column=column)
         else:
             found[column] = _codes(what, schema[column], values)
@@ -282,17 +298,27 @@ def _codes(what: str, column: Column, values: list[Any]) -> tuple[int, ...]:
                 column=column.name,
             )
         return tuple(range(edges.index(values[0]), edges.index(values[1])))
-    labels = column.labels
+    known = _labels(column)
+    labels = list(known)
     try:
-        return tuple(sorted({labels.index(value) for value in values}))
-    except ValueError:
+        return tuple(sorted({code for value in values for code in known[value]}))
+    except (KeyError, TypeError):
         odd = next(value for value in values if value not in labels)
         wanted = f": {', '.join(labels[:12])}{', …' * (len(labels) > 12)}{_near(odd, labels)}"
+        if column.hierarchy:
+            wanted = f" that can be named. {TOP_ONLY}{wanted}"
         if column.kind == "numeric":
             wanted = f": give a range of two numbers, such as {_example(column.name, Schema((column,)), {})}"
         raise ProjectError(
             f"{what}: {str(odd)[:60]!r} is not a category of {column.name!r}{wanted}", column=column.name
         ) from None
+
+
+def _labels(column: Column) -> dict[str, tuple[int, ...]]:
+    """What a condition may name of a column, and its codes."""
+    if not column.undeclared:
+        return {label: (code,) for code, label in enumerate(column.labels)}
+    return column.named | ({column.labels[-1]: (column.values,)} if column.missing else {})
 
 
 def _edges_near(values: Sequence[float], edges: Sequence[float]) -> str:

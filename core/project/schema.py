@@ -62,8 +62,17 @@ NOT_KNOWN = (
 )
 """Why a question or a constraint cannot name a column that is to be bought."""
 
+TOP_ONLY = (
+    "How far down a hierarchy is told apart is bought at release and not known before. Name what stands at its top, "
+    "which always is"
+)
+"""Why a question or a constraint cannot name a code inside a hierarchy."""
+
 MOST_BINS, MOST_CATEGORIES = 64, 10_000
 """Bins and categories that can be bought of a column at most."""
+
+BINS_FOUND, MOST_FOUND = 10, 50
+"""Bins and, at most, categories that are bought of a column where nobody has said how many."""
 
 
 def smallest_unsigned(size: int) -> np.dtype[Any]:
@@ -258,6 +267,34 @@ class Column:
     def tree(self) -> Hierarchy:
         """The hierarchy, read; raises :class:`SchemaError`."""
         return Hierarchy.of(self.name, dict(self.hierarchy), missing=self.missing)
+
+    @cached_property
+    def named(self) -> dict[str, tuple[int, ...]]:
+        """The categories that questions and constraints may name, with the codes of each.
+
+        Of a hierarchy that is still to be told apart they are the codes and groups at its top, which stay apart from
+        one another however far a budget reaches (:func:`core.project.hierarchy.descend`). Until then codes only hold
+        the place: one for each of them, the codes that are left over for the last. Of another column that is to be
+        bought nothing is known.
+        """
+        if not self.undeclared:
+            return {text: (i,) for i, text in enumerate(self.categories)}
+        if not self.hierarchy:
+            return {}
+        tops = [self.tree.labels[n] for n in self.tree.children[-1] if not (self.missing and n == self.tree.codes - 1)]
+        last = len(tops) - 1
+        return {text: (i,) if i < last else tuple(range(i, self.values)) for i, text in enumerate(tops)}
+
+    def inside(self, bought: Column) -> dict[str, tuple[str, ...]]:
+        """For each code or group at the top of the hierarchy, the categories of ``bought`` that it holds; ``bought`` is
+        this column told apart."""
+        members, out = dict(bought.groups), dict[str, tuple[str, ...]]()
+        place = {text: code for code, text in enumerate(self.tree.texts)}
+        for category in bought.categories:
+            code = place[members.get(category, (category,))[0]]
+            top = self.tree.labels[self.tree.above(code)[-1]]
+            out[top] = (*out.get(top, ()), category)
+        return out
 
     def told_apart(self, cut: Cut) -> Column:
         """The column as ``cut`` divides its hierarchy: what is told apart are its categories, and a group counts for
@@ -523,7 +560,7 @@ class Column:
             name,
             kind,
             data.get("at_most", 0),
-            data.get("bins", 10),
+            data.get("bins", BINS_FOUND),
             (ends[0], ends[1]) if ends else None,
             data.get("integer", False),
         )
@@ -681,6 +718,16 @@ class Schema:
         for name in out:
             if name in names or out.count(name) > 1:
                 raise SchemaError(f"left_out names {name!r}, which is a column in use or is listed twice", column=name)
+
+    @classmethod
+    def to_buy(cls, names: Iterable[str]) -> Schema:
+        """Columns of which only the names are known: texts, whose categories are bought, until somebody says more."""
+        return cls(tuple(Column.to_buy(name, "categorical", MOST_FOUND) for name in names))
+
+    @property
+    def undeclared(self) -> tuple[Column, ...]:
+        """Columns whose bins or categories are still to be bought."""
+        return tuple(c for c in self.columns if c.undeclared)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from core.errors import ProjectError
-from core.evaluation.marketing import delta_mse
+from core.evaluation.marketing import gain_of
 from core.methods import check_options, frame_of, method_of
 from core.methods.base import Rows
 from core.progress import Report, part, silent
@@ -49,16 +49,23 @@ SENTENCE = (
 
 @dataclass(frozen=True)
 class Blurred:
-    """Blurred rows of real people: ``table`` as text, ``disclosure`` what they give away, ``public`` what they add to a
-    public table (None: none was given)."""
+    """Blurred rows of real people: ``table`` as text, ``synthetic`` as codes and numbers.
+
+    ``disclosure`` is what they give away, ``public`` what they add to a public table (None: none was given).
+    """
 
     project: Project
     table: dict[str, list[str]]
-    rows: int
+    synthetic: Table
     disclosure: Mapping[str, Any]
     public: Mapping[str, Any] | None
     seconds: float
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return self.synthetic.rows
 
     def to_json(self) -> dict[str, Any]:
         """``release.json``."""
@@ -132,37 +139,16 @@ def blurred(project: Project, data: Any, report: Report = silent, public: Any = 
         else c.decode(made.codes[c.name], np.random.default_rng())
         for c in project.schema.columns
     }
+    synthetic = Table(project.schema, made.codes, len(next(iter(text.values()))), values=made.numbers)
     report(0.8, "Measuring what it adds to the public table")
-    gain = None if beside is None else _gain(project, made, _numbers(beside))
+    gain = None if beside is None else gain_of(project.schema, plan.target, synthetic, beside)
     report(1.0, "Done")
-    return Blurred(project, text, len(next(iter(text.values()))), disclosure, gain, seconds)
+    return Blurred(project, text, synthetic, disclosure, gain, seconds)
 
 
 def _numbers(table: Table) -> Rows:
     numeric = [c.name for c in table.schema.columns if c.kind == "numeric"]
     return Rows(table.codes, {name: table.numbers(name) for name in numeric})
-
-
-def _gain(project: Project, made: Rows, public: Rows) -> dict[str, Any]:
-    """ΔMSE = (MSE_D′ − MSE_{D*+D′}) / MSE_D′ of a forest, over five folds of D′."""
-    from core.evaluation.numeric_fidelity import design, forest
-
-    target = project.plan.target or ""
-    rows = len(public.numbers[target])
-    if rows < 20:
-        raise ProjectError("the public table needs at least 20 rows", key="public")
-    x, y = design(project.schema, public.codes, public.numbers, target)
-    more, drawn = design(project.schema, made.codes, made.numbers, target)
-    fold = np.arange(rows) % 5
-    errors: tuple[list[float], list[float]] = ([], [])
-    for k in range(5):
-        own, other = fold != k, fold == k
-        alone = forest(0).fit(x[own], y[own]).predict(x[other])
-        both = forest(0).fit(np.vstack([x[own], more]), np.concatenate([y[own], drawn])).predict(x[other])
-        errors[0].append(float(np.mean((alone - y[other]) ** 2)))
-        errors[1].append(float(np.mean((both - y[other]) ** 2)))
-    before, after = float(np.mean(errors[0])), float(np.mean(errors[1]))
-    return {"rows": rows, "mse_public": before, "mse_combined": after, "delta_mse": delta_mse(before, after)}
 
 
 def shown(disclosure: Mapping[str, Any]) -> list[tuple[str, str]]:

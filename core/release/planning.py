@@ -192,7 +192,7 @@ def _preview(project: Project, rows: int | None) -> Preview:
             key="copies",
         )
     size = fitted.size(plan.max_cells, method.largest(project, frame)).at_least(method.cells(project))
-    size = replace(size, seconds=size.seconds * (1 + method.fits(project)))
+    size = size.fitted(method.fits(project))
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
     bounds = error_bounds_of(draws, rows, plan) if rows else None
@@ -274,7 +274,7 @@ def _warnings(
             f"Constraints that were guessed are not confirmed yet on the Data page: {'; '.join(map(str, doubtful[:4]))}"
             f"{' …' if len(doubtful) > 4 else ''}. A release will be refused until they are."
         )
-    if plan.schema_share and not any(c.undeclared for c in project.schema.columns):
+    if plan.schema_share and not project.schema.undeclared:
         out.append("Every column is declared, so the share for the schema buys nothing: it goes to the counts.")
     if frame.refused:
         out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")

@@ -89,7 +89,7 @@ def render(facts: Mapping[str, Any]) -> str:
         _pools(facts),
         "<h2>The frame</h2>",
         _frame(facts),
-        _schema_bought(facts.get("schema_bought"), facts.get("told_apart", [])),
+        _schema_bought(facts),
         _constraints(facts.get("constraints")),
         _explained(facts),
         "<h2>Every measurement</h2>",
@@ -286,10 +286,18 @@ def _frame(facts: Mapping[str, Any]) -> str:
     return "\n".join(out)
 
 
-def _schema_bought(parts: Sequence[Mapping[str, Any]] | None, apart: Sequence[Mapping[str, Any]]) -> str:
-    """What the schema was bought with, and what is told apart; nothing where all of it was declared."""
+def _schema_bought(facts: Mapping[str, Any]) -> str:
+    """What the schema was bought with, what came of it, and what is told apart; nothing where all was declared."""
+    parts, apart = facts.get("schema_bought"), facts.get("told_apart", [])
     if not parts:
         return ""
+    columns = {c["name"]: c for c in facts["project"]["schema"]}
+    found = [
+        f"{escape(name)} {len(c['edges']) - 1} bins from {c['edges'][0]:,.10g} to {c['edges'][-1]:,.10g}"
+        if "edges" in c
+        else f"{escape(name)} {len(c['categories'])} categor{'y' if len(c['categories']) == 1 else 'ies'}"
+        for name, c in ((name, columns[name]) for name in dict.fromkeys(p["column"] for p in parts))
+    ]
     rows = [
         f'<tr><td>{escape(p["what"])}</td><td class="n">{round_up(p["rho"])}</td>'
         f'<td class="n">{round_up(p["delta"])}</td><td class="n">{p["scale"]:.4g}</td></tr>'
@@ -298,7 +306,7 @@ def _schema_bought(parts: Sequence[Mapping[str, Any]] | None, apart: Sequence[Ma
     return (
         "<h2>The schema that was bought</h2>"
         "<p>Nobody declared these parts of the schema: they were chosen privately, and paid for. Texts of a column "
-        "whose categories were bought count as empty cells where no category was found.</p>"
+        f"whose categories were bought count as empty cells where no category was found. Found: {'; '.join(found)}.</p>"
         + "".join(
             f"<p>{escape(a['column'])}: of {a['codes']:,} codes in {a['levels']} levels, {a['alone']:,} are told apart "
             f"and the others stand in {a['groups']:,} groups. {CARRIED}</p>"

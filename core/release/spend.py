@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import Cancelled, EspalierError, ProjectError, SchemaError, TableError
+from core.errors import Cancelled, EspalierError, ProjectError, SchemaError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
 from core.methods import check_options, fit, method_of, need_private
 from core.models.base import Codes, Model, NumberModel
-from core.privacy.bought_schema import buy, described, left, prices
+from core.privacy.bought_schema import buy, described, left, nothing_found, prices
 from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
 from core.privacy.draws import Draw, subtotals_of
@@ -112,8 +112,17 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
         bought = [of_schema, curator.spending, looked]
         made = _Run(known, curator, held, looked, total, shown).release(report)
         every = Spending(shown.budget.rho, [*of_schema.draws, *curator.spending.draws])
-        public, apart = replace(project, schema=known.schema), told_apart(project.schema, known.schema)
-        made = replace(made, project=public, apart=apart, budget=shown.budget, spending=every, reservation=reservation)
+        public, apart = project.bought(known.schema), told_apart(project.schema, known.schema)
+        warnings = (*made.warnings, *nothing_found(project.schema, known.schema))
+        made = replace(
+            made,
+            project=public,
+            apart=apart,
+            warnings=warnings,
+            budget=shown.budget,
+            spending=every,
+            reservation=reservation,
+        )
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
@@ -144,11 +153,11 @@ def _described(
     parts = prices(project, shown.budget)
     if not parts:
         return project, rest, held
-    if not isinstance(rest, Table) or not isinstance(held, Table | None):
-        raise TableError("a schema can be bought from a table that was read from a file or a frame, not a database")
     plan = project.plan
-    schema = buy(rest, Unit(plan.neighbors, plan.rows_per_person), parts, shown.budget.delta, spending)
-    return replace(project, schema=schema), described(rest, schema), None if held is None else described(held, schema)
+    unit, wanted = Unit(plan.neighbors, plan.rows_per_person), project.schema
+    schema = buy(rest, wanted, unit, parts, shown.budget.delta, spending)
+    own, judged = described(rest, wanted, schema), None if held is None else described(held, wanted, schema)
+    return project.bought(schema), own, judged
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,8 @@ def foreseen(schema: Schema, draws: Iterable[Draw], rows: int | None) -> tuple[F
 
 def _foreseen(column: Column, sigma: float, rows: int | None) -> Foreseen:
     tree = column.tree
-    groups = sorted((n for n in tree.children[-1] if n in tree.children), key=lambda n: -len(tree.children[n]))
+    groups = [n for n in tree.children[-1] if len(tree.children.get(n, ())) > 1]
+    groups.sort(key=lambda n: -len(tree.children[n]))
     named = [(tree.labels[n], len(tree.children[n]), tree.rows_needed(n, sigma)) for n in groups[:SHOWN]]
     return Foreseen(
         column.name,

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -85,22 +84,11 @@ def kept_rows(
 def _lots(
     key: str, names: Sequence[str], whose: NDArray[Any], numbers: Sequence[NDArray[np.int64]], index: NDArray[np.int64]
 ) -> NDArray[np.uint64]:
-    """The lot of each row. DuckDB writes the texts and hashes them, some at a time and in order."""
+    """The lot of each row. DuckDB writes the texts and hashes them, in a third of the time that Python takes."""
     import pyarrow as pa
+
+    from core.tables.sql import lots_of
 
     people = pa.DictionaryArray.from_arrays(whose.astype(np.int32), pa.array(names, pa.string()))
     columns = {f"r{i}": pa.array(number) for i, number in enumerate(numbers)}
-    said = " || ',' || ".join(columns)
-    with _engine().cursor() as con:
-        con.register("codes", pa.table({**columns, "i": pa.array(index), "person": people}))
-        text = f"$1 || ':' || {said} || ':' || i || ':' || person"
-        found = con.execute(f"SELECT ('0x' || left(md5({text}), 16))::UBIGINT AS lot FROM codes", [key]).fetchnumpy()
-    return np.asarray(found["lot"])
-
-
-@lru_cache(maxsize=1)
-def _engine() -> Any:
-    """An embedded engine that keeps nothing: one thread, so that rows stay in order, and no place to spill."""
-    import duckdb
-
-    return duckdb.connect(config={"threads": 1, "temp_directory": ""})
+    return lots_of(pa.table({**columns, "i": pa.array(index), "person": people}), list(columns), key)

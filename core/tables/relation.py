@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from core.errors import EspalierError, TableError
 from core.progress import Report, silent
+from core.project.finest import as_read
 from core.project.plan import Plan
 from core.project.schema import Schema
 from core.tables.lots import kept_rows, new_key
@@ -100,9 +101,9 @@ class Relation:
         """All that an engine is told to make a release's snapshot, as text.
 
         An engine that is embedded is asked one thing; lots are dealt here. ``KEY`` stands for a key that is drawn anew
-        each time, ``SIZE`` and ``SHORT`` for numbers of rows that are not known yet.
+        each time, ``SIZE`` and ``SHORT`` for numbers of rows that are not known yet, ``CODES`` for what will be bought.
         """
-        told = [self.query(schema, plan.person)]
+        told = [self.query(as_read(schema), plan.person)]
         if self.remote:
             from core.tables.remote import told_later
 
@@ -143,8 +144,10 @@ class Relation:
         Of a file and of DuckDB they come into a file here, of PostgreSQL into a temporary table there.
 
         ``key`` is that of the lots (a fresh one if not given). Raises :class:`TableError` that names the column, and
-        never a value, where a cell is not declared, empty against the schema, or a row says not whose it is.
+        never a value, where a cell is not declared, empty against the schema, or a row says not whose it is. Columns
+        that are to be bought are read :func:`~core.project.finest.as_read` says, which refuses some.
         """
+        schema = as_read(schema)
         if self.remote:
             from core.tables.remote import RemoteSnapshot
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from core.errors import EspalierError, TableError
 from core.graph.separations import Clique
 from core.progress import interruptible
+from core.project.finest import as_read
 from core.project.plan import Plan
 from core.project.schema import Schema
 from core.tables.counting import assign, cover, marginal
@@ -225,6 +226,13 @@ class RemoteSnapshot:
                     lines.write_row(row)
         return made
 
+    def recoded(self, schema: Schema, codes: Mapping[str, NDArray[np.int64]]) -> RemoteSnapshot:
+        """The same rows as ``schema`` sees them: for some columns, the new code of each code."""
+        lists = {name: told.tolist() for name, told in codes.items()}
+        made = self._part(recoding(schema, self._table, lists, people=self.names_people))
+        made.schema = schema
+        return made
+
     def _new_name(self) -> str:
         return f"{CODES}_{next(self._numbers)}"
 
@@ -242,8 +250,9 @@ class RemoteSnapshot:
             self._con.execute("ROLLBACK" if self._table == CODES else f"DROP TABLE IF EXISTS {self._table}")
 
 
-def told_later(schema: Schema, plan: Plan) -> list[str]:
+def told_later(declared: Schema, plan: Plan) -> list[str]:
     """What a release tells the server after the encoding, as text."""
+    schema = as_read(declared)
     people, table = plan.person is not None, CODES
     told = truncation(schema, plan.rows_per_person, "KEY") if people else []
     share, temp = plan.private_evaluation, "ON COMMIT DROP AS"
@@ -259,6 +268,10 @@ def told_later(schema: Schema, plan: Plan) -> list[str]:
         total = plan.rows - round(share * plan.rows)
         told.append(f"CREATE TEMP TABLE {CODES}_5 {temp} {cut(schema, f'{CODES}_4', total)}")
         told.append(filler(schema, f"{CODES}_5", "SHORT"))
+    if bought := [c.name for c in declared.undeclared]:  # never with a declared total
+        for i, part in enumerate([table, *[f"{CODES}_3"] * bool(share)], 6):
+            query = recoding(schema, part, {name: ["CODES"] for name in bought}, people=people)
+            told.append(f"CREATE TEMP TABLE {CODES}_{i} {temp} {query}")
     return told
 
 
@@ -318,6 +331,14 @@ def part_of(schema: Schema, table: str, lots: str, asked: HeldOut, *, held: bool
     first = uuid.UUID(int=round(share * 2**48) << 80)
     rows = f"{table} JOIN {lots} USING (person)" if people else lots
     return f"SELECT {columns} FROM {rows} WHERE lot {'<' if held else '>='} '{first}'"
+
+
+def recoding(schema: Schema, table: str, codes: Mapping[str, Sequence[Any]], *, people: bool) -> str:
+    """The query for the rows of ``table`` with the codes of some columns replaced: by what stands in a list there."""
+    lists = {f"c{i}": ",".join(map(str, codes[name])) for i, name in enumerate(schema.names) if name in codes}
+    columns = _columns(schema, people=people)
+    told = [f"('{{{lists[own]}}}'::int[])[{own} + 1] AS {own}" if own in lists else own for own in columns]
+    return f"SELECT {', '.join(told)} FROM {table}"
 
 
 def cut(schema: Schema, lots: str, total: int) -> str:

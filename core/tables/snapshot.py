@@ -188,6 +188,14 @@ class Snapshot:
             file.append({**{own: made[name] for own, name in names.items() if name in made}, **batch})
         return self.like(file, schema)
 
+    def recoded(self, schema: Schema, codes: Mapping[str, NDArray[np.int64]]) -> Snapshot:
+        """The same rows as ``schema`` sees them: for some columns, the new code of each code."""
+        file = CodeFile(self.types(schema, people=self.names_people))
+        place = {f"c{i}": codes[name] for i, name in enumerate(schema.names) if name in codes}
+        for batch in self.file.batches():
+            file.append({own: place[own][column] if own in place else column for own, column in batch.items()})
+        return self.like(file, schema)
+
     def like(self, file: CodeFile, schema: Schema | None = None) -> Snapshot:
         """The rows in ``file`` under what is known of this table."""
         made = Snapshot(schema or self.schema, file, self.person_column, self.kept, self.digest)

@@ -12,11 +12,14 @@ import datetime as dt
 import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import ibis
+import numpy as np
+from numpy.typing import NDArray
 
 from core.errors import TableError
 from core.project.schema import MISSING, Column, Schema
@@ -26,6 +29,8 @@ from core.tables.relation import ROWS
 MEMORY = "384MB"
 """What DuckDB may use. It never spills to disk: a scan needs no more."""
 PERSON, BUCKET = "person", "bucket"
+FEW = 32
+"""Edges of bins that a row is compared with one after the other."""
 BUCKETS = 64
 """Parts that rows are dealt into by a hash of whose they are, so that one part at a time is in memory."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -173,6 +178,24 @@ def packed(codes: Any, schema: Schema) -> Any:
     return codes.select(**made, **{name: codes[name] for name in (PERSON, BUCKET) if name in codes.columns})
 
 
+def lots_of(rows: Any, numbers: Sequence[str], key: str) -> NDArray[np.uint64]:
+    """The lots (`core.tables.lots`) of an Arrow table's rows, in order: of its ``numbers``, ``i`` and ``person``."""
+    joined = " || ',' || ".join(numbers)
+    text = f"$1 || ':' || {joined} || ':' || i || ':' || person"
+    with _hashing().cursor() as con:
+        con.register(ROWS, rows)
+        found = con.execute(f"SELECT ('0x' || left(md5({text}), 16))::UBIGINT AS lot FROM {ROWS}", [key]).fetchnumpy()
+    return np.asarray(found["lot"])
+
+
+@lru_cache(maxsize=1)
+def _hashing() -> Any:
+    """An embedded engine that keeps nothing: one thread, so that rows stay in order, and no place to spill."""
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1, "temp_directory": ""})
+
+
 def _column(table: Any, name: str) -> Any:
     if name not in table.columns:
         known = ", ".join(list(table.columns)[:12]) + (", …" if len(table.columns) > 12 else "")
@@ -251,10 +274,20 @@ def _bins(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
     else:
         _refuse_nested(value)
         return unknown  # True or a date is not a number
-    steps = [(number < _exact(edge), _int(i)) for i, edge in enumerate(column.edges[1:-1])]
-    last = _int(column.values - 1)
-    bins = ibis.cases(*steps, else_=last) if steps else last
+    bins = _between(number, [_exact(edge) for edge in column.edges[1:-1]])
     return bins if odd is None else ibis.cases((odd, unknown), else_=bins)
+
+
+def _between(value: Any, edges: Sequence[Any], first: int = 0) -> Any:
+    """How many of ``edges`` (increasing) are at or below ``value``, and ``first`` more: by halving where they are many,
+    so that a row is compared with few of them."""
+    if len(edges) <= FEW:
+        steps = [(value < edge, _int(first + i)) for i, edge in enumerate(edges)]
+        last = _int(first + len(edges))
+        return ibis.cases(*steps, else_=last) if steps else last
+    middle = len(edges) // 2
+    upper = _between(value, edges[middle + 1 :], first + middle + 1)
+    return ibis.cases((value < edges[middle], _between(value, edges[:middle], first)), else_=upper)
 
 
 def _periods(value: Any, column: Column, unknown: Any, dialect: str) -> Any:
@@ -300,6 +333,11 @@ def _categories(value: Any, column: Column, unknown: Any) -> Any:
     for group, members in column.groups:
         texts[place[group]] += members
     kind = value.type()
+    if kind.is_string():
+        found_at = sorted(
+            (text.encode("utf-8", "surrogatepass"), text, code) for code, said in texts.items() for text in said
+        )
+        return _looked_up(value, [(text, code) for _, text, code in found_at], unknown)
     compared = value
     if kind.is_floating():
         compared = value.cast("float64")
@@ -311,6 +349,19 @@ def _categories(value: Any, column: Column, unknown: Any) -> Any:
         if same:
             found.append((compared.isin(same), _int(code)))
     return ibis.cases(*found, else_=unknown) if found else unknown
+
+
+def _looked_up(value: Any, texts: Sequence[tuple[str, int]], unknown: Any) -> Any:
+    """The code of a text among ``texts`` (in the order of their bytes, which is how engines compare here), by halving
+    where they are many."""
+    if len(texts) > FEW:
+        middle = len(texts) // 2
+        below, above = (_looked_up(value, part, unknown) for part in (texts[:middle], texts[middle:]))
+        return ibis.cases((value < ibis.literal(texts[middle][0]), below), else_=above)
+    same: dict[int, list[str]] = {}
+    for text, code in texts:
+        same.setdefault(code, []).append(text)
+    return ibis.cases(*((value.isin(said), _int(code)) for code, said in same.items()), else_=unknown)
 
 
 def _as_typed(text: str, kind: Any) -> Any:

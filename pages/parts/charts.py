@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,8 @@ REAL, SYNTHETIC, MODEL = "#8796a5", "#3f9a6b", "#c58a2b"
 MARK = "#d1495b"
 MOST_LEVEL = 8
 """With more bars than this the figures on them stand upright, so that they do not run into each other."""
+MOST_DOWN, MOST_ACROSS = 60, 20
+"""So many labels have room at the left of a map, and below it."""
 POOLS = ("#3f9a6b", "#c58a2b", "#5b8fc7", "#b0699c", "#8796a5")
 
 
@@ -310,11 +313,14 @@ def pair_map(names: Sequence[str], errors: Mapping[tuple[str, ...], float]) -> t
 def heat(
     shares: Sequence[Sequence[float]], labels: Sequence[Sequence[str]], names: Sequence[str], top: float
 ) -> go.Figure:
-    """The shares of the combinations of two columns, rows by columns, shaded up to ``top``."""
+    """The shares of the combinations of two columns, rows by columns, shaded up to ``top``.
+
+    As high as the labels at its left need; of more labels than have room, every second, third, … is shown.
+    """
     import plotly.graph_objects as go
 
-    figure = blank(360)
     down, across = ([short(n, 16) for n in side] for side in labels)
+    figure = blank(max(360, 110 + 15 * min(len(down), MOST_DOWN)))
     figure.add_trace(
         go.Heatmap(
             z=shares,
@@ -325,8 +331,12 @@ def heat(
             hovertemplate="%{z:.4f}<extra></extra>",
         )
     )
-    figure.update_xaxes(title=short(names[1]), tickmode="array", tickvals=list(range(len(across))), ticktext=across)
-    figure.update_yaxes(title=short(names[0]), tickmode="array", tickvals=list(range(len(down))), ticktext=down)
+    for update, name, texts, most in (
+        (figure.update_xaxes, names[1], across, MOST_ACROSS),
+        (figure.update_yaxes, names[0], down, MOST_DOWN),
+    ):
+        shown = range(0, len(texts), math.ceil(len(texts) / most))
+        update(title=short(name), tickmode="array", tickvals=list(shown), ticktext=[texts[i] for i in shown])
     return figure
 
 

@@ -70,6 +70,20 @@ def test_the_defaults_are_refused_on_the_sample_and_one_click_takes_what_can_be_
     assert state(app).project.plan.options["lid"] == offer
     assert made.disclosure["lid_inputs"] <= offer
     assert not any(b.label.startswith("Ask for") for b in app.button)
+    go(app, "diagnostics")
+    assert any(NOT_PRIVATE in e.value for e in app.error)
+    finish(press(app, "Compare with the real rows"))
+    assert not state(app).trouble
+    assert any("Predicting the number days" in s.value for s in app.subheader)
+    before = len(app.dataframe)
+    next(b for b in app.selectbox if b.label == "Price").set_value("marker").run()
+    assert not app.exception
+    assert next(b for b in app.selectbox if b.label == "Sales").value == "days", "the plan's target"
+    assert any("(MAPD)" in m.value for m in app.markdown)
+    assert len(app.dataframe) == before + 1
+    next(b for b in app.selectbox if b.label == "One elasticity for each").set_value("admission").run()
+    assert not app.exception
+    assert list(app.dataframe[-1].value["group"]) == ["planned", "emergency"]
 
 
 def test_plans_are_compared_from_a_method_that_keeps_its_promise(app: AppTest) -> None:

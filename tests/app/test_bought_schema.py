@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
+from core.project.schema import Column
 from pages.parts.data.schema_rows import SchemaDraft, column_of, row_of
-from tests.support.app import go, press, state, upload
+from pages.parts.release.spending import start
+from tests.support.app import finish, go, press, sentences, state, upload
 
 TEXT = "age,job,ill\n" + "".join(f"{20 + i % 60},{'clerk' if i % 3 else 'nurse'},{'ny'[i % 2]}\n" for i in range(600))
 
@@ -40,3 +42,27 @@ def test_what_is_to_be_bought_is_written_in_the_cells():
     assert rows[2]["categories"] == "at most 50"
     assert [column_of(row, c) for row, c in zip(rows, columns, strict=True)] == list(columns)
     assert SchemaDraft.of(Schema(columns)).columns() == list(columns)
+
+
+def test_a_release_with_a_bought_schema_is_judged_on_its_own_rows(app: AppTest):
+    go(app, "data")
+    upload(app, TEXT)
+    press(app, "Buy the schema: no look at the rows")
+    draft = state(app).drafts.schema
+    assert draft is None or draft.columns()
+    assert "5% of the budget buys" in sentences(app)
+    draft = SchemaDraft.of(state(app).project.schema)  # type: ignore[union-attr]
+    draft.rows[0]["kind"] = "numeric"
+    assert draft.columns()[0] == Column.to_buy("age", "numeric", bins=10), "its kind is all that has to be said"
+    draft.rows[0] |= {"kind": "categorical", "categories": "", "edges": "8 bins"}
+    assert draft.columns()[0] == Column.to_buy("age", "categorical", 50)
+    state(app).project = state(app).project.with_plan(epsilon=50.0)  # type: ignore[union-attr]
+    start(state(app), 0.2, 1.0, 1e-6)
+    finish(app)
+    assert "release" not in state(app).trouble
+    go(app, "diagnostics")
+    assert "has changed since" not in sentences(app)
+    press(app, "Compare with the real rows")
+    finish(app)
+    assert "diagnostics" not in state(app).trouble
+    assert set(state(app).findings) == {"The rows kept back"}

@@ -14,12 +14,13 @@ from core.project.coarsening import group
 from core.project.schema import Column, LeftOut, Schema
 from core.tables.guessing import guess_column
 from core.tables.reading import TextColumn
-from pages.parts import fields, text
+from pages.parts import charts, fields, text
 from pages.parts.data.schema_rows import SchemaDraft, column_of, join, numbers, row_of, split
 from pages.parts.release import spending
 from pages.parts.session import job
 from pages.parts.session.job import Job
 from pages.parts.session.session import Session, Spent
+from tests.support.app import until
 
 
 @pytest.mark.parametrize(
@@ -198,14 +199,6 @@ def start(work: Any, kind: str = "release", **more: Any) -> Job:
     return Job(kind, work, lambda _: None, lambda _: None, **more)
 
 
-def until(holds: Any) -> None:
-    for _ in range(1000):
-        if holds():
-            return
-        threading.Event().wait(0.01)
-    pytest.fail("it never came")
-
-
 @pytest.mark.usefixtures("queue")
 def test_jobs_wait_in_order_and_see_their_place() -> None:
     first, second, third = Held(), Held(), Held()
@@ -373,3 +366,14 @@ def test_high_boxes_of_a_tree_do_not_touch() -> None:
     assert len(line) == 3
     for (one, a), (other, b) in pairwise(line):
         assert other - one > (tall[a] + tall[b]) / 2
+
+
+def test_a_map_of_two_columns_has_room_for_its_labels() -> None:
+    """A hierarchy's column may have a hundred values; labels without room are left out."""
+    figure = charts.heat(
+        [[0.0] * 50] * 30, [[f"d{i}" for i in range(30)], [f"a{i}" for i in range(50)]], ("d", "a"), 1.0
+    )
+    assert figure.layout.height >= 15 * 30
+    assert len(figure.layout.yaxis.ticktext) == 30
+    assert figure.layout.xaxis.ticktext[:2] == ("a0", "a3")
+    assert charts.heat([[0.5]], [["x"], ["y"]], ("d", "a"), 1.0).layout.height == 360

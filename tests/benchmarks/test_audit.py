@@ -69,6 +69,7 @@ def of(cases, name, relation, way=""):
         ("choose by EdgeScore", "replace-one", 300),
         ("choose by EdgeScore", "add-remove", 300),
         ("measure a gradient", "replace-one", 450),
+        ("measure what a fit leaves", "replace-one", 300),
         ("answer questions", "replace-one", 300),
         ("answer questions", "add-remove", 300),
         ("a count over whole rows", "replace-one", 300),
@@ -86,6 +87,7 @@ def test_mechanisms_stay_below_their_claim_and_half_the_noise_does_not(name, rel
     [
         ("measure", "seeded"),
         ("measure a gradient", "no sensitivity"),
+        ("measure what a fit leaves", "no sensitivity"),
         ("a training step", "seeded"),
         ("a training step", "no sensitivity"),
         ("a training step", "clipped after the sum"),

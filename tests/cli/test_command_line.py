@@ -478,3 +478,19 @@ def test_a_figure_says_which_values_it_is_of(capsys, asked, of):
     assert f"Asked: {of}." in capsys.readouterr().out
     assert run("analyse", "o", *asked, "--number", "5", "--json") == 0
     assert all(figure["of"] == of for figure in json.loads(capsys.readouterr().out))
+
+
+def test_a_draft_of_names_alone_is_planned_and_released(tmp_path, monkeypatch, capsys):
+    """No value of the rows is in it; a column of ids, of which nothing can be found, is told in the end."""
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text("id,sex\n" + "".join(f"secret{i},{'fm'[i % 2]}\n" for i in range(2000)))
+    assert run("init", "t.csv", "--buy") == 0
+    assert "espalier plan t.json --rows N" in capsys.readouterr().err
+    written = Path("t.json").read_text()
+    assert "secret" not in written
+    assert "guessed" not in written
+    assert run("plan", "t.json", "--rows", "2000") == 0
+    assert "categories of sex: those of" in capsys.readouterr().out
+    assert run("release", "t.json", "--data", "t.csv", "--out", "out") == 0
+    assert "Of id no category was found" in capsys.readouterr().err
+    assert "secret" not in Path("out/synthetic.csv").read_text()

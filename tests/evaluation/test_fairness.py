@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import SizeError
 from core.evaluation import fairness as module
-from core.evaluation.dependence import cmi
+from core.evaluation.dependence import cmi, link
 from core.evaluation.fairness import fairness_of
 from core.evaluation.utility import ITSELF, Predictions, predict
 from core.graph.separations import Separation
@@ -282,3 +282,12 @@ def test_the_unfair_column_shows_and_the_fair_one_does_not():
     assert result.cmi_synthetic < 0.002
     assert result.equalized_odds_difference_real > 0.9
     assert result.demographic_parity_difference < 0.1 < result.demographic_parity_difference_real
+
+
+def test_a_link_is_the_share_of_rows_that_would_have_to_change():
+    schema = schema_of(x=2, y=2)
+    copied = table_of(schema, x=[0, 0, 1, 1], y=[0, 0, 1, 1])
+    unlinked = table_of(schema, x=[0, 0, 1, 1], y=[0, 1, 0, 1])
+    between = table_of(schema, x=[0, 0, 0, 1], y=[0, 0, 1, 1])
+    assert [link(t, "x", "y") for t in (copied, unlinked)] == [0.5, 0.0]
+    assert link(between, "x", "y") == link(between, "y", "x") == pytest.approx(0.25)

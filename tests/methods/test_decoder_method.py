@@ -10,6 +10,7 @@ from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.methods import frame_of
+from core.methods.decoder import heads_of
 from core.project.file import Project
 from core.project.plan import Plan
 from core.release.planning import preview
@@ -117,3 +118,10 @@ def test_arrow_strengths_are_those_of_the_model_and_tell_strong_from_none():
     assert set(strength) == set(CHAIN.edges)
     assert strength["c", "y"] > 0.5
     assert strength["a", "b"] < 0.15
+
+
+@pytest.mark.parametrize(("columns", "weight"), [(4, 1.0), (12, 1.0), (20, 3.0), (32, 6.0), (200, 6.0)])
+def test_a_target_weighs_more_among_many_columns(columns, weight):
+    names = [f"c{i}" for i in range(columns)]
+    heads = heads_of(project(Dag(), schema=schema_of(**dict.fromkeys(names, 2)), target="c1", targets={"c0": 0.5}))
+    assert heads.importance == {"c1": weight, "c0": 0.5 * weight}

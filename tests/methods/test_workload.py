@@ -21,6 +21,9 @@ from core.methods.workload import Request, Workload, measure_pairs, workload
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
 from core.release.planning import preview
 from core.release.spend import release
 from core.tables.table import Table
@@ -68,6 +71,29 @@ def test_prism_without_a_background_is_the_star():
         spent[len(m.clique)] += m.rho / curator.budget.rho
         assert len(m.clique) == 1 or "y" in m.clique
     assert spent == pytest.approx({1: 0.1, 2: 0.9}, rel=1e-6)
+
+
+@pytest.mark.parametrize(("signal", "part"), [(10.0, 1 / 3), (15.0, 1 / 2), (30.0, 1.0), (np.inf, 1.0)])
+def test_prisms_background_grows_with_what_can_be_told_of_the_target(signal, part, monkeypatch):
+    prism = import_module("core.methods.prism")
+    monkeypatch.setattr(prism, "_signal", lambda *_: signal)
+    made = project(method="prism", epsilon=50.0, features=10)
+    curator = curator_of(made.plan, table())
+    fitted = fit(curator, made, frame_of(made))
+    spent = sum(m.rho for m in fitted.measurements if len(m.clique) > 1 and "y" in m.clique) / curator.budget.rho
+    assert spent == pytest.approx(0.95 - prism.BACKGROUND * part, abs=1e-6)
+    assert any(len(m.clique) > 1 and "y" not in m.clique for m in fitted.measurements)
+    assert curator.spending.rho == pytest.approx(curator.budget.rho, rel=1e-9)
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [(0.2, 40), (100.0, 80)])
+def test_more_pairs_are_counted_where_each_is_counted_well(epsilon, most, monkeypatch):
+    workload = import_module("core.methods.workload")
+    found, how_many = [], workload._how_many
+    monkeypatch.setattr(workload, "_how_many", lambda *given: found.append(how_many(*given)) or found[-1])
+    schema = Schema(tuple(Column(f"c{i}", "categorical", ("x", "y", "z")) for i in range(30)))
+    preview(Project("many", schema, Plan("workload", epsilon, 1e-9)), 20_000)
+    assert found[0] == most
 
 
 def test_a_tiny_budget_counts_columns_alone():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 
 import networkx as nx
 import numpy as np
 import pytest
 
 from core.errors import Cancelled, EspalierError
-from core.models.decoder import Decoder, draw, parents_of, separated
+from core.models.decoder import Decoder, draw, logits, parents_of, separated
 from core.models.decoder_training import Training, rake, shares, train
 from core.privacy.clipped import UNITS, clipped_sums
 from core.privacy.heads import Heads
@@ -90,11 +91,37 @@ def test_a_file_gives_the_same_model_back_and_anything_else_is_refused():
         "text": b"no archive",
         "short": archive(head=head, parameters=np.zeros(2)),
         "not a number": archive(head=head, parameters=np.full(model.heads.parameters, np.nan)),
-        "another format": archive(head=np.frombuffer(b'{"format": "x"}', np.uint8)),
     }
+    with pytest.raises(EspalierError, match="format is 'x', .* read it with the version that saved it"):
+        Decoder.loads(archive(head=np.frombuffer(b'{"format": "x"}', np.uint8)))
     for data in broken.values():
         with pytest.raises(EspalierError, match="not a decoder"):
             Decoder.loads(data)
+
+
+@pytest.mark.parametrize("latent", [0, 2])
+def test_a_file_of_the_first_format_is_read_as_the_same_distribution(latent):
+    rng = np.random.default_rng(7)
+    shapes = {"a": (1, 2), "b": (3, 3), "y": (6, 2)}  # rows: 1, then all categories of the causes but those of "only"
+    first = {name: rng.normal(size=(rows + latent, size)) for name, (rows, size) in shapes.items()}
+    encoder = rng.normal(size=(1 + sum(SIZES.values()), 2 * latent))
+    told = {"format": "espalier-decoder/1", "sizes": list(SIZES.items()), "edges": EDGES[:3], "importance": {}}
+    head = np.frombuffer(json.dumps({**told, "latent": latent, "total": 9.0, "steps": 3}).encode(), np.uint8)
+    parameters = np.concatenate([*(w.ravel() for w in first.values()), encoder.ravel()])
+    model = Decoder.loads(archive(head=head, parameters=parameters))
+    assert (model.total, model.steps, model.edges) == (9.0, 3, EDGES[:3])
+    blocks, read = model.heads.blocks(model.parameters)
+    assert read.ravel().tolist() == encoder.ravel().tolist()
+    z = rng.normal(size=(latent, 1))
+    for a, b in itertools.product(range(2), range(3)):
+        made = {"a": np.array([a]), "b": np.array([b])}
+        rows = {"a": [0], "b": [0, 1 + a], "y": [0, 1 + a, 3 + b]}
+        for name, weights in first.items():
+            odds = weights[rows[name]].sum(axis=0) + (weights[len(weights) - latent :].T @ z).ravel()
+            assert logits(model.heads, blocks[name], name, made, z).ravel() == pytest.approx(odds)
+    with pytest.raises(EspalierError, match="not a decoder"):
+        Decoder.loads(archive(head=head, parameters=parameters[:-1]))
+    assert Decoder.loads(model.dumps()).parameters.tolist() == model.parameters.tolist()
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest import mock
 
 import numpy as np
@@ -51,8 +51,8 @@ def moments(square=SQUARE):
     return Moments("m", READING, Grid(square))
 
 
-def histogram():
-    return Histogram("h", 4, READING, Six())
+def histogram(together=1):
+    return Histogram("h", 4, READING, Six(), together)
 
 
 def rows(*held):
@@ -71,12 +71,21 @@ def farthest(recipe, unit, values):
 
 @pytest.mark.parametrize("k", [1, 2])
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-@pytest.mark.parametrize(("recipe", "values"), [(moments(), range(len(GRID))), (histogram(), range(6))])
+@pytest.mark.parametrize(
+    ("recipe", "values"), [(moments(), range(len(GRID))), (histogram(), range(6)), (histogram(2), range(6))]
+)
 def test_no_neighbour_lies_farther_and_some_lie_as_far(recipe, values, relation, k):
     unit = Unit(relation, k)
     found = farthest(recipe, unit, values)
     assert found <= recipe.sensitivity(unit)
     assert found >= 0.98 * recipe.sensitivity(unit)
+
+
+def test_bins_counted_as_one_are_their_sum():
+    held = rows(*np.random.default_rng(2).integers(0, len(GRID), 100))
+    single, pairs = histogram().sums(held), histogram(2).sums(held)
+    assert pairs.tolist() == [single[0] + single[1], single[2] + single[3]]
+    assert histogram(3).cells == 2
 
 
 def test_rows_add_up_whatever_surrounds_them():
@@ -231,19 +240,20 @@ def every_way():
     reading = Reading(axes, ("o",), {"c": 2})
     scores = {n: np.linspace(-2, 2, len(axes[n].middles)) for n in "xo"}
     features = fourier(scores, {"c": 2}, 4, 1.0, np.random.default_rng(3))
-    outcome = np.linspace(-(features.square**0.5), features.square**0.5, len(axes["y"].middles)).astype(np.int64)
     surface = Surface(features, np.linspace(-1, 1, features.size) / 4096, 0.1, 1.0)
     lines = {n: np.rint(100 * s)[:, None].astype(np.int64) for n, s in scores.items()}
     return [
         Histogram("of a number", axes["x"].bins, reading.only("x"), Bin("x", axes["x"])),
+        Histogram("of five bins as one", axes["x"].bins, reading.only("x"), Bin("x", axes["x"]), 5),
         Histogram("of a category", 2, reading.only("c"), Bin("c", None)),
         Histogram("of what is left", 7, reading, Left(surface, axes["y"], tuple(np.linspace(-2, 2, 8).tolist()))),
         Moments("of scores", reading.only("x", "o", "c"), Scored(lines, {"c": 50 * np.eye(2, dtype=np.int64)}, 150)),
-        Moments("of features", reading, WithOutcome(features, "y", outcome)),
+        Moments("of features", reading, WithOutcome(surface, axes["y"], 0.4)),
+        Moments("of features", reading, WithOutcome(replace(surface, weights=np.zeros(features.size)), axes["y"], 1.5)),
     ]
 
 
-@pytest.mark.parametrize("at", range(5))
+@pytest.mark.parametrize("at", range(7))
 def test_what_a_row_adds_depends_on_that_row_alone_and_stays_within_the_bound(at, monkeypatch):
     table, recipe = numbers(60), every_way()[at]
     recipe.check(NUMBERS.sizes)

@@ -78,15 +78,30 @@ def test_a_table_of_names_alone_is_released(neighbors, tmp_path):
     assert schema["age"].edges[0] == 0
     assert schema["age"].edges[-1] == 100
     assert 4 <= schema["age"].values <= 6
-    assert schema["income"].edges[-1] > 1000
+    assert schema["income"].edges[0] >= 0
+    assert 1000 < schema["income"].edges[-1] <= 20_000
     facts = made.to_json()
     assert facts["spent"]["rho"] == pytest.approx(shown.spent, rel=1e-9)
     assert facts["spent"]["epsilon"] <= 2.0
     assert math.fsum(p["rho"] for p in facts["schema_bought"]) == pytest.approx(0.1 * shown.budget.rho, rel=1e-9)
-    assert "The schema that was bought" in render(facts)
+    shown = render(facts)
+    assert "The schema that was bought" in shown
+    assert re.search(r"Found: age \d bins from 0 to 100; income \d bins from \d+ to [\d,]+; job 3 categories\.", shown)
+    assert not [w for w in facts["warnings"] if "no category" in w]
     assert "the only" not in json.dumps(facts) + made.csv()
     made.save(tmp_path / "out")
     assert load_release(tmp_path / "out").project.schema == schema
+
+
+def test_a_column_of_which_nothing_was_found_is_told():
+    """Each of 3,000 ids stands in one row; a threshold of hundreds is passed by chance with probability below 10⁻⁹."""
+    schema = Schema((Column.to_buy("id", "categorical", 5), Column("ill", "categorical", ("no", "yes"))))
+    project = replace(a_project(), schema=schema)
+    lines = "id,ill\n" + "".join(f"p{i},{'no' if i % 3 else 'yes'}\n" for i in range(ROWS))
+    made = release(project, Table.encode(read_table(lines.encode(), "t.csv"), schema))
+    assert set(made.table["id"]) <= {"", "(none)"}
+    assert any("Of id no category was found" in w for w in made.to_json()["warnings"])
+    assert "id 1 category." in render(made.to_json())
 
 
 def test_what_is_judged_on_rows_held_out_uses_the_bought_schema():

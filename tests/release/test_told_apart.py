@@ -20,6 +20,7 @@ from core.privacy.unit import Unit
 from core.project.constraints import Constraints
 from core.project.file import Project
 from core.project.plan import Plan
+from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
 from core.release.artefact import load_release
 from core.release.planning import preview
@@ -138,7 +139,7 @@ def test_a_level_is_one_histogram_and_only_its_noisy_answers_decide(unit, monkey
         read = {"code": TextColumn(texts, np.array(table)), "sex": TextColumn(("f",), np.zeros(n, dtype=int))}
         budget = Budget(1.0, 1e-6, 0.05)
         parts = prices(Project("p", schema, plan), budget)
-        found = buy(Table.encode(TextTable(read, n, "t"), schema), unit, parts, 1e-6, Spending(1.0))
+        found = buy(Table.encode(TextTable(read, n, "t"), schema), schema, unit, parts, 1e-6, Spending(1.0))
         return seen, found["code"]
 
     high, low = [1e6, 1e6, 1e6], [-1e6, 1e6, 0.0]
@@ -159,9 +160,56 @@ def test_a_level_is_one_histogram_and_only_its_noisy_answers_decide(unit, monkey
     assert worst >= unit.count_sensitivity * 0.7, "three rows of three groups reach half of two rows in one"
 
 
-def test_what_names_codes_is_refused_before_anything_is_read():
+@pytest.mark.parametrize("method", ["mst", "prism", "workload"])
+def test_the_top_of_a_hierarchy_may_be_named_in_constraints_and_questions(method):
+    """What it holds is known before: whatever is told apart inside it belongs to it, so no row may break it."""
+    given = {"impossible": [{"code": ["chapter A"], "sex": ["m"]}]}
+    asked = QuestionList(
+        (
+            {"name": "A or B", "where": {"code": ["chapter A", "chapter B"]}},
+            {"name": "men in C, or A", "any": [{"code": ["chapter C"], "sex": ["m"]}, {"code": ["chapter A"]}]},
+        ),
+        ({"name": "marks", "of": {"code": ["chapter B"], "sex": ["f"]}},),
+    )
+    project = replace(
+        a_project(method, question_share=0.2), constraints=Constraints.from_json(given), question_list=asked
+    )
+    assert Project.loads(project.dumps()) == project
+    shown = preview(project, ROWS)
+    made = release(project, Table.encode(the_text(), project.schema))
+    assert made.to_json()["spent"]["rho"] == pytest.approx(shown.spent, rel=1e-9)
+    column = made.project.schema["code"]
+    in_a = {c for c in column.categories if dict(column.groups).get(c, (c,))[0].startswith("A")}
+    assert len(in_a) > 5, "the chapter was told apart"
+    assert set(made.project.constraints.impossible[0].values["code"]) == in_a
+    assert not [1 for c, s in zip(made.table["code"], made.table["sex"], strict=True) if c in in_a and s == "m"]
+    facts = made.to_json()
+    answers = {q["name"]: q["answer"] for q in facts["questions"]}
+    assert answers["A or B"] == pytest.approx(ROWS, rel=0.05)
+    back = Project.loads(json.dumps(facts["project"]))
+    assert (back.constraints, back.question_list) == (made.project.constraints, made.project.question_list)
+    assert "A or B" in render(facts)
+
+
+def test_places_are_kept_for_the_top_before_it_is_bought():
+    """Disjoint groups stay disjoint and together they are all there is, so sensitivities are those of the release."""
+    column = a_project().schema["code"]
+    assert list(column.named) == ["chapter A", "chapter B", "chapter C"]
+    assert sorted(itertools.chain(*column.named.values())) == list(range(30))
+    told = column.told_apart(column.tree.cut([(n,) for n in column.tree.children[-1]]))
+    assert column.inside(told) == {name: (name,) for name in column.named}
+    assert Column("a", "categorical", ("x", "y")).named == {"x": (0,), "y": (1,)}
+    assert Column.to_buy("a", "categorical", 5).named == {}
+
+
+def test_a_code_inside_a_hierarchy_is_refused_before_anything_is_read():
     about = Constraints.from_json({"impossible": [{"code": ["A00"], "sex": ["m"]}]})
-    with pytest.raises(EspalierError, match="names .code.*bought at release"):
+    with pytest.raises(EspalierError, match="'A00' cannot be named here.*at its top, which always is: chapter A"):
         preview(replace(a_project(), constraints=about), ROWS)
+    with pytest.raises(EspalierError, match="'A00' is not a category.*at its top, which always is: chapter A"):
+        replace(a_project(), question_list=QuestionList(({"name": "few", "where": {"code": ["A00"]}},)))
+    ordered = Constraints.from_json({"monotone": [["code", "sex"]]})
+    with pytest.raises(EspalierError, match="names .code.*bought at release"):
+        preview(replace(a_project(), constraints=ordered), ROWS)
     with pytest.raises(EspalierError, match="schema_share"):
         preview(a_project(schema_share=0.0), ROWS)

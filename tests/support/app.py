@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import socket
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.data.schema_rows import SchemaDraft
@@ -80,6 +83,15 @@ def finish(app: AppTest) -> AppTest:
         app.run()
     assert not app.exception
     return app
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for another thread to bring something about, for ten seconds at most."""
+    for _ in range(1000):
+        if holds():
+            return
+        time.sleep(0.01)
+    pytest.fail("it never came")
 
 
 def field(app: AppTest, kind: str, label: str) -> Any:

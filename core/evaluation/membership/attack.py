@@ -47,17 +47,20 @@ class Verdict:
     random: float | None
     outlying: float | None
 
-    def says(self, control: Verdict) -> str:
-        """One sentence; ``control`` is the same attack's verdict on real rows published."""
+    def concludes(self, control: Verdict) -> str:
+        """In a few words; ``control`` is the same attack's verdict on real rows published."""
         if control.attack != self.attack:
             raise ValueError("the control must be of the same attack")
         if control.auc.value < BLIND_BELOW:
+            return BLIND
+        return "the release tells members apart" if self.auc.low > 0.5 else "not told from chance"
+
+    def says(self, control: Verdict) -> str:
+        """One sentence with the figure that it rests on."""
+        words = self.concludes(control)
+        if words == BLIND:
             return f"{BLIND} (it tells published real rows with AUC {control.auc.value:.2f} only)"
-        if self.auc.low > 0.5:
-            return (
-                f"the release tells members apart: AUC {self.auc.value:.3f} ({self.auc.low:.3f} … {self.auc.high:.3f})"
-            )
-        return f"not told from chance: AUC {self.auc.value:.3f} ({self.auc.low:.3f} … {self.auc.high:.3f})"
+        return f"{words}: AUC {self.auc.value:.3f} ({self.auc.low:.3f} … {self.auc.high:.3f})"
 
 
 def run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,8 +12,8 @@ from core.methods.marginals import one_ways
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.cliques import MAX_CELLS, further_cliques
 from core.methods.select.constrained import joined
-from core.methods.select.expected import by_model
-from core.methods.select.usefulness import expected_noise
+from core.methods.select.expected import by_model, noisy_total
+from core.methods.select.usefulness import expected_noise, useful_cells
 from core.privacy.curator import Curator
 from core.privacy.draws import Measurement
 from core.privacy.scores import EdgeScore
@@ -20,6 +21,10 @@ from core.progress import Report
 
 CHOICE = 0.2
 """The part of a clique's share that chooses it; the rest counts it. (AIM: 0.1.)"""
+
+LARGEST_ERROR = 2
+"""The most that a model's table of n rows can be wrong (L1), in n: a table whose noise is more than that is not
+offered, whatever the rows are. It could only be chosen by mistake, and a plan would have to reckon with it."""
 
 BATCHES = 10
 """How many times the model is fitted anew while cliques are chosen, at most."""
@@ -43,13 +48,16 @@ def measure_further(
     Each: the exponential mechanism takes, among what `further_cliques` allows, a clique on which the model fitted to
     the counts so far errs most (L1, in rows) beyond the noise that measuring it would bring; then it is counted.
     Unlike AIM the number of rounds and their prices are fixed, so that a plan can show them, and the candidates keep
-    the model decomposable, inside the frame, and no wider than ``asked.width``. Beyond `BATCHES` rounds several
+    the model decomposable, inside the frame, and no wider than ``asked.width``; what is new has at most
+    `LARGEST_ERROR` · n of noise. Beyond `BATCHES` rounds several
     cliques are chosen against one model and counted together.
     """
     made: list[Measurement] = []
     steps, cells = asked.steps, min(MAX_CELLS, asked.max_cells)
     each = asked.share / steps
     noise = expected_noise(curator, budget, (1 - CHOICE) * each)
+    total = noisy_total(curator, [m for m in found if len(m.clique) == 1])
+    useful = useful_cells(curator, budget, (1 - CHOICE) * each, total, 1 / LARGEST_ERROR)
     done, unspent = 0, 0.0
     for batch in range(min(BATCHES, steps), 0, -1):
         size = -(-(steps - done) // batch)
@@ -61,7 +69,7 @@ def measure_further(
             candidates = [
                 q
                 for q in further_cliques(curator.sizes, held, frame.separations, asked.width, cells)
-                if q not in chosen
+                if q not in chosen and (q in held or math.prod(curator.sizes[name] for name in q) <= useful)
             ]
             if len(candidates) > 1:
                 chosen.append(

@@ -60,11 +60,11 @@ def further_cliques(
     return [tuple(names[v] for v in q) for _, q in order]
 
 
-def rounds(columns: int, width: int) -> int:
+def rounds(columns: int, width: int, most: int = MOST_ROUNDS) -> int:
     """How many further cliques are worth choosing: the links a graph of this width has room for beside a tree,
-    w·d − w(w + 1)/2 − (d − 1) as in a w-tree, and at most `MOST_ROUNDS`."""
+    w·d − w(w + 1)/2 − (d − 1) as in a w-tree, and at most ``most``."""
     w = min(width, columns - 1)
-    return min(MOST_ROUNDS, max(0, w * columns - w * (w + 1) // 2 - (columns - 1)))
+    return min(most, max(0, w * columns - w * (w + 1) // 2 - (columns - 1)))
 
 
 def _neighbours(names: Sequence[str], cliques: Iterable[Clique]) -> list[int]:

@@ -1,22 +1,24 @@
-"""Spend the budget and fit: three kinds of noisy sums, and all else is made from them.
+"""Spend the budget and fit: noisy histograms and moments, and all else is made from them.
 
 Steps and shares of ρ (all answers Gaussian, so that ρ adds up exactly): one-way counts of every column; moments of the
-normal scores and categories; moments of the public features and the target; counts of what the fit leaves.
+normal scores and categories; moments of the public features and the target, then of what that fit leaves; counts of
+what the last fit leaves.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.copula.layout import SMALL_TABLE, Layout
+from core.models.copula.layout import Layout
 from core.models.copula.model import CopulaModel, Inputs, Nominal, Response
-from core.models.copula.shapes import Shape, smoothed, to_chances
+from core.models.copula.shapes import Pyramid, Shape
 from core.privacy.draws import SumMeasurement
-from core.privacy.features import Features, Fourier, Polynomial, Surface, side_by_side
+from core.privacy.features import Features, Surface, side_by_side
 from core.privacy.moments import Bin, Histogram, Left, Moments, Scored, WithOutcome
 from core.privacy.sums import SumRecipe
 
@@ -36,9 +38,14 @@ LENGTH = 1.3
 CATEGORY = 0.5
 """Length of a row's categories beside its scores."""
 
-REACH, REACH_OF_FEW = {Polynomial: 2.0, Fourier: 4.0}, 1.2
-"""The target is clipped to so many standard deviations around its middle for the fit, both from noisy counts: less
-where rows are few and noise counts for more."""
+TOGETHER = 4
+"""Bins counted together beside single ones, then so many of those, and so on."""
+
+ROUNDS = (0.4, 0.6)
+"""Parts of the regression's ρ by round."""
+
+FURTHEST_FIT = 4.0
+"""A fitted value lies at most twice so many standard deviations of the target from its middle."""
 
 LEFT_BINS, LEFT_REACH = 24, 3.0
 """Bins for what the fit leaves, and how far they reach on either side, in standard deviations of the target."""
@@ -49,11 +56,8 @@ FURTHEST = 3.0
 ROWS_FOR_MOMENTS = 4_000
 """Synthetic inputs drawn to know their moments."""
 
-LEAST_LEFT = 0.05
-"""The share of the target's variance that is left by any fit."""
-
-DAMPING = 0.4
-"""Directions whose moments lie below so much of the noise's norm are damped."""
+LEAST_LEFT = 0.3
+"""What any fit leaves, in standard deviations of the target, is at least this."""
 
 
 def parts(layout: Layout) -> dict[str, float]:
@@ -72,32 +76,46 @@ def fit(
     chooses public frequencies and synthetic rows, never noise.
     """
     rng = np.random.default_rng()
-    shapes, total = _one_way(layout, ask, rhos[COUNTS], rows)
+    shapes, total, sigma = _one_way(layout, ask, rhos[COUNTS], rows)
     normal = {n: _normal(shapes[n], total) for n in layout.inputs}
     slopes, spread = _linked(layout, normal, nominal, total, (ask, rhos.get(SCORES, 0.0)))
     inputs = Inputs(layout, shapes, nominal, slopes, spread)
     seen = {n: (z + _standardised(shapes[n])) / 2 for n, z in normal.items()}
-    surface = _surface(inputs, layout.features(seen, rows, rng), total, (ask, rhos[FIT]), rng)
+    surface = _surface(inputs, layout.features(seen, rows, rng), (total, sigma), (ask, rhos[FIT]), rng)
     return CopulaModel(inputs, _left(surface, inputs, total, (ask, rhos[LEFT]), rng), total)
 
 
-def _one_way(layout: Layout, ask: Ask, rho: float, rows: int | None) -> tuple[dict[str, Shape], float]:
-    """Every axis's noisy distribution, equal shares of ``rho``, and the number of rows, public or noisy."""
-    each = math.nextafter(rho / len(layout.axes), 0)  # so that the parts never add up to more
-    answers, sigma = {}, 0.0
+def _one_way(layout: Layout, ask: Ask, rho: float, rows: int | None) -> tuple[dict[str, Shape], float, float]:
+    """Every axis's noisy distribution, equal shares of ``rho``; the number of rows, public or noisy; σ of a count for
+    a ρ of 1."""
+    each, told, sigma = rho / len(layout.axes), {}, 0.0
     for name, axis in layout.axes.items():
         recipe = Histogram(f"counts of {name}", axis.bins, layout.reading.only(name), Bin(name, axis))
-        answer = ask(recipe, each, COUNTS)
-        answers[name], sigma = answer.values, answer.sigma
-    total = float(rows) if rows is not None else _total(list(answers.values()))
-    even = {n: smoothed(answers[n], np.diff(axis.edges), sigma) for n, axis in layout.axes.items()}
-    return {n: Shape(axis, to_chances(even[n], total)) for n, axis in layout.axes.items()}, total
+        told[name], sigma = _counted(recipe, np.diff(axis.edges), (ask, each), COUNTS)
+    total = float(rows) if rows is not None else _total(list(told.values()))
+    return {n: Shape(layout.axes[n], pyramid.chances(total)) for n, pyramid in told.items()}, total, sigma
 
 
-def _total(answers: list[NDArray[np.float64]]) -> float:
-    """The number of rows from noisy counts of one scale: each sum's variance grows with its bins; at least 1."""
-    sums, bins = np.array([a.sum() for a in answers]), np.array([len(a) for a in answers])
-    return max(1.0, float((sums / bins).sum() / (1 / bins).sum()))
+def _counted(
+    recipe: Histogram, widths: NDArray[np.float64], bought: tuple[Ask, float], pool: str
+) -> tuple[Pyramid, float]:
+    """Counts of single bins, of ``TOGETHER`` as one and so on, equal shares of ρ; and σ of a count for a ρ of 1."""
+    steps = [1]
+    while steps[-1] * TOGETHER < recipe.bins:
+        steps.append(steps[-1] * TOGETHER)
+    each = math.nextafter(bought[1] / len(steps), 0)  # so that the parts never add up to more
+    answers, sigma = {}, 0.0
+    for step in steps:
+        what = recipe.what if step == 1 else f"{recipe.what}, {step} bins as one"
+        answer = bought[0](replace(recipe, what=what, together=step), each, pool)
+        answers[step], sigma = answer.values, answer.sigma
+    return Pyramid.of(answers, widths, sigma), sigma * math.sqrt(each)
+
+
+def _total(told: list[Pyramid]) -> float:
+    """The number of rows from all columns' counts of it, by their noise; at least 1."""
+    weights = np.array([1 / float(p.variance[-1][0]) for p in told])
+    return max(1.0, float(weights @ [float(p.counts[-1][0]) for p in told] / weights.sum()))
 
 
 def _normal(shape: Shape, total: float) -> NDArray[np.float64]:
@@ -185,32 +203,77 @@ def cleaned(noisy: NDArray[np.float64], like: NDArray[np.float64], noise: float)
 
 
 def _surface(
-    inputs: Inputs, features: Features, total: float, bought: tuple[Ask, float], rng: np.random.Generator
+    inputs: Inputs,
+    features: Features,
+    known: tuple[float, float],
+    bought: tuple[Ask, float],
+    rng: np.random.Generator,
 ) -> Surface:
-    """The target's smooth dependence on the features, from one noisy matrix of moments of (φ, y).
+    """The target's smooth dependence on the features, from noisy matrices of moments of (φ, y), in ``ROUNDS``.
 
-    One matrix serves AᵀA and Aᵀy. Bought apart under replace-one, AᵀA would have Δ = √2 and Aᵀy Δ = 2, and ρ would be
-    split between them; together, with |y| ≤ ‖φ‖, Δ = 2·√2 and every entry beside the diagonal has the noise that Aᵀy
-    alone would have had for all of ρ. Synthetic inputs have such a matrix too, without noise but as wrong as they are:
-    see `cleaned`.
+    The first round fits the target, each later one what the fit before it leaves: that is smaller, so that it can be
+    clipped harder, and the noise shrinks with the clip. One matrix serves AᵀA and Aᵀy. Bought apart under replace-one,
+    AᵀA would have Δ = √2 and Aᵀy Δ = 2, and ρ would be split between them; together, with |y| ≤ ‖φ‖, Δ = 2·√2 and
+    every entry beside the diagonal has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs have such
+    a matrix too, without noise but as wrong as they are: see `cleaned`. ``known`` are the number of rows, and σ of a
+    count for a ρ of 1, which is σ of these sums as well: Δ is that of counts.
     """
+    (ask, rho), (total, sigma) = bought, known
     axis, shape = inputs.layout.axes[inputs.layout.target], inputs.shapes[inputs.layout.target]
     edges = np.asarray(axis.edges)
-    middles = (edges[1:] + edges[:-1]) / 2
-    middle = float(shape.chances @ middles)
-    reach = REACH_OF_FEW if total < SMALL_TABLE else REACH[type(features)]
-    half = reach * _spread(shape)
-    length = math.isqrt(features.square)
-    outcome = np.trunc(length * np.clip((axis.middles - middle) / half, -1, 1)).astype(np.int64)
-    vectors = WithOutcome(features, inputs.layout.target, outcome)
-    recipe = Moments("products of features and the target", inputs.layout.reading, vectors)
-    answer = bought[0](recipe, bought[1], FIT)
-    scale = recipe.square / (features.square * total)
-    moments, noise = scale * recipe.matrix(answer.values), scale * recipe.noise(answer.sigma)
+    middle, spread = float(shape.chances @ (edges[1:] + edges[:-1])) / 2, _spread(shape)
+    length, wide = math.isqrt(features.square), math.sqrt(features.size)
     made = features.of(inputs.draw(ROWS_FOR_MOMENTS, rng)[1]) / length
-    matrix = cleaned(moments[:-1, :-1], made.T @ made / len(made), noise)
-    weights = damped(matrix, moments[:-1, -1], DAMPING * noise * math.sqrt(features.size))
-    return Surface(features, weights * half / length, middle, half)
+    surface = Surface(features, np.zeros(features.size), middle, FURTHEST_FIT * spread)
+    left, seen, certain = spread, np.zeros((features.size, features.size)), 0.0
+    for number, part in enumerate(ROUNDS, 1):
+        noise = 2 * Moments.noise(sigma / math.sqrt(part * rho)) / total  # of an entry, where ‖φ‖² is at most 1
+        half = reach(noise * wide) * left
+        what = "products of features and " + ("the target" if number == 1 else "what the fit leaves")
+        vectors = WithOutcome(surface, axis, half)
+        recipe = Moments(what, inputs.layout.reading, vectors)
+        answer = ask(recipe, math.nextafter(part * rho, 0), FIT)
+        moments = recipe.square * recipe.matrix(answer.values) / (features.square * total)
+        seen, certain = seen + moments[:-1, :-1] / noise**2, certain + 1 / noise**2
+        matrix = cleaned(seen / certain, made.T @ made / len(made), certain**-0.5)
+        before, right = surface.weights * length, half * moments[:-1, -1]
+        rest = max(half**2 * float(moments[-1, -1]), (LEAST_LEFT * spread) ** 2)
+        weights, told = shrunk(matrix, right + matrix @ before, (half * noise, rest / total, spread))
+        step = weights - before
+        # what the noise fits of itself is added back: the fit's own estimate of what it leaves would be too small
+        after = float(rest - 2 * step @ right + step @ matrix @ step + 2 * told * (half * noise) ** 2)
+        left = math.sqrt(min(max(after, (LEAST_LEFT * spread) ** 2), spread**2))
+        surface = replace(surface, weights=weights / length)
+    return surface
+
+
+def reach(noise: float) -> float:
+    """How many standard deviations count in full, for the ``noise`` of a vector of sums of unit length.
+
+    Clipping nearer lets less noise in and more of the target out. What a normal target has beyond c is about e^(−c²/2),
+    so that √(2·ln(1/noise)) would lose as much as noise brings; half of one less was best on other tables.
+    """
+    return max(1.0, math.sqrt(2 * math.log(1 / min(noise, 0.9))) - 0.5)
+
+
+def shrunk(
+    matrix: NDArray[np.float64], right: NDArray[np.float64], known: tuple[float, float, float]
+) -> tuple[NDArray[np.float64], float]:
+    """The mean of w given matrix·w + error = right, w being normal around 0; and how many weights were told by it.
+
+    ``known`` are the noise of an entry, the variance that sampling adds per unit of ``matrix``, and the target's
+    standard deviation. The variance of w is the likeliest one, log-normal around the target's.
+    """
+    noise, sampling, spread = known
+    values, vectors = np.linalg.eigh(matrix)
+    kept, seen = np.maximum(values, 0.0), vectors.T @ right
+    error = noise**2 + kept * sampling
+    tried = spread**2 * np.logspace(-3, 3, 37)
+    total = kept**2 * tried[:, None] + error
+    likely = -0.5 * (np.log(total) + seen**2 / total).sum(axis=1) - np.log(tried / spread**2) ** 2 / 2
+    variance = float(tried[likely.argmax()])
+    gain = kept * variance / (kept**2 * variance + error)
+    return np.asarray(vectors @ (gain * seen)), float(gain.sum())
 
 
 def _spread(shape: Shape) -> float:
@@ -234,11 +297,13 @@ def _left(
     edges = np.linspace(-reach, reach, LEFT_BINS + 1)
     group = Left(surface, axis, tuple(edges.tolist()))
     recipe = Histogram(f"counts of what the fit of {axis.name} leaves", LEFT_BINS, layout.reading, group)
-    answer = bought[0](recipe, bought[1], LEFT)
-    chances = to_chances(smoothed(answer.values, np.diff(edges), answer.sigma), total)
+    chances = _counted(recipe, np.diff(edges), bought, LEFT)[0].chances(total)
     middles = (edges[1:] + edges[:-1]) / 2
     mean = float(chances @ middles)
     known = _spread(inputs.shapes[layout.target]) ** 2
     fitted = float(surface.at(inputs.draw(ROWS_FOR_MOMENTS, rng)[1]).var())
-    wanted = math.sqrt(max(known - fitted, LEAST_LEFT * known) / float(chances @ (middles - mean) ** 2 + 1e-300))
+    most = (1 - LEAST_LEFT**2) * known
+    if fitted > most:  # noise in the fit: nothing that was fitted varies more than the target does
+        surface, fitted = replace(surface, weights=surface.weights * math.sqrt(most / fitted)), most
+    wanted = math.sqrt((known - fitted) / float(chances @ (middles - mean) ** 2 + 1e-300))
     return Response(surface, chances, mean + min(wanted, 1.0) * (edges - mean))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from core.project.axes import Axis
 
-CLEAR = 1.25
+CLEAR = 1.0
 """Standard deviations beyond which a difference is taken for true: a flat stretch costs more than a little noise."""
 
 
@@ -46,32 +46,51 @@ class Shape:
         return self.axis.rounded(values)
 
 
-def to_chances(counts: NDArray[np.float64], total: float) -> NDArray[np.float64]:
-    """The distribution nearest to noisy ``counts`` in least squares: none below 0, summing to 1.
+@dataclass(frozen=True)
+class Pyramid:
+    """Noisy counts of bins, of pairs of them, of pairs of pairs and so on up to all of them, made consistent.
 
-    Duchi et al. (2008), Figure 1: the projection onto a simplex takes one number off every count and stops at 0, so
-    that noise in empty bins does not add up to a tail. ``total`` is the public or noisy number of rows.
+    Level 0 holds the bins. ``counts`` are estimates that use all that was counted below them, ``variance`` is theirs,
+    ``widths`` are the bins' widths. ``kept`` says of each pair's parent whether its halves are told apart. Hay et al.,
+    Boosting the accuracy of differentially private histograms (2010), add such counts up; here halves that do not
+    differ by more than noise does are also taken for even (Kolaczyk & Nowak 2004, Multiscale likelihood analysis), so
+    that the noise of many empty bins does not add up to a tail.
     """
-    wanted = max(total, 1.0)
-    down = np.sort(counts)[::-1]
-    off = (np.cumsum(down) - wanted) / np.arange(1, len(down) + 1)
-    last = int(np.flatnonzero(down - off > 0)[-1])
-    kept = np.maximum(counts - off[last], 0.0)
-    return np.asarray(kept / kept.sum())
 
+    counts: tuple[NDArray[np.float64], ...]
+    variance: tuple[NDArray[np.float64], ...]
+    widths: tuple[NDArray[np.float64], ...]
+    kept: tuple[NDArray[np.bool_], ...]
 
-def smoothed(counts: NDArray[np.float64], widths: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
-    """Noisy ``counts`` of bins of these ``widths`` with what does not stand out of the noise taken for even.
+    @classmethod
+    def of(cls, answers: Mapping[int, NDArray[np.float64]], widths: NDArray[np.float64], sigma: float) -> Pyramid:
+        """From noisy counts of so many bins together (1 among them), each with noise ``sigma``."""
+        counts, variance, wide = [answers[1]], [np.full(len(widths), sigma**2)], [widths]
+        gain, kept, together = np.zeros(len(widths)), [np.zeros(len(widths), dtype=np.bool_)], 1
+        while len(counts[-1]) > 1:
+            together *= 2
+            at, pair = np.arange(0, len(counts[-1]), 2), np.arange(len(counts[-1])) // 2
+            total, noise, width = (np.add.reduceat(x[-1], at) for x in (counts, variance, wide))
+            apart = np.add.reduceat((counts[-1] - (total / width)[pair] * wide[-1]) ** 2 / variance[-1], at)
+            gain = apart - CLEAR**2 * (np.bincount(pair) > 1) + np.add.reduceat(gain, at)
+            kept.append(gain > 0)
+            gain = np.maximum(gain, 0.0)
+            if together in answers:
+                both = 1 / (1 / noise + 1 / sigma**2)
+                total, noise = both * (total / noise + answers[together] / sigma**2), both
+            counts.append(total)
+            variance.append(noise)
+            wide.append(width)
+        return cls(tuple(counts), tuple(variance), tuple(wide), tuple(kept))
 
-    ``sigma`` is the noise of one count. Halves are compared, then halves of halves: where their densities differ by
-    less than ``CLEAR`` of the standard deviations that noise gives them, the half's rows are spread by width and only
-    what is inside each may still differ (Haar's wavelets with a hard threshold, Donoho & Johnstone 1994).
-    """
-    if len(counts) == 1:
-        return counts
-    middle = len(counts) // 2
-    parts = [(smoothed(counts[s], widths[s], sigma), widths[s]) for s in (slice(middle), slice(middle, None))]
-    sums, wide = np.array([c.sum() for c, _ in parts]), np.array([w.sum() for _, w in parts])
-    noise = sigma * math.sqrt(float(np.sum([len(c) / w.sum() ** 2 for c, w in parts])))
-    even = np.zeros(2) if abs(np.subtract(*(sums / wide))) > CLEAR * noise else sums.sum() * wide / wide.sum() - sums
-    return np.concatenate([c + more * w / w.sum() for (c, w), more in zip(parts, even, strict=True)])
+    def chances(self, total: float) -> NDArray[np.float64]:
+        """The distribution: from all rows down, each pair's difference as counted, none below 0, or by width."""
+        mass = np.array([max(total, 1.0)])
+        for level in range(len(self.counts) - 1, 0, -1):
+            counts, variance, widths = self.counts[level - 1], self.variance[level - 1], self.widths[level - 1]
+            pair = np.arange(len(counts)) // 2
+            off = mass - np.bincount(pair, counts)
+            told = counts + (off / np.bincount(pair, variance))[pair] * variance
+            even = (mass / self.widths[level])[pair] * widths
+            mass = np.where(self.kept[level][pair], np.clip(told, 0.0, mass[pair]), even)
+        return np.asarray(mass / mass.sum())

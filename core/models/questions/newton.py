@@ -26,11 +26,12 @@ Entries = tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]
 
 
 def entries(network: Network) -> int:
-    """How many entries the sparse system has, about."""
+    """How many entries the sparse system and its factors have, about."""
     tree = network.tree
     count = 2 * network.length
     for node in tree.nodes:
         count += prod(node.shape) * node.shape[-1]
+        count += 4 * prod(node.shape[:-1]) ** 2  # the factors link all that a node hands up: expectations, multipliers
         if node.parent >= 0:
             count += 2 * prod(tree.nodes[node.parent].shape) * node.shape[-1]
     for part in network.parts:

@@ -83,9 +83,10 @@ def _form(state: Session) -> None:
         format_func=KINDS.__getitem__,
         key=f"{key}-kind",
         help=f"These methods cannot hold constraints, and a plan with one of them is refused: {unable}. "
-        "Columns whose bins or categories are bought cannot be named here: their values are not known yet.",
+        "Columns whose bins or categories are bought cannot be named here: their values are not known yet. Of a column "
+        "with a hierarchy an impossible combination can name what stands at the top.",
     )
-    columns = [c.name for c in schema.columns if not c.undeclared]
+    columns = [c.name for c in schema.columns if not c.undeclared or (kind == "impossible" and c.named)]
     if kind == "impossible":
         chosen = st.multiselect("Columns", columns, key=f"{key}-columns", placeholder="Choose two or more columns")
         values = {name: _values(schema[name], key) for name in chosen}
@@ -113,7 +114,7 @@ def _form(state: Session) -> None:
 def _values(column: Column, key: str) -> Values | None:
     """The values of one column in an impossible combination; None while none are chosen."""
     if column.kind != "numeric":
-        chosen = st.multiselect(f"Values of {column.name}", column.categories, key=f"{key}-of-{column.name}")
+        chosen = st.multiselect(f"Values of {column.name}", list(column.named), key=f"{key}-of-{column.name}")
         return tuple(chosen) or None
     a, b = st.columns(2)
     low = a.number_input(f"{column.name} from (blank: any)", value=None, key=f"{key}-from-{column.name}")

@@ -9,7 +9,8 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.project.file import Project
-from core.project.schema import Column, Schema
+from core.project.plan import SCHEMA_SHARE
+from core.project.schema import Schema
 from core.tables.guessing import guess_column, guess_schema
 from core.tables.reading import TextTable, misread, read_table
 from pages.parts.data.samples import FOLDER, SAMPLES
@@ -17,9 +18,6 @@ from pages.parts.data.schema_rows import SchemaDraft
 from pages.parts.session.session import Session, blank
 from pages.parts.shell import filename
 from pages.parts.text import name, plain
-
-AT_MOST, SHARE = 50, 0.05
-"""Categories of a column at most, and the share of the budget, where a schema is bought and nothing else was said."""
 
 
 def samples(state: Session) -> None:
@@ -132,8 +130,8 @@ def _table_alone(state: Session, text: TextTable) -> None:
 def _buy(state: Session, text: TextTable) -> None:
     """Open the table by its header alone, every column to be bought."""
     try:
-        schema = Schema(tuple(Column.to_buy(n, "categorical", AT_MOST) for n in text.columns if n))
-        project = blank(filename(text.source.split(".")[0]), schema).with_plan(schema_share=SHARE)
+        schema = Schema.to_buy(n for n in text.columns if n)
+        project = blank(filename(text.source.split(".")[0]), schema).with_plan(schema_share=SCHEMA_SHARE)
         state.open(project, text)
     except EspalierError as error:
         state.trouble["open"] = str(error)

@@ -59,11 +59,31 @@ _CONFIG = {
 }
 
 
+def _bought(state: Session) -> None:
+    """What is to be bought, and what else might be said of it."""
+    assert state.project is not None
+    if not (bought := state.project.schema.undeclared):
+        return
+    said = {True: f"{names([c.name for c in bought if c.kind == 'numeric'], 8)} (bins)"}
+    said[False] = f"{names([c.name for c in bought if c.kind != 'numeric'], 8)} (categories)"
+    listed = " and ".join(said[kind] for kind in (True, False) if any((c.kind == "numeric") == kind for c in bought))
+    share = state.project.plan.schema_share
+    paid = (
+        f"**{share:.0%} of the budget buys** {listed}" if share else f"**Nothing buys yet** {listed}: see the Plan page"
+    )
+    st.markdown(
+        f"{paid}. Say which columns are numbers, dates or identifiers, and declare what everybody knows, such as "
+        "“f; m”: what is declared costs nothing, and no category of it is lost. Numbers cost less with their range: "
+        "“8 bins from 0 to 100”."
+    )
+
+
 def show(state: Session) -> None:
     """The editor. What can be used goes into the project at once; what cannot stays as typed, with its reason."""
     assert state.project is not None
     if state.drafts.schema is None:
         state.drafts.schema = SchemaDraft.of(state.project.schema)
+    head = st.container()
     draft = state.drafts.schema
     key = f"schema-{state.opened}-{draft.revision}"
     if draft.base is None or key not in st.session_state:
@@ -94,6 +114,8 @@ def show(state: Session) -> None:
         kept = {c.name: c for c in state.project.schema.columns}
         broken = {draft.rows[i]["name"] for i in draft.errors}
         _apply(state, [*columns, *(kept[n] for n in kept if n in broken and n not in {c.name for c in columns})], draft)
+    with head:
+        _bought(state)
     _left_out(state, draft)
 
 

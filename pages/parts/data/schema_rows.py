@@ -11,7 +11,7 @@ import pandas as pd
 
 from core.errors import EspalierError, SchemaError
 from core.project.dates import DateBins
-from core.project.schema import FIELDS, Column, Identifier, LeftOut, Schema
+from core.project.schema import BINS_FOUND, FIELDS, MOST_FOUND, Column, Identifier, LeftOut, Schema
 from core.tables.guessing import guess_column
 from core.tables.reading import TextColumn
 
@@ -265,11 +265,17 @@ def _edges(column: Column) -> str:
 
 
 def _to_buy(row: dict[str, Any], numeric: bool) -> Column | None:
-    """A row that leaves bins or categories to be bought; None for one that declares them."""
-    if not numeric:
-        found = re.fullmatch(r"\s*at most (\d{1,6})\s*", row["categories"])
-        return Column.to_buy(row["name"], row["kind"] or "categorical", int(found[1])) if found else None
+    """A row that leaves bins or categories to be bought; None for one that declares them.
+
+    A kind that was changed while the other kind's cell still says “to be bought”, and its own nothing, leaves it so.
+    """
+    texts = re.fullmatch(r"\s*at most (\d{1,6})\s*", row["categories"])
     found = re.fullmatch(r"\s*(\d{1,3}) bins(?: from (\S+) to (\S+))?\s*", row["edges"])
+    if not numeric:
+        most = int(texts[1]) if texts else MOST_FOUND if found and not row["categories"].strip() else 0
+        return Column.to_buy(row["name"], row["kind"] or "categorical", most) if texts or most else None
+    if texts and not row["edges"].strip():
+        return Column.to_buy(row["name"], "numeric", bins=BINS_FOUND, integer=row["integer"])
     if found is None:
         return None
     ends = numbers(f"{found[2]}; {found[3]}", row["name"]) if found[2] else None

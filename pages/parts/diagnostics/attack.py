@@ -55,7 +55,7 @@ def show(played: Played) -> None:
             [r["attack"] for r in rows],
             {
                 "this plan": [r["AUC"] for r in rows],
-                "real rows published (control)": [r["AUC on published rows"] for r in rows],
+                "real rows published (control)": [r["AUC, published rows"] for r in rows],
             },
             "AUC (0.5: chance, 1: always right)",
             (charts.SYNTHETIC, charts.REAL),
@@ -66,10 +66,13 @@ def show(played: Played) -> None:
     st.dataframe(
         rows,
         hide_index=True,
-        column_config={k: st.column_config.NumberColumn(format="%.3f") for k in rows[0] if k != "attack"},
+        column_config={
+            k: st.column_config.NumberColumn(format="%.3f") for k in rows[0] if k not in ("attack", "conclusion")
+        },
     )
     st.markdown(
-        f"**How to read it.** {played.game} AUC 0.5 is a coin toss, 1 is always right. The intervals resample tables "
+        f"**How to read it.** {played.game} AUC 0.5 is a coin toss, 1 is always right. Advantage is the share of "
+        "members that are called members, less that of others: 0 is chance. The intervals resample tables "
         f"and rows. The budget allows an AUC of about {played.top:.3f} at most in this game. The control publishes "
         f"the rows themselves, and the main attack tells these with AUC {control:.3f}: below {BLIND_BELOW:g} it would "
         "be blind, and prove nothing."

@@ -8,17 +8,26 @@ from typing import Any
 import streamlit as st
 
 from core.errors import EspalierError
-from pages.parts.diagnostics import arrow_strength, attack, many_targets
+from pages.parts import shell
+from pages.parts.diagnostics import arrow_strength, attack, many_targets, public_table
 from pages.parts.release import payment
 from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import plain
 
+KINDS = ("many-targets", "attack", "public-table", "arrows")
+"""Of their jobs. Each shows its progress under its own button."""
+
 
 def show(state: Session, released: ReleaseBundle) -> None:
-    """The tabs, of which that of the arrows is there where the model knows their strength."""
+    """The tabs: that of the arrows is there where the model knows their strength, that of a public table where the
+    target is a number."""
+    project = released.release.project
+    target = project.plan.target
+    numeric = target is not None and project.schema[target].kind == "numeric"
     st.subheader("More tests", anchor=False)
     strength = getattr(released.release.model, "strength", None)
-    tabs = st.tabs(["Many targets", "Membership attack", *["Arrows"] * bool(strength)])
+    names = ["Many targets", "Membership attack", *["Public table"] * numeric, *["Arrows"] * bool(strength)]
+    tabs = st.tabs(names, key=f"further-{released.number}", on_change="rerun")  # the tab stays open when a job ends
     with tabs[0]:
         if found := _result(
             state,
@@ -40,26 +49,65 @@ def show(state: Session, released: ReleaseBundle) -> None:
             lambda report: attack.work(released, rows, report),
         ):
             attack.show(found)
-    if strength:
+    if numeric:
         with tabs[2]:
-            arrow_strength.show(strength(), bool(released.release.project.dag.edges))
+            given = None
+            if (released.number, "public-table") not in state.further:
+                given = public_table.file_field(released.number)
+            if found := _result(
+                state,
+                released,
+                "public-table",
+                "Compare beside the public table",
+                public_table.INTRODUCTION,
+                lambda report: public_table.work(released, given),  # noqa: ARG005
+                ready=given is not None,
+            ):
+                public_table.show(found, target)
+    if strength:
+        with tabs[-1]:
+            arrows = strength()
+            arrow_strength.show(arrows, bool(project.dag.edges))
+            if arrows and (
+                found := _result(
+                    state,
+                    released,
+                    "arrows",
+                    "Measure the arrows",
+                    arrow_strength.INTRODUCTION,
+                    lambda report: arrow_strength.work(released, arrows, report),
+                )
+            ):
+                arrow_strength.survived(found)
 
 
 def _result(
-    state: Session, released: ReleaseBundle, kind: str, label: str, introduction: str, work: Callable[[Any], Any]
+    state: Session,
+    released: ReleaseBundle,
+    kind: str,
+    label: str,
+    introduction: str,
+    work: Callable[[Any], Any],
+    *,
+    ready: bool = True,
 ) -> Any:
-    """What the job of ``kind`` found for this release; until then what it will do, and the button that starts it."""
+    """What the job of ``kind`` found for this release; until then what it will do, and the button that starts it.
+
+    The button is disabled until all that the job needs is ``ready``.
+    """
     key = (released.number, kind)
     if key not in state.further:
         st.markdown(introduction)
         st.button(
             label,
             key=f"{kind}-{released.number}",
-            disabled=state.job is not None,
+            disabled=state.job is not None or not ready,
             icon=":material/play_arrow:",
             on_click=_start,
             args=(state, released, kind, work),
         )
+        if state.job is not None and state.job.kind == kind:
+            shell.progress()
     if reason := state.trouble.get(kind):
         st.error(f"This did not finish: {plain(reason)}.")
     return state.further.get(key)

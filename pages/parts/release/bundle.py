@@ -8,6 +8,7 @@ from core.errors import EspalierError
 from core.ledger.archive import zipped
 from core.methods import method_of
 from core.privacy.accounting import round_up
+from core.privacy.bought_schema import nothing_found
 from core.release import shelf
 from core.release.artefact import Release
 from core.release.counts import COUNTS
@@ -95,11 +96,13 @@ def show(state: Session, released: ReleaseBundle) -> None:
     release = released.release
     project = release.project
     st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic rows", anchor=False)
-    if state.project is None or not state.project.says_the_same(project):
+    if state.project is None or not state.project.says_the_same(released.planned):
         st.info(
             "The open project is another, or has changed since. This release was made from the project as it stood "
             "then; its own project file is below."
         )
+    for warning in nothing_found(released.planned.schema, project.schema):
+        st.warning(plain(warning))
     files(released)
     payment.recorded(state)
     with st.container(horizontal=True):

@@ -10,6 +10,7 @@ from core.progress import Report
 from core.release.files import NOT_PRIVATE
 from core.release.not_private import SENTENCE, Blurred, blurred, shown
 from core.tables.reading import TextTable, read_table
+from core.tables.table import Table
 from pages.parts import shell
 from pages.parts.session.session import Session
 from pages.parts.text import name, plain
@@ -66,7 +67,7 @@ def _make(state: Session, text: TextTable) -> None:
                 raise
 
         def done(made: Blurred) -> None:
-            state.blurred = made
+            state.blurred, state.blurred_from, state.blurred_figures = made, Table.encode(text, project.schema), None
 
         def ended(reason: str) -> None:
             state.trouble["release"], state.lid_offered = reason, offered[0] if offered else None
@@ -99,3 +100,4 @@ def _result(made: Blurred) -> None:
             key=f"blurred-{file}",
             icon=":material/lock_open:",
         )
+    shell.link_to("Diagnostics", "Compare them with the real rows", primary=False)

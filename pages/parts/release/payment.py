@@ -168,10 +168,13 @@ def known_table(state: Session) -> tuple[bool, bool]:
     return ticked or not warnings, ticked
 
 
-def diagnosed(state: Session, released: ReleaseBundle) -> Callable[[Sequence[Source]], None]:
-    """How to tell the ledger, from any thread, that diagnostics of ``released`` are about to read some tables."""
+def diagnosed(state: Session, released: ReleaseBundle | None) -> Callable[[Sequence[Source]], None]:
+    """How to tell the ledger, from any thread, that diagnostics of ``released`` are about to read some tables.
+
+    None: of rows that are not private, which no ledger paid for.
+    """
     by, where = who(), default_ledger()
-    reservation = released.release.reservation
+    reservation = released.release.reservation if released else None
     names = [reservation.entry.table if reservation else None, state.paid_from]
 
     def record(tables: Sequence[Source]) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from core.errors import TableError
 from core.ledger.ledger import Ledger, default_ledger
 from core.privacy.accounting import epsilon_of
+from core.privacy.bought_schema import table_described
 from core.privacy.contribution import public_rows, split
 from core.progress import Report, part
 from core.project.file import Project
@@ -47,7 +48,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         spent, delta = release.spending.rho, release.budget.delta
         if state.released is not None:
             state.earlier.append(state.released)
-        state.released = ReleaseBundle(number, release, release.files, real, holdout, relation)
+        state.released = ReleaseBundle(number, project, release, release.files, real, holdout, relation)
         state.releases, state.findings = number, {}
         state.spent.append(replace(bill, rho=spent, delta=delta))
 
@@ -108,6 +109,10 @@ def _make(
         began.set()  # from here on something may have been drawn
 
     made = release(project, table, report_begun, account)  # from here on it is kept, also if somebody cancels
+    planned, known = project.schema, made.project.schema
+    if planned.undeclared:  # what was bought is what the rows are judged by
+        table = table_described(table, planned, known)
+        holdout = None if holdout is None else table_described(holdout, planned, known)
     return made, table, holdout
 
 

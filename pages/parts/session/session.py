@@ -45,9 +45,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, repr=False)
 class ReleaseBundle:
-    """A release with its files, and the private rows it may be judged by: in memory, or where they are."""
+    """A release with its files, the private rows it may be judged by (in memory, or where they are), and the project
+    that was open when it began."""
 
     number: int
+    planned: Project
     release: Release
     files: dict[str, bytes]
     real: Table | None
@@ -116,6 +118,10 @@ class Session:
     released: ReleaseBundle | None = None
     blurred: Blurred | None = None
     """Rows of a method that is not private; never among the releases."""
+    blurred_from: Table | None = None
+    """The real rows that they were made from."""
+    blurred_figures: dict[str, Any] | None = None
+    """What was found when they were compared with the real ones."""
     lid_offered: float | None = None
     """The threshold that can be kept, where the last attempt to make such rows missed its own."""
     earlier: list[ReleaseBundle] = field(default_factory=list)

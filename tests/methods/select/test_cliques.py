@@ -111,3 +111,8 @@ def test_as_many_rounds_as_a_w_tree_has_more_links(columns, width, expected):
 
 def test_many_columns_have_an_end():
     assert rounds(200, 2) == MOST_ROUNDS
+
+
+def test_more_rounds_on_request():
+    assert rounds(37, 6) == MOST_ROUNDS < rounds(37, 6, 80) == 80
+    assert rounds(12, 2, 80) == rounds(12, 2) == 10

@@ -11,10 +11,10 @@ import pytest
 from core.errors import EspalierError, ProjectError
 from core.methods import METHODS, frame_of
 from core.models.base import NumberModel
-from core.models.copula.fit import cleaned
+from core.models.copula.fit import cleaned, reach, shrunk
 from core.models.copula.layout import Layout
 from core.models.copula.model import CopulaModel
-from core.models.copula.shapes import Shape, smoothed, to_chances
+from core.models.copula.shapes import Pyramid, Shape
 from core.models.graphical import GraphicalModel
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
@@ -150,31 +150,71 @@ def test_bins_of_several_whole_numbers_draw_each_alike(edges):
     assert abs(drawn.mean() - whole.mean()) < 0.1
 
 
-def test_projection_onto_the_simplex_against_brute_force():
-    rng = np.random.default_rng(4)
-    for _ in range(20):
-        counts = rng.normal(10, 20, 3)
-        got = to_chances(counts, 30.0) * 30
-        grid = np.array([(i, j, 30 - i - j) for i in np.arange(0, 30.1, 0.5) for j in np.arange(0, 30.1 - i, 0.5)])
-        best = ((grid - counts) ** 2).sum(axis=1).min()
-        assert ((got - counts) ** 2).sum() <= best + 1e-9
+def pyramid(true, sigma, rng, widths=None, steps=(1, 4, 16)):
+    answers = {}
+    for step in steps:
+        held = np.add.reduceat(true, np.arange(0, len(true), step))
+        answers[step] = held + sigma * rng.standard_normal(len(held))
+    return Pyramid.of(answers, np.ones(len(true)) if widths is None else widths, sigma)
+
+
+def test_counts_of_several_widths_are_made_consistent_and_use_all_of_them():
+    rng, true = np.random.default_rng(4), np.random.default_rng(5).uniform(50, 400, 21)
+    exact = pyramid(true, 1e-6, rng)
+    assert np.allclose(exact.chances(true.sum()), true / true.sum())
+    assert len(exact.counts[-1]) == 1
+    tops = [pyramid(true, 10.0, rng) for _ in range(400)]
+    error = np.array([float(p.counts[-1][0]) for p in tops]) - true.sum()
+    assert np.std(error) == pytest.approx(math.sqrt(float(tops[0].variance[-1][0])), rel=0.2)
+    assert np.std(error) < 0.6 * 10 * math.sqrt(21), "single bins alone would add up to more noise"
 
 
 def test_even_counts_stay_even_under_noise_and_a_step_is_kept():
     rng = np.random.default_rng(6)
-    widths = np.ones(64)
-    noisy = 100 + 10 * rng.standard_normal(64)
-    flat = smoothed(noisy, widths, 10.0)
-    assert flat.sum() == pytest.approx(noisy.sum())
-    assert np.abs(flat - 100).mean() < 0.8 * np.abs(noisy - 100).mean()
-    step = np.repeat([20.0, 180.0], 32)
-    noise = 10 * rng.standard_normal(64)
-    told = smoothed(step + noise, widths, 10.0)
-    assert abs(told[:32].mean() - 20) < 5
-    assert np.abs(told - step).mean() < 0.9 * np.abs(noise).mean()
+    for true in (np.full(64, 100.0), np.repeat([20.0, 180.0], 32)):
+        off = [np.abs(pyramid(true, 10.0, rng).chances(6400) * 6400 - true).mean() for _ in range(20)]
+        assert np.mean(off) < 0.85 * 8, "noise of 10 alone is off by 8"
     wide = np.array([1.0, 3.0])
-    assert smoothed(np.array([30.0, 70.0]), wide, 10.0) == pytest.approx([25, 75])
-    assert smoothed(np.array([30.0, 70.0]), wide, 0.1) == pytest.approx([30, 70])
+    assert Pyramid.of({1: np.array([30.0, 70.0])}, wide, 10.0).chances(100) == pytest.approx([0.25, 0.75])
+    assert Pyramid.of({1: np.array([30.0, 70.0])}, wide, 0.1).chances(100) == pytest.approx([0.3, 0.7])
+
+
+def test_empty_bins_add_up_to_no_tail():
+    """A table of 1,000 rows in four of 64 bins, at a noise of 35: single bins alone would put rows everywhere."""
+    rng, true = np.random.default_rng(8), np.zeros(64)
+    true[4:8] = 250
+    found = np.mean([pyramid(true, 35.0, rng).chances(1000)[16:].sum() for _ in range(50)])
+    assert found < 0.1
+
+
+def test_rows_are_counted_where_their_number_is_private_and_never_below_one():
+    assert Pyramid.of({1: np.array([-5.0, -9.0])}, np.ones(2), 3.0).chances(0.0).sum() == pytest.approx(1)
+
+
+def test_noise_clips_harder_and_weights_are_shrunk_by_it():
+    assert reach(1e-3) > reach(0.1) > reach(0.9) == 1.0 == reach(50)
+    rng = np.random.default_rng(9)
+    a = rng.standard_normal((40, 10)) / 6
+    matrix, w = a.T @ a, rng.standard_normal(10)
+    right = matrix @ w
+    sure, told = shrunk(matrix, right, (1e-6, 0.0, 1.0))
+    assert np.allclose(sure, w, atol=1e-3)
+    assert told == pytest.approx(float(np.trace(np.linalg.inv(matrix))), rel=0.05)
+    noisy = right + 0.5 * rng.standard_normal(10)
+    less, _ = shrunk(matrix, noisy, (0.5, 0.0, 1.0))
+    assert np.linalg.norm(less - w) < np.linalg.norm(np.linalg.solve(matrix, noisy) - w)
+
+
+def test_nothing_drawn_varies_more_than_the_target_where_noise_is_large():
+    ratios = []
+    for _ in range(5):
+        model, _ = fitted(1000, 0.02)
+        known = model.inputs.shapes["y"]
+        edges = np.asarray(known.axis.edges)
+        middles = (edges[1:] + edges[:-1]) / 2
+        spread = math.sqrt(known.chances @ (middles - known.chances @ middles) ** 2)
+        ratios.append(model.draw(4000, np.random.default_rng(0))["y"].std() / spread)
+    assert max(ratios) < 1.15
 
 
 def test_noise_is_cleaned_from_a_matrix_and_a_true_difference_is_kept():

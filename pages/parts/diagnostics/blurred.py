@@ -1,0 +1,55 @@
+"""Rows that are not private beside the real ones, number by number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from core.evaluation.numeric_fidelity import numbers_of
+from core.release.files import NOT_PRIVATE
+from core.release.not_private import Blurred
+from core.tables.table import Table
+from pages.parts import shell
+from pages.parts.diagnostics import numbers, prices
+from pages.parts.release import payment
+from pages.parts.session.session import Session
+from pages.parts.text import name, plain
+
+
+def show(state: Session, made: Blurred, real: Table) -> None:
+    """What they are, and once somebody asks for it the comparison."""
+    st.error(f"**{NOT_PRIVATE}.** Such rows come close to the real ones: that is no sign of a good release.")
+    st.markdown(f"Compared here are the {made.rows:,} rows of {name(made.project.name)} made last by this method.")
+    if state.job is not None:
+        shell.progress()
+    elif state.blurred_figures is None:
+        st.button(
+            "Compare with the real rows",
+            type="primary",
+            on_click=_start,
+            args=(state, made, real),
+            icon=":material/monitoring:",
+        )
+    if reason := state.trouble.get("diagnostics"):
+        st.error(f"The comparison did not finish: {plain(reason)}.")
+    if state.blurred_figures is not None:
+        (place,) = st.tabs(["Numbers"])
+        with place:
+            numbers.show({"numbers": state.blurred_figures}, made.project.schema)
+            prices.show(made.project, (real, made.synthetic), "blurred")
+
+
+def _start(state: Session, made: Blurred, real: Table) -> None:
+    record = payment.diagnosed(state, None)
+
+    def work(report: Any) -> dict[str, Any]:
+        record([real])  # before anything is computed: who has looked cannot undo it
+        report(0.1, "Comparing numbers")
+        return numbers_of(made.project, real, made.synthetic, None) or {}
+
+    def done(found: dict[str, Any]) -> None:
+        if state.blurred is made:
+            state.blurred_figures = found
+
+    state.start("diagnostics", work, done, lambda _: None)

@@ -1,0 +1,84 @@
+"""Numbers as numbers in a real browser: the private method and the one that is not, each up to the tab of numbers."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
+
+pytestmark = [pytest.mark.browser]
+
+WAIT = 240_000
+"""Milliseconds to wait for a job at most, on a crowded machine; on an idle one both tests need some 20 s each."""
+
+
+def test_lengths_of_stay_are_released_privately_and_compared(person) -> None:
+    person.visit("Home", "Espalier")
+    person.press("Open stays")
+    person.visit("Plan")
+    person.sees("a jump inside a column is smoothed")
+    _look(person, "plan")
+    person.visit("Release")
+    person.press("Spend ε = 1 and release")
+    person.page.get_by_text(": 6,000 synthetic rows").first.wait_for(timeout=WAIT)
+    _numbers(person)
+    person.pick("Price", "marker")
+    person.sees("(MAPD)")
+    _look(person, "diagnostics")
+    person.fine()
+
+
+def test_blurred_rows_need_a_tick_and_are_compared_under_their_warning(person) -> None:
+    person.visit("Home", "Espalier")
+    person.press("Open stays")
+    person.visit("Plan")
+    person.rests()
+    person.pick("Method", "two-stage")
+    person.sees(NOT_PRIVATE)
+    person.rests()
+    person.visit("Release")
+    person.sees("finds that patient's row here")
+    button = person.page.get_by_role("button", name="Make the rows (NOT PRIVATE)").first
+    assert button.is_disabled()
+    person.page.get_by_text("comes out as a blurred real person").first.click()
+    person.rests()
+    person.press("Make the rows (NOT PRIVATE)")
+    person.page.get_by_text("cannot be reached").first.wait_for(timeout=WAIT)
+    person.rests()
+    person.press("Ask for a LID of")
+    person.page.get_by_text("6,000 rows of stays: NOT PRIVATE").first.wait_for(timeout=WAIT)
+    person.sees("Re-identified by somebody who knows")
+    person.page.get_by_role("button", name=NOT_PRIVATE_CSV).wait_for()
+    _look(person, "blurred")
+    _numbers(person)
+    person.sees("that is no sign of a good release")
+    _look(person, "blurred-diagnostics")
+    person.fine()
+
+
+def _numbers(person) -> None:
+    """The comparison, and its tab of numbers."""
+    person.rests()
+    person.visit("Diagnostics")
+    person.rests()
+    person.press("Compare with the real rows")
+    person.page.get_by_role("tab", name="Numbers").click(timeout=WAIT)
+    person.sees("Predicting the number days")
+    person.sees("How far apart are the values?")
+    person.sees("Quantiles")
+
+
+def _look(person, name: str) -> None:
+    """Pictures for somebody to look at, where a folder for them is named."""
+    if folder := os.environ.get("ESPALIER_PICTURES"):
+        for width in (1280, 800):
+            for scheme in ("light", "dark"):
+                person.page.set_viewport_size({"width": width, "height": 2600})
+                person.page.emulate_media(color_scheme=scheme)
+                person.page.wait_for_timeout(1500)
+                person.page.screenshot(path=f"{folder}/numbers-{name}-{width}-{scheme}.png")
+        person.page.set_viewport_size({"width": 1280, "height": 1400})
+        person.page.emulate_media(color_scheme="light")
+        person.rests()

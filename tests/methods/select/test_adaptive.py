@@ -1,0 +1,56 @@
+"""Tables beside a tree: none whose noise alone is more than the model can be wrong."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from core.methods import fit, frame_of
+from core.methods.select.adaptive import LARGEST_ERROR
+from core.privacy.accounting import Budget
+from core.privacy.curator import PrivateCurator
+from core.privacy.unit import Unit
+from core.project.file import Project
+from core.project.plan import Plan
+from core.project.schema import Column, Schema
+from core.release.planning import preview
+from core.tables.table import Table
+
+SCHEMA = Schema(tuple(Column(name, "categorical", tuple("uvwxyz")) for name in "abcdefgh"))
+ROWS = 400
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    hidden = rng.integers(0, 6, ROWS)
+    codes = {n: np.where(rng.random(ROWS) < 0.6, hidden, rng.integers(0, 6, ROWS)) for n in SCHEMA.names}
+    return Table(SCHEMA, codes, ROWS)
+
+
+def project(**plan):
+    return Project("wide", SCHEMA, Plan.from_json({"method": "mst", "epsilon": 1.0, "delta": 1e-8, **plan}))
+
+
+@pytest.mark.parametrize("neighbors", ["replace-one", "add-remove"])
+def test_no_new_table_has_more_noise_than_the_model_can_be_wrong(neighbors, table):
+    made = project(width=6, neighbors=neighbors)
+    curator = PrivateCurator(table, Unit(neighbors), Budget.of(made.plan, ROWS), 10**6)
+    fitted = fit(curator, made, frame_of(made))
+    draws = [d for d in curator.spending.draws if d.kind == "count"]
+    tree = {d.columns for d in draws if d.pool == "two-way"}
+    most = LARGEST_ERROR * ROWS * (1.01 if neighbors == "replace-one" else 1.5)  # the total is noisy
+    new = [d for d in draws if d.pool == "further cliques" and d.columns not in tree]
+    assert all(math.sqrt(2 / math.pi) * d.scale * d.cells <= most for d in new)
+    assert curator.spending.rho == pytest.approx(curator.budget.rho, rel=1e-9)
+    assert len(fitted.cliques) > len(SCHEMA.names)
+
+
+def test_a_plan_does_not_reckon_with_tables_that_are_never_counted():
+    """Six columns of six categories are 46,656 cells; 400 rows at ε = 1 bear a few hundred."""
+    shown = preview(project(width=6), ROWS)
+    assert shown.size.measured_cells < 20_000
+    assert shown.size.seconds < 20
+    assert preview(project(width=6, epsilon=100.0), 10**6).size.measured_cells > 10 * shown.size.measured_cells
