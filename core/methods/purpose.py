@@ -47,7 +47,7 @@ def _lacking(project: Project, purpose: str) -> str:
     if purpose == "fairness" and not (roles.outcome and roles.protected):
         return "Say on the Structure page which column is the outcome and which are protected."
     if purpose == "questions" and not project.question_list:
-        return "List what is to be answered, under “Questions that reports will ask” on this page."
+        return "No question is listed yet: add one below, under “Questions that reports will ask”."
     return ""
 
 

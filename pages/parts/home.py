@@ -28,7 +28,7 @@ MARK = (
 QUESTIONS = {
     "readmission": "Which patients come back within 30 days, and does what we learn hold in another hospital?",
     "hiring": "Can we share who was hired without teaching machines to prefer men?",
-    "services": "Which services do people use together?",
+    "services": "Who is granted a benefit, in a wide table with rare values and empty cells?",
     "visits": "Which visits are missed, when each person has several?",
     "stays": "How do age and severity shape the length of a stay?",
 }
@@ -41,7 +41,7 @@ STEPS = (
 )
 
 TOUR = (
-    ("Structure", "Look at the arrows into “readmitted”: the table links it to those causes and to nothing else."),
+    ("Structure", "Look at the arrows into “readmitted”: the table links it directly to those causes alone."),
     ("Plan", "Look below ε: one sentence says how much better an attacker could guess."),
     ("Release", "Press the one button that spends. The files below are safe to share."),
     (

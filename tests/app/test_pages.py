@@ -188,7 +188,7 @@ def test_a_purpose_recommends_a_plan_and_one_click_takes_it(app: AppTest) -> Non
     assert "is right half the time. With this table, at most" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("questions").run()
     press(app, "Plan so")
-    assert "List what is to be answered" in sentences(app), "none is listed yet"
+    assert "No question is listed yet" in sentences(app), "none is listed yet"
     assert "The plan below does so" not in sentences(app)
 
 
