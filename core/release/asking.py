@@ -197,7 +197,7 @@ def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
     chosen = "" if able is method else f"choose the method {able.title}, "
     return (
         f"For an interval another release is needed, which spends budget again. On the Plan page {chosen}{steps}. "
-        "Then too the figure needs enough rows for its noise."
+        "Even then the figure needs enough rows for its noise."
     )
 
 
