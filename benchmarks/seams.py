@@ -30,7 +30,7 @@ import numpy as np
 from core.cli.main import main as command
 from core.errors import EspalierError
 from core.ledger.ledger import Ledger
-from core.privacy import contribution, mechanisms
+from core.privacy import bought_schema, contribution, mechanisms
 from core.privacy.accounting import Budget, round_up
 from core.project.file import Project
 from core.project.plan import Plan
@@ -104,6 +104,8 @@ def without_noise() -> Iterator[None]:
         for module, name, fixed in (
             (mechanisms, "add_gaussian", answer),
             (mechanisms, "noisy_max", lambda *_: 0),
+            (bought_schema, "add_gaussian", answer),
+            (bought_schema, "noisy_max", lambda *_: 0),
             (contribution, "_lots", lambda count: np.arange(count, dtype=np.uint64)),
             (np.random, "default_rng", lambda *_: drawn(0)),
         ):
@@ -221,6 +223,32 @@ def in_engine(work: Path) -> str:
         came = one_person(work)
     need(opened, "the engine was not used")
     return came
+
+
+def bought(work: Path) -> str:
+    """A schema bought of rows that stay in a file, some of them held out: one person more, less, with odd cells."""
+    from core.tables import frames
+
+    codes = {**{f"{group}{i}": f"group {group}" for group in "ABC" for i in range(6)}, "alone": ""}
+    schema = Schema(
+        (
+            Column.to_buy("age", "numeric", bins=5, range=(0.0, 100.0), integer=True),
+            Column.of_hierarchy("code", codes, 12, missing=True, unknown="missing"),
+            SCHEMA["ill"],
+        )
+    )
+    plan = {"neighbors": "add-remove", "person": "who", "rows_per_person": 3, "private_evaluation": 0.3}
+    given = Project("seam", schema, project(**plan, schema_share=0.2).plan)
+    rows = [f"p{i // 2},{7 * i % 120 - 5},{list(codes)[i % len(codes)]},{i % 2}" for i in range(40)]
+    odd = [f"new,{cell},{list(codes)[i]},1" for i, cell in enumerate(["1e999", "-1e999", "", "x", "nan", "50"])]
+    tables = [rows, rows[2:], [*rows, *odd], [*rows, "new,,,"]]
+    for large in (0, frames.LARGE_BYTES):
+        with without_noise(), mock.patch.object(frames, "LARGE_BYTES", large):
+            made = [released(work, given, "\n".join(["who,age,code,ill", *t, ""]).encode()) for t in tables]
+        for status, said, files in made:
+            need(status == 0, f"exit {status}, {said.strip()[-80:]}")
+            need(files == made[0][2] and said == made[0][1], f"{differing(made[0][2], files)} or what is said differs")
+    return f"{2 * len(tables)} releases, read where they are and in memory, the same files to the byte"
 
 
 def forms(work: Path) -> str:
@@ -450,6 +478,7 @@ SEAMS = (
     Seam("2 reader", "malformed and odd lines, between plain and quoted ones", reader),
     Seam("2 reader", "one person more, less, or another, through the command line", one_person),
     Seam("2 reader", "the same, the file read by DuckDB where it is", in_engine),
+    Seam("2 reader", "one person more or less where the schema is bought", bought),
     Seam("3 table and plan", "person columns that do not agree", table_and_plan),
     Seam("4 units", "releases for patients, visits and rows from one budget", units),
     Seam("5 shared page", "the page served by itself, nobody signed in", shelf),

@@ -158,6 +158,7 @@ class Surface:
         Row by row, in one order of additions: a row's value depends on no other row.
         """
         out = np.zeros(len(phi))
-        for j in np.flatnonzero(self.weights):
-            out += self.weights[j] * phi[:, j]
+        with np.errstate(invalid="ignore", over="ignore"):  # whoever reads rows by it minds what is no number
+            for j in np.flatnonzero(self.weights):
+                out += self.weights[j] * phi[:, j]
         return np.asarray(self.middle + np.clip(out, -2 * self.half, 2 * self.half))

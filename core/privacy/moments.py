@@ -147,8 +147,9 @@ class WithOutcome:
         """One line per row."""
         phi, length = self.surface.features.of(codes), math.isqrt(self.surface.features.square)
         left = self.axis.middles[codes[self.axis.name]] - self.surface.of(phi)
-        outcome = np.trunc(length * np.clip(left / self.half, -1, 1)).astype(np.int64)
-        return np.hstack([phi, outcome[:, None]])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = np.nan_to_num(np.clip(left / self.half, -1, 1))  # 0 where bounds are too wide for a fit in floats
+        return np.hstack([phi, np.trunc(length * part).astype(np.int64)[:, None]])
 
 
 ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
@@ -258,8 +259,8 @@ class Moments:
         for codes in self.reading.blocks(source):
             lines = self.vectors.of(codes)
             for start in range(0, len(lines), block):
-                v = lines[start : start + block]
-                v = np.where((v * v).sum(axis=1, keepdims=True) <= self.square, v, 0).astype(np.float64)
+                v = lines[start : start + block].astype(np.float64)  # whose squares, unlike int64's, never wrap around
+                v = np.where((v * v).sum(axis=1, keepdims=True) <= self.square, v, 0)
                 total += (v.T @ v).astype(np.int64)  # each partial sum is a whole number below 2⁵³, hence exact
         weighted = (total * _weights(p))[np.triu_indices(p)]
         return np.clip(weighted, -LARGEST, LARGEST).astype(np.int64) if large else weighted

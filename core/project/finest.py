@@ -21,6 +21,9 @@ Values = NDArray[np.float64]
 MOST_POINTS = 4096
 """Points of a grid at most: finer ones cost time and tell nothing that noise would leave."""
 
+MOST_WHOLE, MOST_REAL = 2**53, 1e300
+"""The largest whole number of a grid, up to which floats tell each from the next; and the largest other number."""
+
 
 def as_read(schema: Schema) -> Schema:
     """``schema`` as rows that are read once into codes are read by it; itself where nothing is to be bought.
@@ -67,6 +70,8 @@ def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Va
     """
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise SchemaError(f"a range must go from a number up to a larger one, not from {low:g} to {high:g}")
+    if max(-low, high) > (MOST_WHOLE if integer else MOST_REAL):
+        raise SchemaError(f"a range from {low:g} to {high:g} is too wide for floats: give the column another unit")
     if not 2 <= points <= MOST_POINTS:
         raise SchemaError(f"a grid has 2 to {MOST_POINTS} points, not {points}")
     if integer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -384,10 +385,13 @@ class Column:
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """The number (of a date: the day) that each text says, NaN for an empty cell and for what says none.
 
-        A number too large for a float is the column's outermost edge, as it is in its bins.
+        A number too large for a float is the column's outermost edge, as it is in its bins; edges that are still to be
+        bought say nothing, so that it is the largest float.
         """
         known = np.array([math.nan if x is None else x for x in map(self._number, texts)], dtype=np.float64)
-        return np.where(np.isinf(known), np.clip(known, self.edges[0], self.edges[-1]), known) if self.edges else known
+        if self.undeclared or not self.edges:
+            return np.clip(known, -sys.float_info.max, sys.float_info.max)
+        return np.where(np.isinf(known), np.clip(known, self.edges[0], self.edges[-1]), known)
 
     def _empty(self, text: str) -> bool:
         return text == MISSING or text in self.missing_marks

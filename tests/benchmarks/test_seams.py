@@ -16,7 +16,7 @@ def named(check) -> seams.Seam:
     return next(s for s in seams.SEAMS if s.check is check)
 
 
-@pytest.mark.parametrize("check", [seams.reader, seams.one_person, seams.in_engine, seams.figures])
+@pytest.mark.parametrize("check", [seams.reader, seams.one_person, seams.in_engine, seams.bought, seams.figures])
 def test_a_closed_seam_is_found_closed(check):
     fine, came = seams.judge(named(check))
     assert fine, came

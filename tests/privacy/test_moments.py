@@ -216,6 +216,19 @@ def test_side_by_side_keeps_columns_apart():
     assert side_by_side({"a": np.array([1]), "b": np.array([0])}, tables).tolist() == [[2, 3, 4]]
 
 
+@dataclass(frozen=True)
+class NoNumber(Grid):
+    """Lines with what a float that is no number becomes: its square wraps around to 0 in int64."""
+
+    def of(self, codes):
+        return np.column_stack([np.ones(len(codes["i"])), np.full(len(codes["i"]), np.nan)]).astype(np.int64)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_a_line_whose_square_wraps_around_counts_as_zeros():
+    assert not Moments("m", READING, NoNumber()).sums(rows(1, 2, 3)).any()
+
+
 NUMBERS = Schema(
     (
         Column("x", "numeric", edges=(0, 1, 2)),
@@ -250,10 +263,14 @@ def every_way():
         Moments("of scores", reading.only("x", "o", "c"), Scored(lines, {"c": 50 * np.eye(2, dtype=np.int64)}, 150)),
         Moments("of features", reading, WithOutcome(surface, axes["y"], 0.4)),
         Moments("of features", reading, WithOutcome(replace(surface, weights=np.zeros(features.size)), axes["y"], 1.5)),
+        Moments("no fit", reading, WithOutcome(replace(surface, weights=np.full(features.size, np.nan)), axes["y"], 1)),
+        Moments("no end", reading, WithOutcome(replace(surface, weights=np.full(features.size, np.inf)), axes["y"], 1)),
+        Moments("no half", reading, WithOutcome(surface, axes["y"], np.nan)),
+        Moments("half of 0", reading, WithOutcome(surface, axes["y"], 0.0)),
     ]
 
 
-@pytest.mark.parametrize("at", range(7))
+@pytest.mark.parametrize("at", range(11))
 def test_what_a_row_adds_depends_on_that_row_alone_and_stays_within_the_bound(at, monkeypatch):
     table, recipe = numbers(60), every_way()[at]
     recipe.check(NUMBERS.sizes)

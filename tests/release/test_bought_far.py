@@ -12,12 +12,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from core.errors import ProjectError
+from core.errors import ProjectError, SchemaError
 from core.ledger.ledger import Ledger
 from core.privacy import bought_schema
 from core.privacy.accounting import Budget
 from core.privacy.bought_schema import buy, described, prices
 from core.privacy.curator import Spending
+from core.privacy.quantiles import counts_on
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.finest import as_read
@@ -151,6 +152,32 @@ def test_many_odd_texts_get_the_codes_that_a_table_in_memory_gets(tmp_path, requ
         assert there.count(("t",)).tolist() == expected.tolist()
         there.close()
         place.close()
+
+
+def test_numbers_that_no_float_holds_are_in_the_outermost_cell_here_and_there(tmp_path):
+    """In memory they were clipped to edges that only hold the place of those to be bought: 1e999 was read as 4."""
+    cells = ["-1e999", "1e999", "-1", "0", "50", "100", "inf", "nan", "x", ""]
+    wanted = Column.to_buy("a", "numeric", bins=4, range=(0.0, 100.0))
+    schema = Schema((wanted, Column("b", "categorical", ("u",))))
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{cell},u\n" for cell in cells))
+    here = Table.encode(read_table(tmp_path / "t.csv"), schema).numbers("a")
+    there = open_relation(tmp_path / "t.csv").snapshot(schema)
+    grid = np.array(there.schema["a"].edges)
+    expected = [*counts_on(here, grid), int(np.isnan(here).sum())]
+    assert there.count(("a",)).tolist() == expected
+    assert expected[0] == 3
+    assert expected[-2:] == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "integer"), [(0.0, 1e23, True), (5e16, 5e16 + 16, True), (-1.7e308, 1.7e308, False)]
+)
+def test_a_range_that_floats_cannot_part_is_refused_before_anything_is_spent(low, high, integer):
+    """Its points were all the same, or no numbers: a crash, for some of them after the budget was debited."""
+    wide = Schema((Column.to_buy("a", "numeric", bins=4, range=(low, high), integer=integer), SCHEMA["ill"]))
+    for refused in (lambda: preview(a_project(wide), ROWS), lambda: as_read(wide)):
+        with pytest.raises(SchemaError, match="too wide for floats"):
+            refused()
 
 
 def test_a_release_with_people_and_rows_held_out(relation):
