@@ -47,8 +47,9 @@ try:
     seen = state.preview(state.public_rows, population.delta if population else None)
 except EspalierError as error:
     plan_fields.conflict(spots, error)
-    step = plan_fields.to_fill_in(error)
-    st.info(f"The preview appears here when {'that is filled in' if step else 'the conflict above is fixed'}.")
+    missing = plan_fields.still_empty(error)
+    todo = f"**{missing}** is given above" if missing else "the conflict above is fixed"
+    st.info(f"The preview appears here once {todo}.")
     shell.sidebar(state)
     st.stop()
 except MemoryError:

@@ -21,8 +21,8 @@ opened = here().project
 promised = opened is None or method_of(opened.plan).private
 state = shell.start(
     "Release",
-    f"Make the synthetic table: this spends privacy {term('budget')}. The files on this page are safe to share; "
-    "the real table is not."
+    f"Make the synthetic table: this spends privacy {term('budget')}. The files that come of it are safe to "
+    "share; the real table is not."
     if promised
     else "These files are as confidential as the table itself.",
 )
@@ -48,8 +48,8 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
         table = state.table()
         return table, state.preview(public_rows(state.project.plan, table.rows), delta)
     except EspalierError as error:
-        if plan_fields.to_fill_in(error):
-            st.info("The plan is not complete yet: a field on the Plan page is still empty.")
+        if missing := plan_fields.still_empty(error):
+            st.info(f"The plan is not complete yet. Still to be given on the Plan page: **{missing}**.")
         else:
             st.error("The table holds a value that is not declared." if error.data.get("value") else plain(error))
         key = error.data.get("key")
@@ -123,9 +123,9 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
             st.text_input("Note for the ledger", key=note)
         elif again:
             st.warning(
-                f"This table has been released from {'once' if len(again) == 1 else f'{len(again)} times'} in this "
-                "session. What is spent **adds up**: ρ of one "
-                "release and of the next. Pay from a budget of the ledger, and it is remembered for you."
+                f"This session has already made {'a release' if len(again) == 1 else f'{len(again)} releases'} from "
+                "this table. What is spent **adds up**: ρ of one release and ρ of the next. Pay from a budget of the "
+                "ledger, and it is remembered for you."
             )
             agreed = st.checkbox(
                 "I want to spend the budget on this table again", key=f"again-{state.opened}-{len(state.spent)}"

@@ -71,8 +71,8 @@ try:
             st.markdown(f"- {text.separation(s)}")
     else:
         st.markdown(
-            f"With the plan as it stands ({chosen}): {method_of(project.plan).unseparated(bool(project.dag.edges))} "
-            "The method is chosen on the Plan page."
+            f"The method of the plan is {chosen}. {method_of(project.plan).unseparated(bool(project.dag.edges))} "
+            "Another one is chosen on the Plan page."
         )
     for warning in frame.warnings:
         st.warning(plain(warning))

@@ -36,7 +36,7 @@ def suggested_form(rows: int, sizes: Mapping[str, int], treatment: str, adjust: 
 
 @dataclass(frozen=True)
 class StandardisedEffect:
-    """Differences and ratios of risk between treatment levels, crude and adjusted for ``adjust``.
+    """Differences and ratios of risk between treatment levels: crude, and adjusted for ``adjust`` if that names any.
 
     ``event`` is the outcome's category whose risk is compared; where it is None, means of the outcome's ``scores`` (a
     number per category; the middles of bins for a binned one) are, and there are no ratios. Each category of the
@@ -71,7 +71,10 @@ class StandardisedEffect:
         return tuple(code for code in range(self.sizes[self.treatment]) if code != self.reference)
 
     def parts(self) -> tuple[Part, ...]:
-        """For each level the crude and the adjusted difference, then (of an event) the crude and adjusted ratio."""
+        """For each level the crude and the adjusted difference, then (of an event) the crude and adjusted ratio.
+
+        Where nothing is adjusted for, the crude ones alone: the adjusted ones would say the same again.
+        """
         out = []
         for code in self.levels:
             groups: tuple[Cell, ...] = tuple(((self.treatment, level),) for level in (self.reference, code))
@@ -80,7 +83,6 @@ class StandardisedEffect:
                 events = tuple(((self.outcome, self.event), *group) for group in groups)
             crude = Needs((self.treatment, self.outcome), groups + events, rests=events)
             full = replace(crude, columns=self.columns, outcome=self.outcome, together=(self.treatment,))
-            full = full if self.adjust else crude
             for what in ("difference", "ratio") if self.event is not None else ("difference",):
                 out += [
                     Part(
@@ -88,18 +90,18 @@ class StandardisedEffect:
                         needs,
                         what == "ratio",
                     )
-                    for kind, needs in (("crude", crude), ("adjusted", full))
+                    for kind, needs in (("crude", crude), ("adjusted", full))[: 2 if self.adjust else 1]
                 ]
         return tuple(out)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """The numbers of `parts`; ratios as logarithms. Variances are NaN: the copies tell them."""
         values = self._values(tally)
-        crude, adjusted = self._crude(tally, values), self._adjusted(tally, values)
+        told = [self._crude(tally, values), *([self._adjusted(tally, values)] if self.adjust else [])]
         out: list[float] = []
         with np.errstate(divide="ignore", invalid="ignore"):
             for code in self.levels:
-                pairs = crude[code], adjusted[code]
+                pairs = [means[code] for means in told]
                 out += [treated - control for treated, control in pairs]
                 if self.event is not None:
                     out += [float(np.log(np.divide(treated, control))) for treated, control in pairs]
@@ -121,8 +123,6 @@ class StandardisedEffect:
 
     def _adjusted(self, tally: Tally, values: FloatArray) -> Means:
         """The mean outcome, had everybody had each level of the treatment, and had everybody had the reference."""
-        if not self.adjust:
-            return self._crude(tally, values)
         if self.form == "logistic":
             return self._by_regression(tally, values)
         strata, of = self._strata(tally)

@@ -40,10 +40,13 @@ def verdict(
 
     ``elsewhere`` are facts of the same release tested on other real tables, by what each is called.
     """
-    grades, said = zip(*(_task(facts["tstr"]), _columns(facts["fidelity"])), strict=True)
+    (learned, task), (shares, columns) = _task(facts["tstr"]), _columns(facts["fidelity"])
+    grades = learned, shares
     away = [_away(name, facts["tstr"], other["tstr"], project) for name, other in (elsewhere or {}).items()]
     fair, fenced = _fairness(facts), method_of(project.plan).fenced(project.plan)
-    sentences = [s for s in (*away, *(fair if fenced else ()), *said) if s]
+    if any(away) and learned != "poor":
+        task = ""  # who is better at home, and by how much, stands in the first sentence already
+    sentences = [s for s in (*away, *(fair if fenced else ()), task, columns) if s]
     if not away and _regime(project) == "causal":
         sentences.append("Whether it holds in another place cannot be known without a table from there.")
     if not fenced:
@@ -92,7 +95,10 @@ def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project:
     if None in (home["auc_synthetic"], home["auc_real"], away["auc_synthetic"], away["auc_real"]):
         return ""
     there = where[:1].lower() + where[1:]
-    at_home = f"At home the model trained on {_winner(home)} rows predicts better ({_both(home)})"
+    at_home = (
+        f"At home the model trained on {_winner(home)} rows predicts {home['target']} {_better(home)} "
+        f"({_both(home)}; 0.5 is a coin toss, 1 is perfect)"
+    )
     if _winner(home) == _winner(away):
         return f"{at_home}, and in {there} too ({_both(away)})."
     text = f"{at_home}; in {there} it is the one trained on {_winner(away)} rows ({_both(away)})."
@@ -103,6 +109,11 @@ def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project:
 
 def _winner(t: Mapping[str, Any]) -> str:
     return "synthetic" if t["auc_synthetic"] > t["auc_real"] else "real"
+
+
+def _better(t: Mapping[str, Any]) -> str:
+    apart = abs(t["auc_synthetic"] - t["auc_real"])
+    return "slightly better" if apart <= CLOSE else "better" if apart <= FAR else "much better"
 
 
 def _both(t: Mapping[str, Any]) -> str:

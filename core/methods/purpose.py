@@ -46,6 +46,8 @@ def _lacking(project: Project, purpose: str) -> str:
         return "Draw the direct causes of the target on the Structure page."
     if purpose == "fairness" and not (roles.outcome and roles.protected):
         return "Say on the Structure page which column is the outcome and which are protected."
+    if purpose == "questions" and not project.question_list:
+        return "No question is listed yet: add one below, under “Questions that reports will ask”."
     return ""
 
 
@@ -57,7 +59,12 @@ def unused(project: Project) -> tuple[str, ...]:
     if idle:
         every = len(project.dag.edges)
         some = ", ".join(f"{a} → {b}" for a, b in sorted(idle)[:3])
-        out.append(f"This plan does not use {len(idle)} of the {every} drawn arrows ({some}{', …' * (len(idle) > 3)}).")
+        some += ", …" * (len(idle) > 3)
+        out.append(
+            f"This plan uses none of the {every} drawn arrows ({some})."
+            if len(idle) == every
+            else f"This plan does not use {len(idle)} of the {every} drawn arrows ({some})."
+        )
     if not method.fenced(project.plan) and (roles.protected or roles.admissible or roles.inadmissible):
         out.append("The roles protected, admissible and inadmissible are not used: this plan has no fence.")
     if project.separations and not method.fenced(project.plan):

@@ -119,7 +119,8 @@ def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
         "logistic": "The strata are too many for so many rows: a regression with main effects stands for them, which "
         "is another estimand where the effect differs between strata.",
     }
-    parts = [said, forms[figure.form] if figure.adjust else "", "", question.caveat]
+    alone = "The crude figures are then the effect; there are no adjusted ones beside them."
+    parts = [said, forms[figure.form] if figure.adjust else alone, "", question.caveat]
     if figure.event is None:
         parts[2] = f"{figure.outcome} was counted in bins; the figures are of their middles."
     return " ".join(filter(None, parts))
@@ -196,7 +197,7 @@ def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
     chosen = "" if able is method else f"choose the method {able.title}, "
     return (
         f"For an interval another release is needed, which spends budget again. On the Plan page {chosen}{steps}. "
-        "Then too the figure needs enough rows for its noise."
+        "Even then the figure needs enough rows for its noise."
     )
 
 

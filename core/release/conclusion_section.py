@@ -33,7 +33,8 @@ def _copies(facts: Mapping[str, Any]) -> str:
         "Only figures over columns that were counted together earn an interval; <code>espalier analyse FOLDER</code> "
         "says which. Copies follow the noisy counts more closely than the table does, which leans towards independent "
         "columns where counts are noisy, so their mean may differ a little from the table's own figure: quote the "
-        "mean. How cliques were chosen, and where a number lies inside its bin, is not in it.</p>"
+        "mean. The intervals do not cover how the columns that are counted together were chosen, nor where a number "
+        "lies inside its bin.</p>"
         f"<pre>{escape(PYTHON)}</pre><pre>{escape(R)}</pre>"
     )
 

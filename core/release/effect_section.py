@@ -50,7 +50,7 @@ def effect_section(facts: Mapping[str, Any]) -> str:
     if section is None:
         return ""
     t, y, event = (None if section[key] is None else escape(section[key]) for key in ("treatment", "outcome", "event"))
-    adjust = ", ".join(f"<strong>{escape(name)}</strong>" for name in section["adjust"]) or "nothing"
+    adjust = ", ".join(f"<strong>{escape(name)}</strong>" for name in section["adjust"])
     what = f"the mean of {y}" if event is None else f"the risk that {y} is {event}"
     chosen = (
         "the plan says so, and the drawing allows it"
@@ -59,11 +59,15 @@ def effect_section(facts: Mapping[str, Any]) -> str:
         if section["valid_sets"] > 1
         else "the only smallest set that the drawing allows"
     )
+    adjusted = (
+        f"Adjusted ones say what the difference would be if both groups were alike in {adjust}: {chosen}."
+        if adjust
+        else f"Nothing is adjusted for: {chosen}."
+    )
     lines = "".join(f"<li>{escape(way)}</li>" for way in section["ways"])
     return (
         f"<h2>The effect of {t} on {y}</h2>"
-        f"<p>Compared is {what}. Crude figures compare the groups as they are. Adjusted ones say what the difference "
-        f"would be if both groups were alike in {adjust}: {chosen}.</p>"
+        f"<p>Compared is {what}. Crude figures compare the groups as they are. {adjusted}</p>"
         + _figures(section["numbers"], "risk" if event is not None else "mean")
         + f"<p>{escape(section['why'])}</p>"
         + (f"<p>Paths between {t} and {y} in the drawing:</p><ul>{lines}</ul>" if lines else "")

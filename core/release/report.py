@@ -12,7 +12,7 @@ from typing import Any
 
 from core.graph.annotations import Annotation, annotations_from_json
 from core.methods import METHODS
-from core.privacy.accounting import guess_right, round_up
+from core.privacy.accounting import round_up
 from core.privacy.unit import Unit
 from core.project.schema import FIELDS
 from core.release import report_front as front
@@ -137,13 +137,11 @@ def _promise(spent: Mapping[str, Any]) -> str:
     """What was asked is what is promised: how much of it was spent may itself hang on noisy answers."""
     person = f"“{escape(spent['person'])}”" if spent.get("person") else None
     unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person)
-    right = guess_right(spent["epsilon"], spent["delta"])
     return (
         f"<p>The release is (ε, δ)-differentially private with ε = {round_up(spent['epsilon'])} and "
         f"δ = {round_up(spent['delta'])}, for {unit} (<em>{escape(spent['neighbors'])}</em>). "
-        f"It spent ρ = {round_up(spent['counted'])} of zero-concentrated differential privacy. "
-        "Someone guessing between two versions of a person's record is right half the time. With this table, at most "
-        f"{round_up(100 * right)} % of the time.</p>"
+        f"It spent ρ = {round_up(spent['counted'])} of zero-concentrated differential privacy. What that means for a "
+        "person in the table stands under Privacy, above.</p>"
     )
 
 

@@ -81,8 +81,9 @@ def _noise(facts: Mapping[str, Any]) -> str:
     share = 100 * min(1.0, worst["expected_tv"])
     if share > 20:
         return (
-            f"<strong>Noise outweighs the data</strong>: in {_list(worst['clique'])} alone about {share:.0f} % of rows "
-            "are expected in the wrong place. Draw no conclusions from such columns; their list says the error of each."
+            f"<strong>Noise outweighs the data</strong> in some columns, most of all in {_list(worst['clique'])}: it "
+            f"is expected to put about {share:.0f} % of its rows in the wrong place. Draw no conclusions from such "
+            "columns; the list of the columns below says the error of each."
         )
     return (
         f"Of the columns that are counted alone, {_list(worst['clique'])} is the least exact: noise is expected to "

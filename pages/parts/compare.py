@@ -73,14 +73,18 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
     budgets = right.multiselect("ε", EPSILONS, [known], format_func="{:g}".format, key=f"compare-eps-{state.opened}")
     unfenced = st.toggle("Also without the fence", key=f"compare-fence-{state.opened}")
     out: dict[str, Project] = {}
+    fenced = False
     for name in methods:
         for epsilon in budgets:
             fair = plan.fair if METHODS[name].fence == "optional" else None
             one = project.with_plan(method=name, epsilon=epsilon, fair=fair)
             out[f"{METHODS[name].title}, ε = {epsilon:g}"] = one
             if unfenced and method_of(one.plan).fenced(one.plan):
+                fenced = True
                 free = one.with_plan(**method_of(one.plan).without_fence)
                 out[f"{METHODS[name].title}, ε = {epsilon:g}, no fence"] = free
+    if unfenced and out and not fenced:
+        st.caption("None of these plans has a fence, so there is none to leave out.")
     if len(out) > MOST:
         st.error(f"That makes {len(out)} plans; choose at most {MOST}.")
         return {}
@@ -143,14 +147,15 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         with next(places):
             st.markdown(f"**{what[:1].upper()}{what[1:]}**")
             charts.show(charts.wrapped(figure, [o.name for o in found]), f"compare-{key}", what)
-    st.markdown("Plans in the pictures below: " + ", ".join(f"**{i}** {plain(o.name)}" for i, o in numbered) + ".")
+    st.markdown("Plans in the pictures below: " + "; ".join(f"**{i}** is {plain(o.name)}" for i, o in numbered) + ".")
     places = itertools.cycle(st.columns(2))
     for key, what in PARETO.items():
         if front := best(found, key):
             listed = ", ".join(str(i) for i, o in numbered if o.name in front)
+            called = f"plan {listed}" if len(front) == 1 else f"any of the plans {listed}"
             points = [(o.name, x, y, o.name in front) for o in found for x, y in [(o.figures[key], o.figures["auc"])]]
             with next(places):
-                st.markdown(f"**{what[:1].upper()}{what[1:]}:** nothing here beats {listed} in both.")
+                st.markdown(f"**{what[:1].upper()}{what[1:]}:** no plan here beats {called} in both at once.")
                 charts.show(charts.front(points, FIGURES[key], FIGURES["auc"]), f"compare-front-{key}", what)
     st.markdown(
         f"{term('AUC')}: 0.5 is a coin toss, 1 is perfect. The lines on the bars are 95 % intervals for the choice of "

@@ -15,6 +15,8 @@ TERMS = {
     "Noise": "Random numbers added to each count so that no one person's presence shows.",
     "Frame": "All that the drawing and the roles forbid the table to show directly.",
     "Fence": "The rule that outcome and protected columns may be linked only through admissible ones.",
+    "Admissible column": "A column that may legitimately explain the outcome, even where it differs between groups.",
+    "Gate": "The only columns through which two separated groups may be linked; a fence's gate is the admissible ones.",
     "Unmeasured cause": "A cause of two columns that the table does not have; it is drawn as ↔ between them.",
     "Markov blanket": "A column's causes, its effects, and the other causes of those effects: its neighbourhood.",
     "Separation": "Two groups of columns that may show no link except through a third group.",

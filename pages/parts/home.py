@@ -28,7 +28,7 @@ MARK = (
 QUESTIONS = {
     "readmission": "Which patients come back within 30 days, and does what we learn hold in another hospital?",
     "hiring": "Can we share who was hired without teaching machines to prefer men?",
-    "services": "Which services do people use together?",
+    "services": "Who is granted a benefit, in a wide table with rare values and empty cells?",
     "visits": "Which visits are missed, when each person has several?",
     "stays": "How do age and severity shape the length of a stay?",
 }
@@ -36,17 +36,18 @@ QUESTIONS = {
 
 STEPS = (
     (":material/account_tree:", "Say what you know", "Draw what causes what. Mark who is protected. Describe columns."),
-    (":material/savings:", "See what it costs", "A plan shows every question and its price, before any row is read."),
+    (":material/savings:", "See what it costs", "A plan shows every count and its price, before any row is read."),
     (":material/verified:", "Release and judge", "One deliberate act. Then see what the table is good for."),
 )
 
 TOUR = (
-    ("Structure", "Look at the arrows into “readmitted”: only those causes will shape the table."),
+    ("Structure", "Look at the arrows into “readmitted”: the table links it directly to those causes alone."),
     ("Plan", "Look below ε: one sentence says how much better an attacker could guess."),
     ("Release", "Press the one button that spends. The files below are safe to share."),
     (
         "Diagnostics",
-        "Press “Compare with the real rows”. The first sentence says who wins at home and who in the other hospital.",
+        "Press “Compare with the real rows”. The first sentence tells of two models, one taught by this "
+        "table and one by real rows: which predicts better here, and which in another hospital.",
     ),
 )
 

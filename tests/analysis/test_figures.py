@@ -125,6 +125,19 @@ def test_the_adjusted_effect_is_the_adjustment_formula(form):
     assert abs(got["crude difference, t=2"]) > abs(got["adjusted difference, t=2"])  # z confounds upward
 
 
+def test_where_nothing_is_adjusted_for_the_crude_figures_stand_alone():
+    figure = StandardisedEffect("t", "y", (), SIZES, event=1)
+    names = [p.name.split(",")[0] for p in figure.parts()]
+    values, variances = figure.estimate(tally(*figure.columns))
+    assert names == ["crude difference", "crude ratio"] * 2
+    assert len(values) == len(variances) == 4
+    data = rows()
+    risk = [data["y"][data["t"] == t].mean() for t in range(3)]
+    assert values == pytest.approx(
+        [risk[1] - risk[0], math.log(risk[1] / risk[0]), risk[2] - risk[0], math.log(risk[2] / risk[0])]
+    )
+
+
 def test_a_numeric_outcome_is_compared_by_its_means():
     figure = StandardisedEffect("y", "t", ("z",), SIZES, scores=(0.0, 10.0, 20.0))
     values, _ = figure.estimate(tally(*figure.columns))

@@ -58,6 +58,10 @@ def test_each_kind_of_question_is_answered(app: AppTest) -> None:
         assert not app.exception
         assert not app.error
         assert len(app.dataframe[0].value) == 1, kind
+    assert "is counted in bins" not in sentences(app)
+    field(app, "selectbox", "Groups by").set_value("experience").run()
+    assert "`experience` is counted in bins: what is asked is about this one bin alone." in sentences(app)
+    assert "**What is asked:** the odds of hired" in sentences(app).replace("\\", "")
 
 
 def test_nothing_is_shown_before_a_release(app: AppTest) -> None:

@@ -489,3 +489,18 @@ def test_a_draft_is_offered_on_any_page_and_opens_with_its_sample() -> None:
     assert state.text is not None
     assert state.rows == 6000
     assert "An unsaved draft" not in shown(new)
+
+
+def test_a_whole_draft_is_offered_until_another_project_is_opened_and_a_drawing_alone_after_it() -> None:
+    old: Session = sample(start(), "hiring").session_state[KEY]
+    new = sample(start(), "readmission")
+    state: Session = new.session_state[KEY]
+    assert state.project is not None
+    whole = restore.read(restore.kept(old))
+    opened = state.project
+    state.found = whole
+    state.open(opened)
+    assert state.found is None, "its button would replace what was just opened"
+    state.found = drawing = replace(whole, project=None)
+    state.open(opened)
+    assert state.found is drawing, "it waits for its table to be opened"

@@ -140,6 +140,7 @@ OTHERWISE = {
     "pages/analyse.py": {"study.rows"},  # of the synthetic table
     "pages/parts/release/not_private.py": {"_result"},  # of a table that says NOT PRIVATE, on the curator's screen
     "pages/parts/diagnostics/many_targets.py": {"made.codes"},  # of the synthetic table
+    "pages/parts/diagnostics/blurred.py": {"made.rows"},  # of a table that says NOT PRIVATE, on the curator's screen
     "pages/diagnostics.py": {"released.holdout.rows"},  # on the screen, among figures that are not private
     "pages/parts/diagnostics/distributions.py": {
         "_one",

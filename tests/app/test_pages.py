@@ -181,11 +181,15 @@ def test_a_purpose_recommends_a_plan_and_one_click_takes_it(app: AppTest) -> Non
     press(app, "Plan so")
     assert state(app).project.plan.options["regime"] == "predictive"
     assert "The plan below does so" in sentences(app)
-    assert "does not use" in sentences(app)
+    assert "This plan uses none of the" in sentences(app)
     next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("elsewhere").run()
     press(app, "Plan so")
     assert state(app).project.plan.options["regime"] == "causal"
     assert "is right half the time. With this table, at most" in sentences(app)
+    next(b for b in app.button_group if b.label.startswith("What is the table")).set_value("questions").run()
+    press(app, "Plan so")
+    assert "No question is listed yet" in sentences(app), "none is listed yet"
+    assert "The plan below does so" not in sentences(app)
 
 
 def test_a_changed_plan_leaves_the_release_as_it_was(app: AppTest) -> None:
@@ -369,6 +373,7 @@ def test_conflicts_are_explained(app: AppTest, changes: dict[str, Any], text: st
     state(app).change_plan(**changes)
     go(app, "plan")
     assert text in sentences(app).replace("\\", "")
+    assert ("once **the target** is given above" in sentences(app)) == ("Next: choose" in text)
     for page in PAGES:
         go(app, page)
 
@@ -475,7 +480,7 @@ def test_the_fence_of_a_release_is_shown_explained_and_asked_about(app: AppTest)
     finish(press(app, "Spend"))
     said = sentences(app)
     assert "**Protected side**: `gender`" in said
-    assert "**Gate: admissible**: `qualification`, `experience`, `interview_score`" in said
+    assert "**Gate (admissible)**: `qualification`, `experience`, `interview_score`" in said
     assert "**What the fence gave up** (paid for from the budget)" in said
     assert "`postcode` and `hired` are not measured together" in said
     app.selectbox(key="ask-a").select("hired").run()

@@ -28,7 +28,8 @@ def test_what_is_recommended_can_be_planned(project: Project, purpose: str) -> N
         assert advise(project, purpose).lacking
         return
     made, _ = planned(project, purpose)
-    assert not advise(project, purpose).lacking
+    lacking = advise(project, purpose).lacking
+    assert lacking.startswith("No question is listed yet") if purpose == "questions" else not lacking
     frame_of(made)
 
 
@@ -44,7 +45,7 @@ def test_elsewhere_asks_for_the_drawn_causes() -> None:
     into = [e for e in READMISSION.dag.edges if e[1] == "readmitted"]
     left = len(READMISSION.dag.edges) - len(into)
     every = len(READMISSION.dag.edges)
-    assert unused(here)[0].startswith(f"This plan does not use {every} of the {every} drawn arrows")
+    assert unused(here)[0].startswith(f"This plan uses none of the {every} drawn arrows")
     assert unused(made)[0].startswith(f"This plan does not use {left} of the {every} drawn arrows")
 
 

@@ -17,11 +17,11 @@ FEW = 8
 """Figures up to which their sentences stand open."""
 KINDS = ("Association, adjusted", "Effect, by the drawing", "Odds ratio", "Difference", "Proportion")
 MEANING = {
-    "counted": "counted together: the interval's coverage is promised",
-    "outcome pairs counted": "each counted with the outcome, their joint pattern modelled: an interval given the "
-    "model, no coverage promised",
-    "thin": "too few rows for their noise: a number without an interval",
-    "assumed": "not counted together: what the table shows is an assumption, so it has no interval",
+    "counted": "these columns were counted together, so the interval's coverage is promised",
+    "outcome pairs counted": "each column was counted with the outcome, and their joint pattern is modelled. The "
+    "interval holds if the model does; its coverage is not promised",
+    "thin": "there are too few rows for their noise, so the number has no interval",
+    "assumed": "these columns were not counted together. What the table shows is an assumption, so it has no interval",
 }
 
 
@@ -147,7 +147,8 @@ def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
     except EspalierError as error:
         st.error(plain(error))
         return None
-    st.markdown(f"**Adjusted for {names(figure.adjust, 40)}.** {plain(asking.adjusted_for(project, figure))}")
+    adjusted = f"**Adjusted for {names(figure.adjust, 40)}.** " if figure.adjust else ""
+    st.markdown(adjusted + plain(asking.adjusted_for(project, figure)))
     return figure
 
 
@@ -155,6 +156,9 @@ def _value(project: Project, column: str, label: str, key: str, *, last: bool) -
     labels = project.schema[column].labels
     first = asking.last(project.schema[column]) if last else 0
     code = st.selectbox(label, range(len(labels)), first, format_func=labels.__getitem__, key=f"{key}-{column}-value")
+    if project.schema[column].kind == "numeric":
+        chosen = "missing cells alone" if code > asking.last(project.schema[column]) else "this one bin alone"
+        st.caption(f"{name(column)} is counted in bins: what is asked is about {chosen}.")
     return Level(column, code)
 
 
@@ -164,6 +168,8 @@ def show(study: Study, figure: Figure) -> None:
     if isinstance(figure, Regression):
         how = "Odds ratios by logistic regression" if figure.event is not None else "Linear regression"
         st.markdown(f"**{how}** of {name(figure.outcome)} on {names(figure.predictors, 40)}.")
+    else:
+        st.markdown(f"**What is asked:** {plain(asking.asked(study.project.schema, figure))}.")
     st.dataframe(asking.lines(answers), hide_index=True, width="stretch")
     for kind in dict.fromkeys(a.badge.kind for a in answers):
         st.markdown(f"- **{asking.BADGES[kind].capitalize()}**: {MEANING[kind]}.")

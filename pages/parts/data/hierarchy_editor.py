@@ -24,8 +24,8 @@ def show(state: Session) -> None:
     st.markdown("#### A hierarchy for a column of many codes")
     st.markdown(
         "Diagnoses in blocks and chapters, postcodes in regions: what belongs to what is public. The codes are counted "
-        "from the top down, and told apart **only where the budget reaches**. It is paid from the share for the schema "
-        "on the Plan page, which shows what will be told apart."
+        "from the top down, and told apart **only where the budget reaches**. Both are paid from the share for the "
+        "schema on the Plan page, which shows what will be told apart."
     )
     for column in schema.columns:
         if column.hierarchy:

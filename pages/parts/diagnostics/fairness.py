@@ -50,8 +50,8 @@ def _dependence(facts: Facts) -> None:
     st.markdown(
         f"**How to read it.** The bars show how much {', '.join(map(name, facts['outcome']))} tells about "
         f"{', '.join(map(name, facts['protected']))} once {given} is known. 0 means nothing. Chance alone lifts a "
-        "table's bar a little: without any link it stays below the red line in 95 tables of 100. The model's figure is "
-        "exact."
+        "table's bar a little: without any link it stays below the red line in 95 tables of 100. *Model* is what the "
+        "synthetic rows were drawn from; its figure is exact."
     )
     st.dataframe(
         [

@@ -12,7 +12,7 @@ from pages.parts.session.session import ReleaseBundle
 from pages.parts.text import names, plain
 
 INTRODUCTION = (
-    "Is the table good for questions that nobody has named yet? Up to 20 columns take turns as the target, and five "
+    "Is the table good for predictions that nobody has named yet? Up to 20 columns take turns as the target, and five "
     "classifiers learn to tell each column's commonest category from the others, once from real rows and once from "
     "synthetic ones. It takes about a minute."
 )

@@ -374,12 +374,24 @@ _NEXT = {
     "target": "Next: choose the **Target** above. The method protects what predicts one column: say which.",
 }
 """What is only not filled in yet, by the field beside which it is said."""
+_EMPTY = {
+    "rows": "the number of rows n, or δ",
+    "person": "the declared total of rows",
+    "questions": "a question or a count",
+    "target": "the target",
+}
+"""What such a field is called where it is spoken of elsewhere."""
 
 
 def to_fill_in(error: EspalierError) -> str:
     """The next step, where nothing is wrong and a field is only still empty; else nothing."""
     key = error.data.get("key", "")
     return _NEXT.get(key, "") if key == "rows" or error.data.get("missing") else ""
+
+
+def still_empty(error: EspalierError) -> str:
+    """What is still to be given, by its name; nothing where something is wrong."""
+    return _EMPTY[error.data["key"]] if to_fill_in(error) else ""
 
 
 def conflict(spots: Spots, error: EspalierError) -> None:

@@ -28,9 +28,9 @@ def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
                 for k, v in advice.changes.items()
                 for usual in [getattr(advice.method.options(), k, None)]
             )
-            if followed:
+            if followed and not advice.lacking:
                 st.markdown(":material/check: The plan below does so.")
-            else:
+            elif not followed:
                 st.button("Plan so", on_click=take, args=(state, advice), key="purpose-take", type="primary")
             if advice.lacking:
                 st.info(plain(advice.lacking))

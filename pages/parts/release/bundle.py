@@ -44,7 +44,7 @@ def files(released: ReleaseBundle) -> None:
         type="primary",
         icon=":material/folder_zip:",
     )
-    st.markdown(f"{SAFE} or one file:")
+    st.markdown(f"{SAFE} Or take one file alone:")
     with st.container(horizontal=True):
         for file, label, mime in FILES:
             if file not in released.files:  # a model that must not be written

@@ -28,9 +28,9 @@ def picture(release: Release) -> None:
         )
         s = separations[number or 0]
     fair = set(s.left) <= set(project.roles.outcome) and set(s.given) == set(project.roles.admissible)
-    heads = ("Protected side", "Gate: admissible", "Outcome side")
+    heads = ("Protected side", "Gate (admissible)", "Outcome side")
     if not fair or not set(s.right) <= {*project.roles.protected, *project.roles.inadmissible}:
-        heads = ("Kept apart", "Gate", s.left[0][:30] if len(s.left) == 1 else "From these")
+        heads = ("Kept apart", "Gate", "From this" if len(s.left) == 1 else "From these")
     bought = release.to_json().get("explained")
     refused: list[tuple[Clique, float | None]]
     if bought:

@@ -251,6 +251,10 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
         a, b = st.columns(2)
         a.text_input("Set by", who(), key=f"{key}-who", disabled=doors.guarded())
         b.text_input("Note", key=f"{key}-note", placeholder="for yourself and whoever reads the ledger")
+        if state.text is not None:
+            st.caption(
+                "Opening a budget spends nothing. The release is a step of its own after it, on the Release page."
+            )
         st.button("Open this budget", type="primary", on_click=_open, args=(state, key, nobody), key=f"{key}-go")
         if trouble := state.trouble.get("ledger"):
             st.error(f"{plain(trouble)}.")

@@ -112,7 +112,8 @@ class Session:
     drafts: Drafts = field(default_factory=Drafts)
     before: Opened | None = None
     found: Kept | None = None
-    """What the browser's tab had kept from before a reload, until it is restored or forgotten."""
+    """What the browser's tab had kept from before a reload, until it is restored or forgotten; a whole project also
+    until another one is opened."""
     forget: bool = False
     released: ReleaseBundle | None = None
     blurred: Blurred | None = None
@@ -142,7 +143,12 @@ class Session:
     _previewed: tuple[Project, int | None, Preview] | None = None
 
     def open(self, project: Project, text: TextTable | None = None, rows: int | None = None, sample: str = "") -> None:
-        """Put a project (and its table) in place of what was open, which can be brought back once."""
+        """Put a project (and its table) in place of what was open, which can be brought back once.
+
+        A whole draft from before a reload is offered no longer: taking it up now would replace what was just opened.
+        """
+        if self.found is not None and self.found.project is not None:
+            self.found = None
         self.drafts.upload = None
         if self.project is not None:
             self.before = self._opened()

@@ -17,7 +17,7 @@ def show(state: Session) -> None:
     project = state.project
     assert project is not None
     listed = project.separations
-    fenced = ", ".join(m.title for m in METHODS.values() if m.fence != "never")
+    fenced = "; ".join(m.title for m in METHODS.values() if m.fence != "never")
     with st.expander(
         f"Further separations ({len(listed)})" if listed else "Further separations", expanded=bool(listed)
     ):
