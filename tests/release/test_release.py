@@ -175,7 +175,7 @@ def test_an_output_folder_is_never_overwritten(folder, tmp_path):
     with pytest.raises(ProjectError, match="not empty"):
         made.save(folder)
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ProjectError, match="not empty"):
+    with pytest.raises(ProjectError, match="is a file"):
         made.save(tmp_path / "file")
     made.save(tmp_path / "empty")
     with pytest.raises(ProjectError, match="cannot write|not empty"):
