@@ -154,10 +154,10 @@ def run(
 
 
 def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, until: float, most: int) -> None:
-    """Print one line per table and ε: prism, the star, and the difference of their AUC, in pairs on the same splits."""
+    """Print one line per table and ε: prism, and how far it is from the star, in pairs on the same splits."""
     epsilons, unit = tuple(epsilons), "replace-one"
     print(f"\n{unit}, {LEAST} to {most} runs, until the standard error is {until:g}\n")
-    print("| table | ε | AUC: prism | star | difference | runs (of them the same) | two-way TV: prism | star |")
+    print("| table | ε | AUC: prism | star | difference | runs (of them the same) | two-way TV: prism | difference |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for case in cases:
         for epsilon in epsilons:
@@ -173,9 +173,10 @@ def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, u
                 if len(tvs) < splits:
                     tvs.append([judge(codes, train, test, case.target)["two_way_tv"] for codes in (ours, plain)])
             auc, tv = np.mean(scores, axis=0), np.mean(tvs, axis=0)
+            below = [ours - plain for ours, plain in tvs]
             print(
                 f"| {case.name} | {epsilon:g} | {auc[0]:.4f} | {auc[1]:.4f} | {np.mean(apart):+.4f} ± "
-                f"{_error(apart):.4f} | {len(apart)} ({same}) | {tv[0]:.4f} | {tv[1]:.4f} |",
+                f"{_error(apart):.4f} | {len(apart)} ({same}) | {tv[0]:.4f} | {tv[0] - tv[1]:+.4f} ± {_error(below):.4f} |",
                 flush=True,
             )
 
