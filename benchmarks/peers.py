@@ -173,10 +173,11 @@ def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, u
                 if len(tvs) < splits:
                     tvs.append([judge(codes, train, test, case.target)["two_way_tv"] for codes in (ours, plain)])
             auc, tv = np.mean(scores, axis=0), np.mean(tvs, axis=0)
-            below = [ours - plain for ours, plain in tvs]
+            above = [ours - plain for ours, plain in tvs]
             print(
                 f"| {case.name} | {epsilon:g} | {auc[0]:.4f} | {auc[1]:.4f} | {np.mean(apart):+.4f} ± "
-                f"{_error(apart):.4f} | {len(apart)} ({same}) | {tv[0]:.4f} | {tv[0] - tv[1]:+.4f} ± {_error(below):.4f} |",
+                f"{_error(apart):.4f} | {len(apart)} ({same}) | {tv[0]:.4f} | {np.mean(above):+.4f} ± "
+                f"{_error(above):.4f} |",
                 flush=True,
             )
 
