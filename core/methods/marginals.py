@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -75,8 +75,11 @@ class Marginals:
         zeros = [Zeros(q, mask) for q, mask in self.impossible.items()]
         fitted = estimate(self.counted, self.measurements, total, zeros=zeros, smoothing=smoothing, report=report)
         if self.shrunk:
-            again, smoothing = believed(fitted, self.measurements, smoothing)
-            fitted = estimate(self.counted, again, fitted.total, zeros=zeros, start=fitted, smoothing=smoothing)
+            given, smoothing = believed(fitted, self.measurements, smoothing)
+            again = estimate(self.counted, given, fitted.total, zeros=zeros, start=fitted, smoothing=smoothing)
+            both = again.fit.converged and fitted.fit.converged
+            said = f"{again.fit.criterion}, after a first fit that says how much of each association noise explains"
+            fitted = replace(again, fit=replace(again.fit, converged=both, criterion=said))
         return refine(fitted, self.sizes, self.merged) if self.merged else fitted
 
     def facts(self, project: Project) -> dict[str, Any]:
