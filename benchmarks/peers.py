@@ -9,7 +9,8 @@
   most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is fitted to them
   too: the two then differ by their fits alone. The table says in how many runs.
 - **report**: the same on the tables that no rule was chosen on.
-- **rows**: even rows beside independent ones of the same model, one-way L1, ε = 1, every table.
+- **rows**: even rows beside independent ones of the same model, one-way L1, ε = 1, every table, and the sample tables
+  with their own plans; and what noise alone leaves.
 - **wide**: CPU seconds of workload on 200 columns × 50,000 rows.
 
 Every figure is TSTR AUC (logistic regression), the mean two-way TV and the mean one-way L1, mean ± standard error over
@@ -31,10 +32,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.schema import SAMPLES
 from benchmarks.tables import CHOSEN, REPORTED, Case, by_codes, judge, predicted
+from core.methods import METHODS, frame_of
 from core.methods.marginals import Marginals
 from core.models.graphical import estimate, smoothing_for
 from core.privacy.accounting import Budget
+from core.privacy.contribution import bounded
 from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Measurement
 from core.privacy.unit import Unit
@@ -42,6 +46,7 @@ from core.project.file import Project
 from core.project.plan import Neighbors, Plan
 from core.release.artefact import Release
 from core.release.spend import release
+from core.tables.reading import read_table
 from core.tables.table import Table
 
 Codes = Mapping[str, NDArray[Any]]
@@ -94,8 +99,6 @@ def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes
 
 def mbi_mst(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
     """MST as published, its measurements fitted and its rows drawn by mbi 2.0."""
-    from core.methods import METHODS, frame_of
-
     project = _project(case, train, epsilon, unit, method="mst")
     fitted = METHODS["mst"].fit(_curator(project, train), project, frame_of(project))
     assert isinstance(fitted, Marginals)
@@ -204,26 +207,57 @@ def _is_star(fitted: Any, case: Case, train: Table) -> bool:
 
 
 def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> None:
-    """Print one line per table and ε: one-way L1 of even and of independent rows, to the model and to the real rows.
+    """Print one line per table and ε, then one per sample table with its own plan.
 
-    The distance to the model is what drawing adds; that to the real rows has the noise of the counts in it too.
+    Mean one-way L1 of independent and of even rows, to the model and to the real rows. The distance to the model is
+    what drawing adds; that to the real rows has the noise of the counts in it too. Two figures say how much of it: that
+    of the model, without any drawing, and that of noisy counts of single columns that got the whole budget. Where these
+    are more than half of the independent rows', no drawing and no share of the budget halves it.
     """
-    print(f"\nadd-remove, {splits} splits, prism\n")
-    print("| table | ε | L1 to the model: independent | even | L1 to the real rows: independent | even | halved in |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print(f"\nadd-remove, {splits} splits, prism; sample tables with their own plans\n")
+    print(
+        "| table | ε | L1 to the model: independent | even | L1 to the real rows: independent | even | model | "
+        "columns counted with all of ρ | halved in |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for case, epsilon in itertools.product(cases, epsilons):
-        found: list[list[float]] = []
-        for seed in range(splits):
-            train, _ = case.split(seed)
-            model: Any = release(_project(case, train, epsilon, "add-remove"), train).model
-            drawn = [model.sample(train.rows, np.random.default_rng(), even=even) for even in (False, True)]
-            expected = {n: model.marginal((n,)) / model.total for n in train.schema.names}
-            real = {n: train.count((n,)) / train.rows for n in train.schema.names}
-            found.append([_one_way(codes, other) for other in (expected, real) for codes in drawn])
-        mean = np.mean(found, axis=0)
-        halved = sum(even <= independent / 2 for _, _, independent, even in found)
-        cells = " | ".join(f"{x:.5f}" for x in mean)
-        print(f"| {case.name} | {epsilon:g} | {cells} | {halved} of {splits} |", flush=True)
+        trains = [case.split(seed)[0] for seed in range(splits)]
+        _print_rows(case.name, [(_project(case, train, epsilon, "add-remove"), train) for train in trains])
+    for file in sorted(SAMPLES.glob("*.json")):
+        project = Project.load(file)
+        if METHODS[project.plan.method].numbers:
+            print(f"| {file.stem} | its rows are numbers, spread evenly whatever the plan says |")
+            continue
+        plan = project.plan
+        table = Table.encode(read_table(file.with_suffix(".csv")), project.schema, plan.person)
+        table = table if plan.person is None else bounded(table, plan.rows_per_person)
+        _print_rows(file.stem, [(project, table)] * splits)
+
+
+def _print_rows(name: str, given: Sequence[tuple[Project, Table]]) -> None:
+    """One line of `even_rows`."""
+    found: list[list[float]] = []
+    for project, table in given:
+        made: Any = release(project, table)
+        model, names = made.model, [c.name for c in project.schema.columns if c.size > 1]
+        drawn = [model.sample(made.rows, np.random.default_rng(), even=even) for even in (False, True)]
+        expected = {n: _shares(model.marginal((n,))) for n in names}
+        real = {n: _shares(table.count((n,))) for n in names}
+        plan = project.plan
+        budget = Budget.of(plan, plan.rows or table.rows)
+        curator = PrivateCurator(table, Unit(plan.neighbors, plan.rows_per_person), budget, plan.max_cells)
+        each = curator.measure(dict.fromkeys([(n,) for n in names], budget.rho * (1 - 1e-9) / len(names)))
+        alone = {m.clique[0]: _shares(np.maximum(m.values, 0.0)) for m in each}
+        to_model, to_real = ([_one_way(codes, other) for codes in drawn] for other in (expected, real))
+        bounds = [float(np.mean([np.abs(p[n] - real[n]).sum() for n in names])) for p in (expected, alone)]
+        found.append([*to_model, *to_real, *bounds])
+    halved = sum(even <= independent / 2 for _, _, independent, even, _, _ in found)
+    cells = " | ".join(f"{x:.5f}" for x in np.mean(found, axis=0))
+    print(f"| {name} | {given[0][0].plan.epsilon:g} | {cells} | {halved} of {len(found)} |", flush=True)
+
+
+def _shares(counts: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(counts / counts.sum(), dtype=np.float64)
 
 
 def _one_way(codes: Codes, other: Mapping[str, NDArray[Any]]) -> float:
