@@ -27,7 +27,8 @@ class Marginals:
     the scores that were bought to tell what the fence cost, those of the tree's edges first, then those of the pairs
     that the frame refused; ``scores`` are all vectors of scores that were bought, these among them. ``impossible`` are
     the cells that no row may have, by clique: they join the model beside what was counted. ``shrunk``: the model
-    believes only as much of each pair's association as noise does not explain (`core.models.graphical.shrinkage`).
+    believes only as much of each pair's association as noise does not explain (`core.models.graphical.shrinkage`);
+    a fit with questions beside it does not.
     """
 
     sizes: Mapping[str, int]

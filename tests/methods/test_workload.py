@@ -24,6 +24,7 @@ from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
+from core.release.artefact import SHRUNK
 from core.release.planning import preview
 from core.release.spend import release
 from core.tables.table import Table
@@ -71,6 +72,13 @@ def test_prism_without_a_background_is_the_star():
         spent[len(m.clique)] += m.rho / curator.budget.rho
         assert len(m.clique) == 1 or "y" in m.clique
     assert spent == pytest.approx({1: 0.1, 2: 0.9}, rel=1e-6)
+
+
+@pytest.mark.parametrize(("plan", "shrunk"), [({"method": "prism"}, True), ({"method": "mst"}, False)])
+def test_a_release_of_prism_says_that_its_model_believes_less_than_was_counted(plan, shrunk):
+    made = release(project(**plan), table())
+    assert (SHRUNK in made.to_json()["promises"]) is shrunk
+    assert ("after a first fit" in made.model.fit.criterion) is shrunk
 
 
 @pytest.mark.parametrize(("signal", "part"), [(1.0, 1 / 6), (15.0, 1 / 3), (30.0, 2 / 3), (45.0, 1.0), (np.inf, 1.0)])
