@@ -57,9 +57,7 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
 def table_state(state: Session) -> None:
     """Does the table fit its schema?"""
     if state.relation is not None:
-        st.info(
-            f"Open where it is: {name(state.relation.shown)}. A release reads it once; none of its rows comes here."
-        )
+        st.info(f"Open where it is: {name(state.relation.shown)}. {state.relation.told}")
         return
     if state.text is None:
         st.info(

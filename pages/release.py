@@ -112,6 +112,8 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
                 f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, chosen at random, "
                 "stay out of it and judge it. Their figures are safe to share and add no privacy cost."
             )
+        if state.relation is not None:
+            notes.append(state.relation.told)
         if notes:
             st.caption(" ".join(notes))
         agreed, ticked, note = True, False, f"note-{state.opened}"

@@ -338,6 +338,12 @@ def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):
         assert not (work / "o").exists()
 
 
+def test_a_dash_is_no_folder(work, capsys):
+    assert run("release", "p.json", "--data", "t.csv", "--out", "-") == 2
+    assert "cannot be printed: name a new folder in place of -" in capsys.readouterr().err
+    assert not (work / "-").exists()
+
+
 @pytest.fixture
 def far(work, postgres, monkeypatch):
     """The table of `work` in a database whose URL, with a password, is in the environment."""

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-MySQLdb = pytest.importorskip("MySQLdb", reason="MySQL is an extra (requirements-mysql.txt); .ci/nightly runs this")
+pytest.importorskip("MySQLdb", reason="MySQL is an extra (requirements-mysql.txt); .ci/nightly runs this")
+
+import MySQLdb
 
 from benchmarks.mariadb import server
 from benchmarks.postgres import Absent
@@ -141,7 +143,7 @@ def test_a_server_killed_in_the_middle_leaves_a_ledger_and_no_codes(put, maria, 
     ledger.open_table("t", epsilon=9.0, delta=1e-6, delta_for_draws=5e-7)
     heard = []
 
-    def kill(fraction, message):
+    def kill(_, message):
         heard.append(message)
         if len(heard) == 2:
             maria.kill()

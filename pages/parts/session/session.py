@@ -126,8 +126,10 @@ class Session:
     """The threshold that can be kept, where the last attempt to make such rows missed its own."""
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
-    studied: tuple[int, Study] | None = None
-    """The number of a release and what may be concluded from it, copies made."""
+    studied: tuple[str, Study] | None = None
+    """Which release is analysed, and what may be concluded from it, copies made."""
+    taken: dict[str, Study] = field(default_factory=dict)
+    """Releases of other sessions, opened to be analysed, by their hashes."""
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
