@@ -36,7 +36,7 @@ if not method_of(project.plan).private:
 def ready(state: Session) -> tuple[Table | None, Preview] | None:
     """The table and what would be spent, or what is still to be done."""
     assert state.project is not None
-    if state.text is None and state.relation is None:
+    if not state.has_table:
         st.info("No table is open. Open one on the Data page, then come back.")
         shell.link_to("Data", "Go to Data")
         return None

@@ -16,6 +16,8 @@ from pages.parts.data import far
 from pages.parts.diagnostics import judgement
 from pages.parts.release import spending
 from pages.parts.session.session import Session
+from tests.support.app import field, finish, go, press, sentences
+from tests.support.app import state as here
 
 SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("v", "numeric", edges=(0, 5, 10))))
 
@@ -113,3 +115,47 @@ def test_a_table_given_to_an_examples_project_is_no_example(state):
         assert session.trouble == {}
         assert session.sample == ""
         assert session.compared == []
+
+
+@pytest.fixture
+def ready(state, app, tmp_path, monkeypatch):
+    """The app with the table open where it is, planned, and a ledger of its own."""
+    monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
+    session, path = state
+    shown = here(app)
+    shown.open(session.project)
+    far._open(shown, path, "")
+    shown.rows = 500
+    return app
+
+
+def test_a_budget_opened_on_the_release_page_is_the_one_that_pays(ready):
+    """Its name was not filled in, and after it was opened the form for another one stood there."""
+    app = go(ready, "release")
+    assert field(app, "text_input", "Name of the table").value == "far"
+    press(app, "Open this budget")
+    assert here(app).paid_from == "far"
+    assert "Its codes, not the rows, are kept on this machine" in sentences(app)
+    finish(press(app, "Spend"))
+    assert here(app).released.release.reservation is not None
+    assert not app.error
+
+
+def test_a_table_that_the_ledger_knows_is_refused_until_somebody_has_read_why(ready):
+    app = go(ready, "release")
+    press(app, "Open this budget")
+    finish(press(app, "Spend"))
+    assert len(here(app).spent) == 1
+    here(app).paid_from = None
+    app.run()
+    field(app, "selectbox", "Paid from").set_value("Open a new budget …").run()
+    field(app, "text_input", "Name of the table").input("other").run()
+    press(app, "Open this budget")
+    assert here(app).paid_from == "other"
+    finish(press(app, "Spend"))
+    assert "the ledger refuses" in app.error[0].value
+    assert len(here(app).spent) == 1
+    assert next(b for b in app.button if b.label.startswith("Spend")).disabled
+    field(app, "checkbox", "I have read why").check().run()
+    finish(press(app, "Spend"))
+    assert len(here(app).spent) == 2

@@ -138,6 +138,8 @@ class Session:
     compared: list[Outcome] = field(default_factory=list)
     """What the Compare page found last."""
     job: Job | None = None
+    known_elsewhere: tuple[int, str] | None = None
+    """The table that is read where it is, and the name it was to be paid under, when the ledger refused it as known."""
     trouble: dict[str, str] = field(default_factory=dict)
     too_late: bool = False
     """Was the last release cancelled when all was drawn and paid for?"""
@@ -194,6 +196,11 @@ class Session:
         self.sample, self.compared = "", []
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
+
+    @property
+    def has_table(self) -> bool:
+        """Is a table open, here or where it is?"""
+        return self.text is not None or self.relation is not None
 
     def table(self) -> Table:
         """The private table as the schema sees it; raises :class:`EspalierError`."""
