@@ -35,7 +35,6 @@ def said(key: str) -> str:
     return f"Release {key[:6]} of {plain(state.taken[key].project.name)}, opened"
 
 
-opening.show(state, open_=False)
 every = [*made, *state.taken]
 which = every[0]
 if len(every) > 1:
@@ -48,6 +47,7 @@ if state.studied is None or state.studied[0] != which:
             state.studied = which, found.with_copies()
     except EspalierError as error:
         st.info(f"{plain(str(error)[:1].upper() + str(error)[1:])}.")
+        opening.show(state, open_=False)
         shell.sidebar(state)
         st.stop()
 study = state.studied[1]
@@ -67,6 +67,7 @@ st.caption(
     help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little from the "
     "table's own.",
 )
+opening.show(state, open_=False)
 with st.expander("Do it elsewhere: Python and R"):
     st.markdown(
         "Each copy is what the release might have been, had the people and the noise come out otherwise. Estimate in "

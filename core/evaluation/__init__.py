@@ -43,6 +43,7 @@ __all__ = [
     "PairFidelity",
     "Utility",
     "evaluate",
+    "some_rows",
     "split_holdout",
     "target_of",
 ]
@@ -130,7 +131,7 @@ def evaluate(
     report = report or _silent
     if isinstance(real, RemoteSnapshot):
         return _of_counts(project, real, synthetic, report)
-    everything, real = real, _some_rows(real)
+    everything, real = real, some_rows(real)
     others = list(project.plan.weights)[1:]
     steps = [0.6 * k / (len(others) + 1) for k in range(len(others) + 2)]
     predictions = predict(project, real, synthetic, holdout, _part(report, 0.0, steps[1]))
@@ -171,7 +172,7 @@ def _of_counts(project: Project, real: Source, synthetic: Table, report: Report)
     return Evaluation(ITSELF, used, looks, None, tuple(further), reasons, asked_of(project, real, synthetic))
 
 
-def _some_rows(source: Source) -> Table:
+def some_rows(source: Source) -> Table:
     """All rows of a table in memory, and `MOST_ROWS` of another at most, drawn at random (fixed seed)."""
     if isinstance(source, Table):
         return source

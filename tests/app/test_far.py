@@ -159,3 +159,20 @@ def test_a_table_that_the_ledger_knows_is_refused_until_somebody_has_read_why(re
     field(app, "checkbox", "I have read why").check().run()
     finish(press(app, "Spend"))
     assert len(here(app).spent) == 2
+
+
+def test_diagnostics_show_pictures_and_further_tests_of_random_rows(ready):
+    """They had neither: a table that is read where it is was compared by figures alone."""
+    app = go(ready, "release")
+    field(app, "selectbox", "Paid from").set_value("Not recorded in a ledger").run()
+    finish(press(app, "Spend"))
+    finish(press(go(app, "diagnostics"), "Compare"))
+    assert here(app).released.real is None
+    assert field(app, "selectbox", "Show one column").options == ["a", "v"]
+    assert field(app, "selectbox", "Show one pair").options == ["a × v"]
+    assert int(here(app).released.counted["a", "v"].sum()) == 500
+    assert "1,000,000 random rows at most" in sentences(app)
+    assert not [f for f in app.text_input if f.label == "Rows to attack"], "its rows have no numbers"
+    finish(press(app, "Train the classifiers"))
+    assert (1, "many-targets") in here(app).further
+    assert not app.error

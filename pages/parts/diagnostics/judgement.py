@@ -16,6 +16,7 @@ from core.tables.source import Source
 from core.tables.table import Table
 from pages.parts import charts
 from pages.parts.data.samples import FOLDER, OTHER
+from pages.parts.diagnostics import distributions
 from pages.parts.glossary import term
 from pages.parts.release import payment
 from pages.parts.session.session import ReleaseBundle, Session
@@ -37,8 +38,10 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
     record = payment.diagnosed(state, released)
 
     def work(report: Any) -> dict[str, dict[str, Any]]:
-        with _rows(released, report) as real:
+        with rows(released, report) as real:
             record([real, *(t for _, t in tests if t is not None)])  # before anything is computed
+            if released.real is None and not released.counted:
+                released.counted.update(distributions.counts(real))
             return judged(real, report)
 
     def judged(real: Source, report: Any) -> dict[str, dict[str, Any]]:
@@ -75,7 +78,7 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
 
 
 @contextmanager
-def _rows(released: ReleaseBundle, report: Any) -> Iterator[Source]:
+def rows(released: ReleaseBundle, report: Any) -> Iterator[Source]:
     """The real rows: in memory, or read again where they are, into codes that are gone at the end."""
     if released.real is not None:
         yield released.real

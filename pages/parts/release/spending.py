@@ -52,7 +52,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         state.releases, state.findings = number, {}
         state.spent.append(replace(bill, rho=spent, delta=delta))
 
-    known = []
+    known: list[bool] = []
 
     def ended(reason: str) -> None:
         if known and paid is not None:

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
@@ -19,7 +21,7 @@ from core.compare.plans import Outcome
 from core.errors import EspalierError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
-from core.graph.separations import Separation
+from core.graph.separations import Clique, Separation
 from core.ledger.ledger import Ledger
 from core.methods.registry import DEFAULT
 from core.privacy.contribution import public_rows
@@ -55,6 +57,8 @@ class ReleaseBundle:
     real: Table | None
     holdout: Table | None
     relation: Relation | None = None
+    counted: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
+    """Of a table that is read where it is: what was counted for pictures of single columns and pairs. Confidential."""
 
 
 @dataclass(frozen=True)
