@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from core.errors import EspalierError
 from core.project.plan import Plan
+from core.tables.relation import Relation
 from pages.parts import doors, shell
 from pages.parts.data import constraint_editor, far, hierarchy_editor, opening, schema_editor, schema_review
 from pages.parts.glossary import term
@@ -41,6 +42,20 @@ def rows_for_the_curator(state: Session) -> None:
         hide_index=True,
         column_config={"share": st.column_config.ProgressColumn(format="percent")},
     )
+
+
+def first_rows(state: Session, relation: Relation) -> None:
+    """A few rows of a table that is read where it is, only when asked for."""
+    if not st.toggle("Show me the first rows (confidential)", key=f"first-{state.opened}"):
+        st.info("Counts of this table need a whole reading of it. Diagnostics show them beside a release.")
+        return
+    try:
+        few = relation.sample(8)
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    st.markdown(f"{CONFIDENTIAL} These are real rows: the first {few.rows}, in the order in which they came.")
+    st.dataframe({n: [c.values[k] for k in c.codes.tolist()] for n, c in few.columns.items()}, hide_index=True)
 
 
 def _people(person: NDArray[Any], plan: Plan) -> str:
@@ -123,7 +138,9 @@ else:
     with constraints:
         constraint_editor.show(state)
     with rows:
-        if state.text is None:
+        if state.relation is not None:
+            first_rows(state, state.relation)
+        elif state.text is None:
             st.info("No table is open. Open one under “Open something else”.")
         else:
             try:

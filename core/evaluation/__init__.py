@@ -146,7 +146,8 @@ def evaluate(
     report(1.0, "Done")
     reasons = {} if fair else {"fairness": _missing_roles(project)}
     if why := why_no_numbers(project, real, synthetic, holdout):
-        reasons["numbers"] = why
+        where = "the table is read where it is, in bins; release from a file of fewer rows to compare numbers"
+        reasons["numbers"] = why if real is everything else where
     return Evaluation(
         predictions.tested_on,
         used,

@@ -58,7 +58,8 @@ def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
     found = session.findings["Its own table"]
     assert (kind, found["random_rows"]) == ("diagnostics", 500)
     assert found["fidelity"]["one_way_tv"] < 0.2
-    assert "rows in memory" in found["fence_cost_reason"]
+    assert "release from a file of fewer rows" in found["fence_cost_reason"]
+    assert "in bins; release from" in found["numbers_reason"]
 
 
 def test_columns_are_guessed_from_its_first_rows_and_marked(state):
@@ -176,3 +177,12 @@ def test_diagnostics_show_pictures_and_further_tests_of_random_rows(ready):
     finish(press(app, "Train the classifiers"))
     assert (1, "many-targets") in here(app).further
     assert not app.error
+
+
+def test_the_first_rows_are_shown_to_who_asks(ready):
+    app = go(ready, "data")
+    assert not [f for f in app.dataframe if "v" in f.value.columns]
+    assert "No table is open" not in sentences(app)
+    field(app, "toggle", "Show me the first rows").set_value(True).run()
+    (shown,) = [f.value for f in app.dataframe if "v" in f.value.columns]
+    assert (list(shown.columns), len(shown)) == (["a", "v"], 8)

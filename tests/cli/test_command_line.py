@@ -409,7 +409,7 @@ def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
     found = json.loads(capsys.readouterr().out)
     assert found["random_rows"] == 60
     assert found["fidelity"]["one_way_tv"] < 0.5
-    assert "rows in memory" in found["fence_cost_reason"]
+    assert "release from a file of fewer rows" in found["fence_cost_reason"]
     assert run("evaluate", "o", "--data", "t.csv", "--classifiers") == 2
     assert "leave it out" in capsys.readouterr().err
 

@@ -54,7 +54,7 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
             told = partial(_told, report, part * i, part)
             made = evaluate(project, real, release.synthetic, model=release.model, holdout=tested, report=told)
             found[title] = made.to_json()
-        if other is None and isinstance(real, Table):
+        if other is None:
             found[tests[0][0]] |= cost_or_reason(
                 project,
                 real,
@@ -63,11 +63,6 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
                 holdout=tests[0][1],
                 report=partial(_told, report, 1 - part, part),
             )
-        elif other is None:
-            found[tests[0][0]] |= {
-                "fence_cost": None,
-                "fence_cost_reason": "it needs the rows in memory, and this table is read where it is",
-            }
         return found
 
     def done(found: dict[str, dict[str, Any]]) -> None:
