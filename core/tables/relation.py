@@ -343,8 +343,9 @@ def _through(relation: Relation, feed: Feed, needed: Sequence[str], query: Any) 
             failed.append(error)
             raise
 
-    con, handed = relation.backend.con, rows()
-    con.register(ROWS, pa.RecordBatchReader.from_batches(feed.schema(needed), handed))
+    con, handed, columns = relation.backend.con, rows(), feed.schema(needed)
+    _check_case(relation.shown, columns.names)
+    con.register(ROWS, pa.RecordBatchReader.from_batches(columns, handed))
     try:
         yield from con.sql(relation._text(query)).to_arrow_reader(BATCH_ROWS)
     except Exception:
@@ -354,6 +355,18 @@ def _through(relation: Relation, feed: Feed, needed: Sequence[str], query: Any) 
     finally:
         con.unregister(ROWS)
         handed.close()
+
+
+def _check_case(shown: str, names: Sequence[str]) -> None:
+    """The embedded engine does not tell names apart by their case: it would read one column for another."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            raise TableError(
+                f"{shown}: the columns {other!r} and {name!r} differ in case only, and the engine that reads them "
+                "cannot tell them apart; rename one",
+                column=name,
+            )
 
 
 def _asked(feed: Feed, names: Sequence[str], most: int | None = None) -> Generator[Any]:
