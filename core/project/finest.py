@@ -43,9 +43,9 @@ def _finest(column: Column) -> Column:
         if column.kind == "numeric":
             lacks, has, declare = "its bins", "a number without a range has", "a range for them, or the bins"
         raise ProjectError(
-            f"column {column.name!r}: {lacks} cannot be bought from rows that stay in a database or a large file. These "
-            f"are read once, as codes that are public beforehand, and {has} none: declare {declare}, or release from a "
-            "file that fits into memory",
+            f"column {column.name!r}: {lacks} cannot be bought from rows that stay in a database or a large file. "
+            f"These are read once, as codes that are public beforehand, and {has} none: declare {declare}, or release "
+            "from a file that fits into memory",
             column=column.name,
             key="schema_share",
         )
