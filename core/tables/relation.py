@@ -113,7 +113,9 @@ class Relation:
             if self.feed is not None:
                 import pyarrow as pa
 
-                with closing(_asked(self.feed, list(self.columns), rows)) as batches:
+                columns = self.feed.schema(list(self.columns))
+                kept = [c.name for c in columns if not (pa.types.is_nested(c.type) or pa.types.is_binary(c.type))]
+                with closing(_asked(self.feed, kept, rows)) as batches:
                     first = pa.Table.from_batches([next(batches)])
                 return from_arrow(first.slice(0, rows), self.shown)
             found = fetched(self.backend, self._text(self.table.limit(rows)))
@@ -281,6 +283,12 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
             opened = Relation(backend, table, shown, feed=stream)
     except EspalierError:
         raise
+    except ImportError:
+        engine = scheme[1].replace("postgresql", "postgres")
+        raise TableError(
+            f"the driver for {engine} is not installed; install it where Espalier runs: "
+            f"pip install 'ibis-framework[{engine}]>=12,<13'"
+        ) from None
     except Exception as error:
         raise TableError(f"cannot open {shown}: {type(error).__name__}") from None
     weakref.finalize(opened, _disconnected, backend, opened.feed)

@@ -74,19 +74,13 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
 def open_stream(url: str, name: str, shown: str) -> tuple[Any, Any, Stream]:
     """(an embedded engine, a relation `ROWS` that has yet to be handed to it, the rows of another engine for it).
 
-    Any engine that Ibis has a backend for. Raises :class:`TableError` where Ibis has none, or lacks its driver.
+    Any engine that Ibis has a backend for. Raises :class:`TableError` where it has none.
     """
     scheme = url.partition("://")[0]
     if scheme not in (known := sorted(entry.name for entry in entry_points(group="ibis.backends"))):
         raise TableError(f"{scheme} is no engine that is known here: {', '.join(known)}, or a file")
-    try:
-        with warnings.catch_warnings(action="ignore"):  # a MySQL server may know its zones by number only, see `FIRST`
-            backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
-    except ImportError:
-        raise TableError(
-            f"the driver for {scheme} is not installed; install it where Espalier runs: "
-            f"pip install 'ibis-framework[{scheme}]>=12,<13'"
-        ) from None
+    with warnings.catch_warnings(action="ignore"):  # a MySQL server may know its zones by number only, see `FIRST`
+        backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()
     table = _named(backend, name)
