@@ -129,7 +129,7 @@ def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[R
 
     def recorded(report: Report) -> Any:
         """Of a table that is read where it is, random rows are taken."""
-        with judgement.rows(released, part(report, 0.0, 0.3)) as real:
+        with judgement.read_again(released, part(report, 0.0, 0.3)) as real:
             # before anything is computed: who has looked cannot undo it
             record([t for t in (real, released.holdout) if t is not None])
             if released.real is not None:

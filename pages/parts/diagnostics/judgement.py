@@ -38,7 +38,7 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
     record = payment.diagnosed(state, released)
 
     def work(report: Any) -> dict[str, dict[str, Any]]:
-        with rows(released, report) as real:
+        with read_again(released, report) as real:
             record([real, *(t for _, t in tests if t is not None)])  # before anything is computed
             if released.real is None and not released.counted:
                 released.counted.update(distributions.counts(real))
@@ -73,7 +73,7 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
 
 
 @contextmanager
-def rows(released: ReleaseBundle, report: Any) -> Iterator[Source]:
+def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
     """The real rows: in memory, or read again where they are, into codes that are gone at the end."""
     if released.real is not None:
         yield released.real
