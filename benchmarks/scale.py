@@ -6,7 +6,7 @@
     python -m benchmarks.scale people           at most 3 rows a person, one of whom has a tenth of all rows
     python -m benchmarks.scale output           rows drawn evenly, in batches, to Parquet
     python -m benchmarks.scale release          a whole prism release, from Parquet to Parquet, as the app makes it
-    python -m benchmarks.scale app              the same through the app's own pages, in a process that has its modules
+    python -m benchmarks.scale app              opened, planned and released in a real browser: the memory of the server
     python -m benchmarks.scale postgres         78 counts inside PostgreSQL beside its encode scan, a tenth of the rows
     python -m benchmarks.scale spark            78 counts beside Spark's encode scan (needs requirements-spark.txt)
     python -m benchmarks.scale counts --rows 100000000
