@@ -7,6 +7,7 @@
     python -m benchmarks.scale output           rows drawn evenly, in batches, to Parquet
     python -m benchmarks.scale release          a whole prism release, from Parquet to Parquet, as the app makes it
     python -m benchmarks.scale app              opened, planned and released in a real browser: the memory of the server
+    python -m benchmarks.scale sqlite           a tenth of the rows in an engine whose rows pass through in batches
     python -m benchmarks.scale postgres         78 counts inside PostgreSQL beside its encode scan, a tenth of the rows
     python -m benchmarks.scale spark            78 counts beside Spark's encode scan (needs requirements-spark.txt)
     python -m benchmarks.scale counts --rows 100000000
@@ -38,7 +39,7 @@ from core.tables.counting import Counting, count_many
 from core.tables.reading import read_table
 from core.tables.table import Table
 
-PARTS = ("counts", "wide", "people", "output", "release", "app", "postgres", "spark")
+PARTS = ("counts", "wide", "people", "output", "release", "app", "sqlite", "postgres", "spark")
 STEP = 1_000_000
 
 
@@ -280,6 +281,40 @@ def driven(address: str, path: Path, project: Path, rows: int) -> str:
         seen = page.locator("[data-testid=stMain]").inner_text()
         browser.close()
     return str(seen)
+
+
+def sqlite(folder: Path, rows: int) -> None:
+    """An engine whose rows pass through this process: flat memory, and the counts of the same rows in Parquet."""
+    from core.tables.relation import open_relation
+
+    path, file, rows, schema = folder / "adult.parquet", folder / "adult.db", rows // 10, adult_project("mst").schema
+    generate_apart(path, rows)
+    code = f"from benchmarks.scale import to_sqlite; to_sqlite({str(path)!r}, {str(file)!r})"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    relation = open_relation(f"sqlite://{file}", "adult")
+    before = peak()
+    snapshot, seconds = clock(lambda: relation.snapshot(schema))
+    most = peak()
+    line(f"snapshot of {snapshot.rows:,} rows of SQLite", seconds)
+    beside = open_relation(path).snapshot(schema)
+    pairs = zip(snapshot.count_many(cliques()), beside.count_many(cliques()), strict=True)
+    same = all(np.array_equal(a, b) for a, b in pairs)
+    print(agreed(same, "the counts of the same rows in Parquet"), f"· peak {most} MB ({before} before)")
+
+
+def to_sqlite(path: str, file: str) -> None:
+    """The rows of a Parquet file as a table of SQLite."""
+    import sqlite3
+
+    from pyarrow import parquet
+
+    schema = adult_project("mst").schema
+    kinds = {c.name: "INTEGER" if c.kind == "numeric" else "TEXT" for c in schema.columns}
+    with sqlite3.connect(file) as con:
+        con.execute("CREATE TABLE adult (" + ", ".join(f'"{name}" {kind}' for name, kind in kinds.items()) + ")")
+        for batch in parquet.ParquetFile(path).iter_batches(100_000, columns=list(kinds)):
+            cells = zip(*(batch.column(name).to_pylist() for name in kinds), strict=True)
+            con.executemany(f"INSERT INTO adult VALUES ({', '.join('?' * len(kinds))})", cells)
 
 
 def postgres(folder: Path, rows: int) -> None:

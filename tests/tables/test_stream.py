@@ -6,6 +6,7 @@ import datetime as dt
 import itertools
 import sqlite3
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -211,6 +212,13 @@ def test_a_release_by_command_line_leaves_no_codes_and_says_where_they_were(put,
     assert list(scratch.iterdir()) == []
     for file in (tmp_path / "out").iterdir():
         assert path.encode() not in file.read_bytes()
+
+
+def test_another_thread_than_the_one_that_opened_it_may_read(put):
+    """The app opens a table in a session's thread, and releases in one of its own."""
+    relation, _ = put({"a": ["x"] * 50, "v": [1] * 50}, {"a": "TEXT", "v": "INTEGER"})
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(relation.snapshot, SMALL).result().rows == 50
 
 
 def test_cancelling_in_the_middle(put):
