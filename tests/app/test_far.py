@@ -186,3 +186,9 @@ def test_the_first_rows_are_shown_to_who_asks(ready):
     field(app, "toggle", "Show me the first rows").set_value(True).run()
     (shown,) = [f.value for f in app.dataframe if "v" in f.value.columns]
     assert (list(shown.columns), len(shown)) == (["a", "v"], 8)
+
+
+def test_compare_says_what_to_do_instead(ready):
+    app = go(ready, "compare")
+    assert "this table is read where it is. Open a file of fewer rows on the Data page" in sentences(app)
+    assert "No table is open" not in sentences(app)
