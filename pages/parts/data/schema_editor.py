@@ -10,7 +10,6 @@ from core.errors import EspalierError
 from core.project.coarsening import even_bins, group, growing_bins
 from core.project.schema import Column, Schema
 from core.tables.guessing import guess_column
-from core.tables.table import Table
 from pages.parts.data.schema_rows import SchemaDraft
 from pages.parts.session.session import Session
 from pages.parts.text import name, names, plain
@@ -138,10 +137,7 @@ def _apply(state: Session, columns: list[Column], draft: SchemaDraft) -> None:
 def _left_out(state: Session, draft: SchemaDraft) -> None:
     assert state.project is not None
     out = [row["name"] for row in draft.rows if not row["use"]]
-    if state.text is not None:
-        out += [
-            c for c in Table.left_out(state.text, state.project.schema) if c not in {row["name"] for row in draft.rows}
-        ]
+    out += [c for c in state.columns if c not in state.project.schema and c not in {row["name"] for row in draft.rows}]
     person = state.project.plan.person
     if person is not None and person in out:
         out.remove(person)

@@ -206,6 +206,12 @@ class Session:
         """Is a table open, here or where it is?"""
         return self.text is not None or self.relation is not None
 
+    @property
+    def columns(self) -> list[str]:
+        """The names that the open table's columns have; none where no table is open."""
+        table = self.text or self.relation
+        return [] if table is None else [name for name in table.columns if name]
+
     def table(self) -> Table:
         """The private table as the schema sees it; raises :class:`EspalierError`."""
         assert self.project is not None
