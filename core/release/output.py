@@ -43,7 +43,7 @@ def on_disk(
         batches: Iterator[Codes] = model.sample_batches(rows, rng, even=even)
     else:
         batches = (model.sample(min(STEP, rows - start), rng, even=even) for start in range(0, rows, STEP))
-    file, shown = CodeFile(Snapshot.types(schema)), []
+    file, shown = CodeFile(Snapshot.sizes(schema)), []
     for batch in batches:
         if file.rows < SHOWN:
             shown.append({name: batch[name][: SHOWN - file.rows] for name in schema.names})
