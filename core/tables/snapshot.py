@@ -255,6 +255,9 @@ def _inside(schema: Schema, by_name: Mapping[str, Any]) -> dict[str, Any]:
 _MIXES = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB), (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 """Odd factors of two 64-bit mixes (those of SplitMix64 and of MurmurHash3)."""
 
+_MARKS, _CHUNK = 1 << 12, 1 << 14
+"""Sums of hashes in one table, and rows worked on at a time: both stay in the processor's cache."""
+
 
 class Digest:
     """A hash of a multiset of encoded rows, added up batch by batch: the order of rows does not matter.
@@ -263,20 +266,34 @@ class Digest:
     """
 
     def __init__(self, schema: Schema) -> None:
-        self._marks = {
-            c.name: np.array([_hash(c.name, label) for label in c.labels], dtype=np.uint64) for c in schema.columns
-        }
+        self._marks: list[tuple[list[str], NDArray[np.uint64]]] = []
+        """Runs of columns with the sums of their hashes, one axis per column."""
+        for c in schema.columns:
+            marks = np.array([_hash(c.name, label) for label in c.labels], dtype=np.uint64)
+            if self._marks and self._marks[-1][1].size * len(marks) <= _MARKS:
+                names, before = self._marks.pop()
+                self._marks.append(([*names, c.name], before[..., None] + marks))
+            else:
+                self._marks.append(([c.name], marks))
         self._sums, self._rows = [0, 0], 0
 
     def add(self, batch: Mapping[str, NDArray[Any]]) -> None:
         """Add rows, as codes by name of column."""
-        row = sum(marks[batch[name]] for name, marks in self._marks.items())
-        for i, (a, b) in enumerate(_MIXES):
-            mixed = (row ^ (row >> np.uint64(30))) * np.uint64(a)
-            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(b)
-            added = int((mixed ^ (mixed >> np.uint64(31))).sum(dtype=np.uint64))
-            self._sums[i] = (self._sums[i] + added) % 2**64
-        self._rows += len(row)
+        rows = len(next(iter(batch.values())))
+        for start in range(0, rows, _CHUNK):
+            row = np.zeros(min(_CHUNK, rows - start), dtype=np.uint64)
+            for names, marks in self._marks:
+                place = np.zeros(len(row), dtype=np.intp)
+                for name, size in zip(names, marks.shape, strict=True):
+                    place *= size
+                    place += batch[name][start : start + _CHUNK]
+                row += marks.ravel()[place]
+            for i, (a, b) in enumerate(_MIXES):
+                mixed = (row ^ (row >> np.uint64(30))) * np.uint64(a)
+                mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(b)
+                added = int((mixed ^ (mixed >> np.uint64(31))).sum(dtype=np.uint64))
+                self._sums[i] = (self._sums[i] + added) % 2**64
+        self._rows += rows
 
     def value(self) -> bytes:
         """32 bytes. PRIVATE: it could be guessed from; it leaves only through a keyed fingerprint."""

@@ -7,7 +7,17 @@ import pytest
 
 from core.tables.snapshot import CodeFile
 
-SIZES = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "sixteen": 16, "more": 17, "many": 257, "people": 1 << 32}
+SIZES = {
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "sixteen": 16,
+    "more": 17,
+    "many": 257,
+    "people": 1 << 32,
+}
 
 
 @pytest.mark.parametrize("rows", [1, 2, 7, 8, 1_001])
