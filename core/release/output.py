@@ -231,9 +231,7 @@ def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> ND
     return np.asarray(np.where(inside, rounded, low[codes]))
 
 
-def _whole_numbers(
-    column: Column, codes: NDArray[Any], rng: np.random.Generator, counts: NDArray[Any]
-) -> NDArray[np.int64 | np.float64]:
+def _whole_numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator, counts: NDArray[Any]) -> NDArray[Any]:
     """A whole number of each bin; of a bin that has only one, that one."""
     first, last = np.ceil(column.edges[:-1]), np.ceil(column.edges[1:]) - 1
     last[-1] = np.floor(column.edges[-1])

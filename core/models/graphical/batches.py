@@ -6,7 +6,7 @@ output have each combination of a node's columns is a table, its own quotas, and
 its parent's table. Then batch after batch takes rows out of these tables *without putting them back*: how many of a
 batch's rows in group s get category v is hypergeometric, drawn category by category, and which of them is a fresh
 permutation. Cutting a random permutation of the whole group into batches has just this distribution, so the whole
-output is distributed as if it had been drawn at once.
+output is distributed as if it had been drawn at once. Columns that follow one another (`runs`) share a permutation.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def draw_batches(
 def runs(nodes: Sequence[Node]) -> list[list[Node]]:
     """Nodes in runs that are drawn at once: each is given what the first is given, and all that stand before it.
 
-    To shuffle one column within its groups, and then another within the groups that both make, is to shuffle pairs.
+    To shuffle one column within its groups, and then the next within the groups that both make, is to shuffle their
+    pairs within the first groups: every order of the pairs is as likely as any other.
     """
     out: list[list[Node]] = []
     ends: dict[tuple[int, ...], list[Node]] = {}
@@ -117,8 +118,8 @@ def _deal(
         short = short - taken[:, value]
     taken[:, -1] = short
     left[groups] = have - taken
-    at, value = np.nonzero(taken)
-    return groups[at] * size + value, taken[at, value]
+    at, found = np.nonzero(taken)
+    return groups[at] * size + found, taken[at, found]
 
 
 @lru_cache(maxsize=2)
