@@ -167,18 +167,9 @@ def beside_mst(cases: Iterable[Case], epsilons: Iterable[float], splits: int) ->
                 judged = judge(way(case, train, epsilon, "add-remove"), train, test, case.target)
                 found[seed, :, i] = judged["two_way_tv"], judged["auc"]
         apart = found[:, :, :1] - found[:, :, 1:]
-        mean, error = (f(np.concatenate([found, apart], axis=2)) for f in (_mean, _error))
-        cells = " | ".join(f"{m:.4f} ± {e:.4f}" for m, e in zip(mean.ravel(), error.ravel(), strict=True))
+        columns = np.concatenate([found, apart], axis=2).reshape(splits, -1).T
+        cells = " | ".join(f"{np.mean(runs):.4f} ± {_error(runs.tolist()):.4f}" for runs in columns)
         print(f"| {case.name} | {epsilon:g} | {cells} |", flush=True)
-
-
-def _mean(runs: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(runs.mean(axis=0))
-
-
-def _error(runs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The standard error of the mean."""
-    return np.asarray(runs.std(axis=0, ddof=1) / np.sqrt(len(runs)))
 
 
 def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, until: float, most: int) -> None:
