@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.tables import CHOSEN, REPORTED, Case, by_codes, judge, predicted
+from benchmarks.tables import BINARY, CHOSEN, REPORTED, Case, by_codes, judge, predicted
 from core.methods.marginals import Marginals
 from core.models.graphical import estimate, smoothing_for
 from core.privacy.accounting import Budget
@@ -271,12 +271,14 @@ def main() -> None:
     opt = parser.parse_args()
     trees = {"workload": ours(method="workload"), "mst, width 6": ours(method="mst", width=6), "prism": ours()}
     plain: dict[str, Way] = {} if opt.without_mbi else {"mbi 2.0 star": mbi_star, "mbi 2.0 MST": mbi_mst}
-    chosen, reported = ([c for c in cases if any(o in c.name for o in opt.only)] for cases in (CHOSEN, REPORTED))
+    binary, chosen, reported = (
+        [c for c in cases if any(o in c.name for o in opt.only)] for cases in (BINARY, CHOSEN, REPORTED)
+    )
     if "general" in opt.what:
         run(chosen, trees | {"star": star} | plain, opt.epsilon or (0.2, 1.0, 3.0), "add-remove", opt.splits)
         print("\n" + QUOTED)
     if "trees" in opt.what:
-        beside_mst([*chosen, *reported], opt.epsilon or (0.2, 1.0), opt.splits)
+        beside_mst([*binary, *chosen, *reported], opt.epsilon or (0.2, 1.0), opt.splits)
     if "rows" in opt.what:
         even_rows([*chosen, *reported], opt.epsilon or (1.0,), opt.splits)
     if "wide" in opt.what:

@@ -103,7 +103,8 @@ class WorkloadOptions:
         high=20,
         whole=True,
         help="In the second round, three columns that the first has linked may be counted together. They "
-        "show how two columns act together on a third, and cost more noise.",
+        "show how two columns act together on a third, and cost more noise. Three or four columns of few values are "
+        "counted together anyway where that tells their pairs better.",
     )
     clique_cells: int = option(
         MAX_CELLS,
