@@ -71,10 +71,10 @@ they are counted on the way. Width 4 with 4 batches gives Adult a TV of 0.0098 a
 
 PER_COLUMN, TOGETHER = 2, 4
 """Where pairs are chosen one at a time: so many choices a column at most where they are counted badly, and the columns
-of the largest table that is counted in place of its pairs. Mean two-way TV at ε = 1 of six drawn networks of twelve
+of the largest table that is counted in place of its pairs. Mean two-way TV at ε = 1 of six random networks of twelve
 binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs each: 0.0176 with up to 40 pairs, 0.0170
-with 16, 0.0168 with up to 40 pairs and tables, 0.0160 with 16 or 24; mst with width 6 0.0160. Adult, whose columns are
-larger: 0.0095 with up to 40, 0.0090 with 26."""
+with 16; 0.0168 with up to 40 pairs and tables, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger (five
+runs): 0.0095 with up to 40, 0.0090 with 26."""
 
 GOOD_PAIR = 0.0105
 """The expected TV error of a middling pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 instead
