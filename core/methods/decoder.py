@@ -23,6 +23,7 @@ from core.models.decoder_training import Training, distributions, rake, shares, 
 from core.models.graphical import Size
 from core.privacy.clipped import ClippedGradient
 from core.privacy.curator import Curator
+from core.privacy.draws import SumMeasurement
 from core.privacy.heads import FloatArray, Heads
 from core.progress import Report, part, silent
 from core.project.file import Project
@@ -131,8 +132,8 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
     counts = {m.clique[0]: m.values for m in ones}
     heads = replace(heads, base={name: int(values.argmax()) for name, values in counts.items()})
 
-    def gradient(parameters: FloatArray, at: int) -> FloatArray:
-        return noisy(replace(start, heads=heads, parameters=parameters, step=at)).values
+    def gradient(parameters: FloatArray, at: int) -> SumMeasurement:
+        return noisy(replace(start, heads=heads, parameters=parameters, step=at))
 
     made = train(heads, counts, gradient, training, np.random.default_rng(), part(report, 0.05, 1.0))
     rows = math.fsum(float(v.sum()) for v in counts.values()) / len(counts) if curator.rows is None else curator.rows
