@@ -29,6 +29,12 @@ from core.models.decoder import Decoder, draw, logits, probabilities
 from core.privacy.draws import SumMeasurement
 from core.privacy.heads import FloatArray, Heads
 
+RATE = 0.2
+"""The part of each step that is taken."""
+
+LEFT_OUT = 1 / 3
+"""The share of the steps, the first ones, whose parameters are not averaged: they are on the way."""
+
 STRENGTH = 1.5
 """Standard deviation of an arrow's weights before anything is known of it."""
 
@@ -49,11 +55,11 @@ LEAST_NOISE = 1.0
 
 
 class Descent:
-    """Where the steps are: ``parameters`` at the moment, and their ``mean`` without the first third of the steps."""
+    """Where the steps are: ``parameters`` at the moment, and their ``mean`` without the first steps."""
 
-    def __init__(self, start: Decoder, clip: float, steps: int, rate: float) -> None:
+    def __init__(self, start: Decoder, clip: float, steps: int) -> None:
         """From ``start``, whose ``total`` is the (noisy) number of rows, in ``steps`` steps."""
-        self._start, self._clip, self._steps, self._rate = start, clip, steps, rate
+        self._start, self._clip, self._steps = start, clip, steps
         self.parameters = start.parameters
         self._layers = list(_layers(start.heads))
         self._variances = [_first_variances(layer) for layer in self._layers]
@@ -62,7 +68,7 @@ class Descent:
 
     @property
     def mean(self) -> FloatArray:
-        """The mean of the parameters, without the first third."""
+        """The mean of the parameters, without the first steps."""
         return self._sum / self._taken if self._taken else self.parameters
 
     def step(self, gradient: SumMeasurement, rng: np.random.Generator) -> None:
@@ -72,10 +78,10 @@ class Descent:
         moved = self.parameters.copy()
         for layer, solver in zip(self._layers, self._solvers, strict=True):
             away = layer.of(self.parameters) - layer.of(self._start.parameters)
-            layer.of(moved)[:] += self._rate / layer.parts * solver.solve(layer.of(gradient.values), away)
+            layer.of(moved)[:] += RATE / layer.parts * solver.solve(layer.of(gradient.values), away)
         self.parameters = moved
         self._met += 1
-        if self._met > self._steps // 3:
+        if self._met > LEFT_OUT * self._steps:
             self._sum += moved
             self._taken += 1
 

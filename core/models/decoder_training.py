@@ -35,21 +35,17 @@ NoisySum = Callable[[FloatArray, int], SumMeasurement]
 
 @dataclass(frozen=True)
 class Training:
-    """How a decoder is trained. ``clip`` is the norm of a row's gradient, ``rate`` the part of each step that is taken.
+    """How many steps a decoder is trained for, and the norm that a row's gradient is clipped to.
 
-    The defaults were chosen on tables that no figure is reported of (`benchmarks.decoder choose`); a plan may change
-    steps and clip.
+    The defaults were chosen on tables that no figure is reported of (`benchmarks.decoder choose`).
     """
 
     steps: int = 25
     clip: float = 2.0
-    rate: float = 0.2
 
     def __post_init__(self) -> None:
         if not 1 <= self.steps <= 1000:
             raise ValueError(f"steps ({self.steps}) must be between 1 and 1000")
-        if not 0 < self.rate <= 1:
-            raise ValueError("rate must be above 0 and at most 1")
 
 
 def shares(rho: float, columns: int, steps: int) -> tuple[float, float]:
@@ -72,7 +68,7 @@ def train(
 ) -> Decoder:
     """A decoder from noisy one-way ``counts`` (rows) and ``training.steps`` calls of ``noisy_sum``, not raked yet.
 
-    Every step is one of `decoder_steps.Descent`; the decoder is the mean of where they led, without the first third.
+    Every step is one of `decoder_steps.Descent`; the decoder is the mean of where they led.
     ``rng`` starts the encoder's weights and draws the rows that steps are measured on: nothing private hangs on it.
     ``report`` hears of every step and cancels by raising. One BLAS thread: two were six to nine times slower on a busy
     machine.
@@ -82,7 +78,7 @@ def train(
     rows = math.fsum(float(v.sum()) for v in counts.values()) / len(counts)
     with threadpool_limits(1):
         start = _start(heads, distributions(counts), rng)
-        descent = Descent(Decoder(heads, start, max(rows, 1.0)), training.clip, training.steps, training.rate)
+        descent = Descent(Decoder(heads, start, max(rows, 1.0)), training.clip, training.steps)
         for step in range(training.steps):
             report(step / training.steps, f"Training step {step + 1} of {training.steps}")
             descent.step(noisy_sum(descent.parameters, step), rng)
