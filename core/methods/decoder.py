@@ -19,6 +19,7 @@ from core.methods.base import Method
 from core.methods.frame import Frame
 from core.methods.marginals import one_ways
 from core.models.decoder import Decoder, separated
+from core.models.decoder_steps import LARGEST_BLOCK
 from core.models.decoder_training import Training, distributions, rake, shares, train
 from core.models.graphical import Size
 from core.privacy.clipped import ClippedGradient
@@ -103,7 +104,7 @@ class Trained:
         """Parameters in place of cells: there is no junction tree, and no limit on its width."""
         count, steps = self.decoder.heads.parameters, self.decoder.steps
         seconds = steps * (count * SECONDS_PER_PARAMETER + SECONDS_PER_STEP)
-        return Size(count, count * steps, 64 * count, seconds, (), count, ())
+        return Size(count, count * steps, (64 + 8 * LARGEST_BLOCK) * count, seconds, (), count, ())
 
     def model(self, report: Report = silent) -> Decoder:
         """The decoder, its intercepts raked to the one-way counts (post-processing)."""

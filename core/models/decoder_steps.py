@@ -47,11 +47,15 @@ DRAWN_ROWS = 2000
 RENEWED = 5
 """After so many steps the rows are drawn, and the variances of arrows estimated, again."""
 
-LARGEST_BLOCK = 256
-"""Inputs of a head that are taken together: more are taken in parts, whose steps are shorter by their number."""
+LARGEST_BLOCK = 128
+"""Inputs of a head that are taken together: more are taken in parts, as if those said nothing of each other."""
 
 LEAST_NOISE = 1.0
 """Rows. Without noise, or with less, the rows drawn are what errs."""
+
+LEAST_SPREAD = 1e-9
+LARGEST_WEIGHT = 50.0
+"""Parameters stay within this: beyond it probabilities are 0 and 1."""
 
 
 class Descent:
@@ -78,11 +82,11 @@ class Descent:
         moved = self.parameters.copy()
         for layer, solver in zip(self._layers, self._solvers, strict=True):
             away = layer.of(self.parameters) - layer.of(self._start.parameters)
-            layer.of(moved)[:] += RATE / layer.parts * solver.solve(layer.of(gradient.values), away)
-        self.parameters = moved
+            layer.of(moved)[:] += min(RATE, 1 / layer.parts) * solver.solve(layer.of(gradient.values), away)
+        self.parameters = np.clip(moved, -LARGEST_WEIGHT, LARGEST_WEIGHT)
         self._met += 1
         if self._met > LEFT_OUT * self._steps:
-            self._sum += moved
+            self._sum += self.parameters
             self._taken += 1
 
     def _renew(self, noise: float, rng: np.random.Generator) -> None:
@@ -190,7 +194,7 @@ class _Drawn:
             p = self.chances[layer.name]
             spread = (p * (1 - p)).sum(axis=0)
             read = np.vstack([self.hot[self.heads.features[layer.name]], self.z])[layer.inputs]
-            weight = self.factors * self.heads.weight(layer.name) * (0.1 + 0.9 * spread / spread.mean())
+            weight = self.factors * self.heads.weight(layer.name) * (0.1 + 0.9 * spread / max(spread.mean(), LEAST_SPREAD))
             outputs = np.diag(p.mean(axis=1)) - p @ p.T / p.shape[1]
         return np.asarray((read * weight) @ read.T * (total / len(weight)), dtype=np.float64), outputs
 
