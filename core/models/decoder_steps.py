@@ -193,8 +193,9 @@ class _Drawn:
         else:
             p = self.chances[layer.name]
             spread = (p * (1 - p)).sum(axis=0)
+            spread /= max(spread.mean(), LEAST_SPREAD)
             read = np.vstack([self.hot[self.heads.features[layer.name]], self.z])[layer.inputs]
-            weight = self.factors * self.heads.weight(layer.name) * (0.1 + 0.9 * spread / max(spread.mean(), LEAST_SPREAD))
+            weight = self.factors * self.heads.weight(layer.name) * (0.1 + 0.9 * spread)
             outputs = np.diag(p.mean(axis=1)) - p @ p.T / p.shape[1]
         return np.asarray((read * weight) @ read.T * (total / len(weight)), dtype=np.float64), outputs
 
