@@ -192,7 +192,8 @@ def _list(opt: argparse.Namespace) -> None:
                 figures = f"{round_up(rhos[0]):>10}  {before:>9}  {after:>9}"
                 return f"  {name:<16}  {at:<17}  {status:<8}  {figures}  {_shown(what)}"
 
-            what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}; {e.unit}"
+            what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}"
+            what += f"; {e.unit}" if e.unit != p.unit_of(e.table) else ""
             what += f"; δ₀ = {round_up(e.delta_counted)}" if e.delta_counted else ""
             what += f"; diagnostics looked at before: {e.diagnostics_before}" if e.diagnostics_before else ""
             print(line(e.id, e.at, (e.counted, e.rho_before, e.rho_now), what + (f"; {e.note}" if e.note else "")))

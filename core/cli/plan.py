@@ -48,7 +48,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
 def run(opt: argparse.Namespace) -> None:
     from core.release.drawing import predicted
-    from core.release.planning import grouped, preview
+    from core.release.planning import preview
 
     if opt.explain_sql:
         _explain(project_file.load(opt.project), opt.data, opt.relation)
@@ -82,8 +82,8 @@ def run(opt: argparse.Namespace) -> None:
         print(f"  {', '.join(s.left)} and {', '.join(s.right)} independent{given}   ({s.why})")
     if shown.frame.features:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
-    print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>9}  what")
-    _print_lines(grouped(shown.lines))
+    print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>13}  what")
+    _print_lines(shown.lines)
     for apart in shown.apart:
         print(f"\n{apart}")
     print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
@@ -92,7 +92,7 @@ def run(opt: argparse.Namespace) -> None:
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
     if shown.private_evaluation:
         print("\nshareable figures, on people (rows) held out at random: the same ρ over again, which adds nothing")
-        _print_lines(grouped(shown.private_evaluation))
+        _print_lines(shown.private_evaluation)
         for figure in shown.expected:
             if figure.value is None:
                 print(f"  {figure.name}: cannot be carried: {figure.reason}")
@@ -117,9 +117,20 @@ def run(opt: argparse.Namespace) -> None:
         print(f"note: {warning}")
 
 
-def _print_lines(lines: Iterable[tuple[int, Line]]) -> None:
-    for count, line in lines:
-        times = f"{count} times: " if count > 1 else ""
-        cells = f"{line.cells:,}" if line.cells else ""
-        error = f"{line.error:.2e}" if line.error is not None else ""
-        print(f"{line.pool:<12} {cells:>9} {line.rho:>11.3e} {line.sigma:>13.2f} {error:>9}  {times}{line.what}")
+def _print_lines(lines: Iterable[Line]) -> None:
+    """One line for all that is said in the same words, with the range of their figures and the sum of their ρ."""
+    alike: dict[tuple[str, str], list[Line]] = {}
+    for line in lines:
+        alike.setdefault((line.pool, line.what), []).append(line)
+    for (pool, what), run in alike.items():
+        cells = _range((x.cells for x in run if x.cells), "{:,}")
+        sigma = _range((x.sigma for x in run), "{:.1f}")
+        error = _range((100 * x.error for x in run if x.error is not None), "{:.2g}%")
+        times = f"{len(run)} times: " if len(run) > 1 else ""
+        print(f"{pool:<12} {cells:>9} {sum(x.rho for x in run):>11.3e} {sigma:>13} {error:>13}  {times}{what}")
+
+
+def _range(values: Iterable[float], form: str) -> str:
+    """The smallest and the largest value, or one where they read the same, or nothing."""
+    ordered = sorted(values)
+    return "–".join(dict.fromkeys(form.format(v) for v in (ordered[:1] + ordered[-1:])))

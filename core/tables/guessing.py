@@ -18,6 +18,8 @@ from core.tables.reading import TextColumn, TextTable
 
 FEW = 20
 """Up to so many distinct numbers a column is taken for categories."""
+MOST = 0.75
+"""Bins of one width are not proposed where more than this part of the distinct numbers would fall into one of them."""
 _MARKS = {
     "?",
     "na",
@@ -89,7 +91,7 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
         return Column(
             name,
             "numeric",
-            edges=_round_edges(min(numbers), max(numbers), whole),
+            edges=_round_edges(numbers, whole),
             integer=whole,
             missing=missing,
             missing_marks=marks,
@@ -127,7 +129,7 @@ def reasons(column: TextColumn, guess: Column) -> tuple[str, ...]:
     many = f"{len(values):,} different value{'s' * (len(values) != 1)}"
     if numeric and len(values) > FEW:
         why = f"All of its {many} are numbers, and there are more than {FEW}: they are taken as numbers in bins."
-        cover = "The bins run from the smallest to the largest number in the table, at round steps."
+        cover = "The bins run from the smallest to the largest number in the table, at round numbers."
         whole = "All of them are whole." if guess.integer else "Some of them are not whole."
         kind = [why, cover, whole]
     elif numeric:
@@ -161,8 +163,10 @@ def possible_marks(column: TextColumn) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _round_edges(low: float, high: float, whole: bool) -> tuple[float, ...]:
-    """Edges at round numbers, about ten bins, that cover low … high."""
+def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
+    """Edges at round numbers, about ten bins, that cover ``numbers``: of one width, or, where that would put most of
+    them into one bin and none is negative, at 1, 2, 5, 10, 20, …"""
+    low, high = min(numbers), max(numbers)
     step = 10.0 ** math.floor(math.log10((high - low) / 4))
     while (high - low) / step > 12:
         step *= 2 if str(step / 10 ** math.floor(math.log10(step)))[0] != "2" else 2.5
@@ -170,4 +174,21 @@ def _round_edges(low: float, high: float, whole: bool) -> tuple[float, ...]:
         step = max(1.0, step)
     first = math.floor(low / step)
     last = max(math.ceil(high / step), first + 1)
-    return tuple(round(i * step, 12) for i in range(first, last + 1))
+    edges = tuple(float(f"{i * step:.12g}") for i in range(first, last + 1))
+    fullest = np.histogram(numbers, edges)[0].max()
+    return _growing_edges(numbers, whole) if low >= 0 and high < 1e300 and fullest > MOST * len(numbers) else edges
+
+
+def _growing_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
+    """0 and the eleven largest of 1, 2, 5, 10, 20, … that cover the larger three quarters of ``numbers``, which are not
+    negative; of 1, 3, 10, … or 1, 10, 100, … where those would be too many."""
+    low, high = min(numbers), max(numbers)
+    small = max(float(np.quantile([x for x in numbers if x > 0], 0.25)), 1.0 if whole else 1e-300)
+    powers = range(math.floor(math.log10(small)), math.ceil(math.log10(high)) + 1)
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        ladder = [float(f"{digit}e{power}") for power in powers for digit in digits]
+        last = next(i for i, x in enumerate(ladder) if x >= high)
+        edges = [x for i, x in enumerate(ladder[: last + 1]) if i == last or ladder[i + 1] > small]
+        if len(edges) <= 11:
+            break
+    return tuple(edges[-11:]) if edges[-11:][0] <= low else (0.0, *edges[-11:])

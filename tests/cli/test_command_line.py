@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -115,6 +116,17 @@ def test_plan_reads_no_data_and_gives_json(work, capsys):
     assert run("plan", "p.json", "--json") == 0
     shown = json.loads(capsys.readouterr().out)
     assert sum(line["rho"] for line in shown["lines"]) == pytest.approx(shown["spent"])
+
+
+def test_a_plan_of_many_choices_is_short_and_adds_up(work, capsys):
+    write(work, "p.json", {}, plan={"method": "workload", "target": None, "delta": 1e-6})
+    assert run("plan", "p.json", "--rows", "6000") == 0
+    out = capsys.readouterr().out
+    table = [line.split() for line in out.split("what\n")[1].split("\n\n")[0].splitlines()]
+    said = [" ".join(words[-6:]) for words in table]
+    assert len(said) == len(set(said)), "nothing is said twice"
+    rhos = [next(float(w) for w in words if re.fullmatch(r"[0-9.]+e-[0-9]+", w)) for words in table]
+    assert sum(rhos) == pytest.approx(float(out.split("spent in all: ρ = ")[1].split()[0]), rel=1e-3)
 
 
 def test_a_person_column_and_private_figures(work, capsys):

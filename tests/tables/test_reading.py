@@ -466,6 +466,25 @@ def test_marks_of_missing_values_are_found(cells, marks):
     assert possible_marks(TextColumn.of(cells)) == marks
 
 
+@pytest.mark.parametrize(
+    ("numbers", "some"),
+    [
+        (np.random.default_rng(0).lognormal(10, 2, 2_000), {1e4, 1e5, 1e6}),
+        (np.r_[np.arange(30), 1e5], {0, 10, 100, 1000, 10_000, 100_000}),
+        (np.r_[np.arange(100, 130), 1e5], {100, 200, 500, 1000}),
+        (np.random.default_rng(1).random(50) * 1e-15, {0, 5e-16, 1e-15}),
+        (np.r_[np.random.default_rng(2).random(50), 1e305], {0, 1e304}),
+        (np.r_[-1, np.arange(30), 1e5], {-10_000, 0}),
+    ],
+)
+def test_bins_that_are_guessed_fit_skewed_numbers_and_those_of_any_size(numbers, some):
+    values = [repr(float(x)) for x in numbers]
+    edges = guess_column("x", TextColumn.of(values)).edges
+    assert some <= set(edges)
+    assert edges[0] <= min(numbers) < max(numbers) <= edges[-1]
+    assert 3 <= len(edges) <= 14
+
+
 def test_a_guess_says_why_and_leaves_marks_out():
     cells = TextColumn.of(["?", *map(str, range(30))])
     assert guess_column("a", cells).kind == "categorical"
