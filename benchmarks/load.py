@@ -37,6 +37,7 @@ from typing import Any
 from benchmarks.adult import DATA, adult_project
 
 ROOT = Path(__file__).resolve().parent.parent
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 PATIENCE = 600_000
 """Milliseconds that a person in the queue has."""
@@ -141,7 +142,7 @@ async def visit(address: str, pid: int, visitors: list[Visitor]) -> tuple[float,
     """All of them at once; returns the server's memory with all tables open, its highest, and the seconds it took."""
     from playwright.async_api import async_playwright
 
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    chromium = next(filter(None, map(shutil.which, CHROMIUMS)), None)
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=chromium, args=FLAGS)
         pages = []

@@ -6,7 +6,8 @@
     python -m benchmarks.scale people           at most 3 rows a person, one of whom has a tenth of all rows
     python -m benchmarks.scale output           rows drawn evenly, in batches, to Parquet
     python -m benchmarks.scale release          a whole prism release, from Parquet to Parquet, as the app makes it
-    python -m benchmarks.scale app              the same through the app's own pages, in a process that has its modules
+    python -m benchmarks.scale app              opened, planned and released in a real browser: the memory of the server
+    python -m benchmarks.scale sqlite           a tenth of the rows in an engine whose rows pass through in batches
     python -m benchmarks.scale postgres         78 counts inside PostgreSQL beside its encode scan, a tenth of the rows
     python -m benchmarks.scale spark            78 counts beside Spark's encode scan (needs requirements-spark.txt)
     python -m benchmarks.scale counts --rows 100000000
@@ -22,6 +23,7 @@ import importlib.util
 import itertools
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -37,7 +39,7 @@ from core.tables.counting import Counting, count_many
 from core.tables.reading import read_table
 from core.tables.table import Table
 
-PARTS = ("counts", "wide", "people", "output", "release", "app", "postgres", "spark")
+PARTS = ("counts", "wide", "people", "output", "release", "app", "sqlite", "postgres", "spark")
 STEP = 1_000_000
 
 
@@ -217,26 +219,102 @@ def release(folder: Path, rows: int) -> None:
 
 
 def app(folder: Path, rows: int) -> None:
-    """Must show 7: what the Data and the Release page do when their buttons are pressed; the server's memory."""
+    """Must show 7: a file of the server opened, planned and released in a browser; the memory of the real server."""
+    from benchmarks.load import CHROMIUMS, memory, server
     from pages.parts.data import far
-    from pages.parts.release import spending
-    from pages.parts.session.session import Session
 
-    path = folder / "adult.parquet"
+    if importlib.util.find_spec("playwright") is None or not any(map(shutil.which, CHROMIUMS)):
+        print("the app was not driven: there is no Chromium with playwright here")
+        return
+    path, project = folder / "adult.parquet", folder / "adult.json"
     generate_apart(path, rows)
+    project.write_text(adult_project("prism").dumps(), "utf-8")
     os.environ[far.ALLOWED] = "1"
-    state = Session(project=adult_project("prism"))
-    before, pressed = peak(), []
-    Session.start = lambda _, kind, work, done, ended: pressed.append((work, done))  # type: ignore  # noqa: ARG005
-    far._open(state, str(path), "")
-    state.rows = rows
-    spending.start(state, 0.0, 1.0, 1e-9)
-    ((work, done),) = pressed
-    _, spent = clock(lambda: done(work(lambda *_: None)))
-    released = state.released
-    assert released is not None
-    line(f"{released.release.rows:,} rows opened and released by the app's pages", spent)
-    print(f"peak {peak()} MB ({before} before)")
+    with server(str(folder)) as (address, pid):
+        idle, start = memory(pid), tree_seconds(pid)
+        seen = driven(address, path, project, rows)
+        spent, most = tree_seconds(pid) - start, memory(pid, "VmHWM")
+    print(agreed(f"{rows:,} synthetic rows" in seen, f"{rows:,} rows opened, planned and released in a browser"))
+    line("CPU of the server in all", spent)
+    print(
+        f"peak {1024 * most:.0f} MB of the server ({1024 * idle:.0f} idle; the rows as text in memory: {text_mb(rows)})"
+    )
+
+
+def text_mb(rows: int) -> str:
+    """What the least that a table in memory keeps of so many rows would take: four bytes for each cell."""
+    return f"at least {rows * len(ORDER) * 4 / 2**20:,.0f} MB"
+
+
+def driven(address: str, path: Path, project: Path, rows: int) -> str:
+    """What somebody does who opens, plans and releases the table at ``path``; returns the last page's text."""
+    from playwright.sync_api import sync_playwright
+
+    from benchmarks.load import CHROMIUMS, FLAGS, PATIENCE
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=next(filter(None, map(shutil.which, CHROMIUMS))), args=FLAGS)
+        page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
+
+        def visit(name: str) -> None:
+            page.locator("[data-testid=stSidebarNavLink]").filter(has_text=name).click()
+            page.get_by_role("heading", name=name, exact=True).wait_for()
+
+        page.goto(f"{address}/data")
+        box = page.locator("[data-testid=stFileUploader]").filter(has_text="Its project file")
+        box.locator("input[type=file]").set_input_files(project)
+        page.get_by_role("button", name="Open the project").click()
+        page.get_by_role("tab", name="Open something else").click()
+        page.get_by_role("textbox", name="A file or database on the server").fill(str(path))
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Open it in this project").click()
+        page.get_by_text("Open where it is").wait_for()
+        visit("Plan")
+        page.get_by_role("spinbutton", name="Number of rows n").fill(str(rows))
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", name="What will be protected").wait_for()
+        visit("Release")
+        page.get_by_role("button", name="Open this budget").click()
+        page.get_by_role("button", name="Spend").first.click()
+        page.get_by_text(f"{rows:,} synthetic rows").first.wait_for()
+        seen = page.locator("[data-testid=stMain]").inner_text()
+        browser.close()
+    return str(seen)
+
+
+def sqlite(folder: Path, rows: int) -> None:
+    """An engine whose rows pass through this process: flat memory, and the counts of the same rows in Parquet."""
+    from core.tables.relation import open_relation
+
+    path, file, rows, schema = folder / "adult.parquet", folder / "adult.db", rows // 10, adult_project("mst").schema
+    generate_apart(path, rows)
+    code = f"from benchmarks.scale import to_sqlite; to_sqlite({str(path)!r}, {str(file)!r})"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    relation = open_relation(f"sqlite://{file}", "adult")
+    before = peak()
+    snapshot, seconds = clock(lambda: relation.snapshot(schema))
+    most = peak()
+    line(f"snapshot of {snapshot.rows:,} rows of SQLite", seconds)
+    beside = open_relation(path).snapshot(schema)
+    pairs = zip(snapshot.count_many(cliques()), beside.count_many(cliques()), strict=True)
+    same = all(np.array_equal(a, b) for a, b in pairs)
+    print(agreed(same, "the counts of the same rows in Parquet"), f"· peak {most} MB ({before} before)")
+
+
+def to_sqlite(path: str, file: str) -> None:
+    """The rows of a Parquet file as a table of SQLite."""
+    import sqlite3
+
+    from pyarrow import parquet
+
+    schema = adult_project("mst").schema
+    kinds = {c.name: "INTEGER" if c.kind == "numeric" else "TEXT" for c in schema.columns}
+    with sqlite3.connect(file) as con:
+        con.execute("CREATE TABLE adult (" + ", ".join(f'"{name}" {kind}' for name, kind in kinds.items()) + ")")
+        for batch in parquet.ParquetFile(path).iter_batches(100_000, columns=list(kinds)):
+            cells = zip(*(batch.column(name).to_pylist() for name in kinds), strict=True)
+            con.executemany(f"INSERT INTO adult VALUES ({', '.join('?' * len(kinds))})", cells)
 
 
 def postgres(folder: Path, rows: int) -> None:

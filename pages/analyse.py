@@ -6,9 +6,9 @@ from core.analysis.combine import PYTHON, R
 from core.errors import EspalierError
 from core.release.study import SUGGESTED, Study
 from pages.parts import doors, shell
-from pages.parts.analyse import questions
+from pages.parts.analyse import opening, questions
 from pages.parts.glossary import term
-from pages.parts.text import name, plain
+from pages.parts.text import plain
 
 doors.enter("steward")
 state = shell.start(
@@ -17,28 +17,42 @@ state = shell.start(
     f"This reads the released files alone, costs no {term('budget')}, and its figures are "
     f"{term('safe to share')}.",
 )
-made = [one for one in (state.released, *reversed(state.earlier)) if one is not None]
-if not made:
-    shell.no_release("analyse")
+made = {str(one.number): one.release for one in (state.released, *reversed(state.earlier)) if one is not None}
+if not made and not state.taken:
+    st.info(
+        "There is nothing to analyse yet. Release a synthetic table first, or open a release that another session made."
+    )
+    shell.link_to("Release", "Go to Release")
+    opening.show(state, open_=True)
     shell.sidebar(state)
     st.stop()
 
-bundle = made[0]
-if len(made) > 1:
-    bundle = st.selectbox(
-        "Release", made, format_func=lambda one: f"Release {one.number} of {plain(one.release.project.name)}"
-    )
-if state.studied is None or state.studied[0] != bundle.number:
+
+def said(key: str) -> str:
+    """What a release is called here."""
+    if key in made:
+        return f"Release {key} of {plain(made[key].project.name)}"
+    return f"Release {key[:6]} of {plain(state.taken[key].project.name)}, opened"
+
+
+every = [*made, *state.taken]
+which = every[0]
+if len(every) > 1:
+    which = st.selectbox("Release", every, format_func=said, key=opening.chooser(state))
+came = bool(made[which].copies) if which in made else len(state.taken[which].given) > 1
+if state.studied is None or state.studied[0] != which:
     try:
         with st.spinner(f"Making {SUGGESTED} copies, where it has none…"):
-            state.studied = bundle.number, Study.of(bundle.release).with_copies()
+            found = Study.of(made[which]) if which in made else state.taken[which]
+            state.studied = which, found.with_copies()
     except EspalierError as error:
         st.info(f"{plain(str(error)[:1].upper() + str(error)[1:])}.")
+        opening.show(state, open_=False)
         shell.sidebar(state)
         st.stop()
 study = state.studied[1]
 
-figure = questions.ask(study.project, f"analyse-{bundle.number}", study.rows)
+figure = questions.ask(study.project, f"analyse-{which}", study.rows)
 if figure is not None:
     try:
         questions.show(study, figure)
@@ -46,14 +60,14 @@ if figure is not None:
         st.error(plain(error))
 else:
     st.info("Choose the columns above. The answer and its interval appear here.")
-there = "came with" if bundle.release.copies else "were made just now from"
+there = "came with" if came else "were made just now from"
 st.caption(
-    f"Combined from {len(study.given)} {term('copies')}, which {there} release {bundle.number} of "
-    f"{name(study.project.name)}. The intervals do not cover how the columns that are counted together were chosen, "
-    "nor where a number lies inside its bin.",
+    f"{said(which)}: combined from {len(study.given)} {term('copies')}, which {there} it. The intervals do not cover "
+    "how the columns that are counted together were chosen, nor where a number lies inside its bin.",
     help="Copies follow the noisy counts more closely than the table does, so a figure may differ a little from the "
     "table's own.",
 )
+opening.show(state, open_=False)
 with st.expander("Do it elsewhere: Python and R"):
     st.markdown(
         "Each copy is what the release might have been, had the people and the noise come out otherwise. Estimate in "

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from core.errors import EspalierError
 from core.project.plan import Plan
+from core.tables.relation import Relation
 from pages.parts import doors, shell
 from pages.parts.data import constraint_editor, far, hierarchy_editor, opening, schema_editor, schema_review
 from pages.parts.glossary import term
@@ -43,6 +44,20 @@ def rows_for_the_curator(state: Session) -> None:
     )
 
 
+def first_rows(state: Session, relation: Relation) -> None:
+    """A few rows of a table that is read where it is, only when asked for."""
+    if not st.toggle("Show me the first rows (confidential)", key=f"first-{state.opened}"):
+        st.info("Counts of this table need a whole reading of it. Diagnostics show them beside a release.")
+        return
+    try:
+        few = relation.sample(8)
+    except EspalierError as error:
+        st.error(plain(error))
+        return
+    st.markdown(f"{CONFIDENTIAL} These are real rows: the first {few.rows}, in the order in which they came.")
+    st.dataframe({n: [c.values[k] for k in c.codes.tolist()] for n, c in few.columns.items()}, hide_index=True)
+
+
 def _people(person: NDArray[Any], plan: Plan) -> str:
     """How many rows people have. Private."""
     rows = np.bincount(person)
@@ -57,9 +72,7 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
 def table_state(state: Session) -> None:
     """Does the table fit its schema?"""
     if state.relation is not None:
-        st.info(
-            f"Open where it is: {name(state.relation.shown)}. A release reads it once; none of its rows comes here."
-        )
+        st.info(f"Open where it is: {name(state.relation.shown)}. {state.relation.told}")
         return
     if state.text is None:
         st.info(
@@ -74,7 +87,8 @@ def table_state(state: Session) -> None:
             return
         st.error(
             f"Column {name(error.column)} holds a value that its description does not allow. Declare the value below, "
-            "tick “Treat unexpected values as missing” (which needs “May be empty”), or correct the table."
+            "tick “Others” in its row, which takes such values for empty cells (and needs “Empty”), or correct the "
+            "table."
         )
         if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):
             st.warning(plain(error))
@@ -124,7 +138,9 @@ else:
     with constraints:
         constraint_editor.show(state)
     with rows:
-        if state.text is None:
+        if state.relation is not None:
+            first_rows(state, state.relation)
+        elif state.text is None:
             st.info("No table is open. Open one under “Open something else”.")
         else:
             try:

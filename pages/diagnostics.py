@@ -4,6 +4,7 @@ import json
 
 import streamlit as st
 
+from core.evaluation import MOST_ROWS
 from core.methods import method_of
 from pages.parts import doors, shell, text
 from pages.parts.diagnostics import (
@@ -47,9 +48,13 @@ if released is None:
 
 if released.real is None:
     st.info(
-        "This release was made from a table that is read where it is. For a comparison it is read once more. Columns, "
-        "pairs and questions are compared by counts of all rows. Tasks and fairness are judged on a million random "
-        "rows at most, and not at all where the rows stay in a database."
+        "This release was made from a table that is read where it is, and each comparison reads it once more. Columns, "
+        "pairs and questions are compared by counts of all rows. "
+        + (
+            "Tasks, fairness and further tests need the rows themselves, and these stay in the database."
+            if released.relation is not None and released.relation.remote
+            else f"Tasks, fairness and further tests take {MOST_ROWS:,} random rows at most."
+        )
     )
 if not project.says_the_same(released.planned):
     st.info(
@@ -121,7 +126,6 @@ if state.findings:
         icon=":material/lock:",
     )
     judgement.another_table(state, released)
-if released.real is not None:
-    further.show(state, released)
+further.show(state, released)
 shell.link_to("Plan", "Change the plan", primary=False)
 shell.sidebar(state)

@@ -17,6 +17,7 @@ from core.project.file import Project
 from core.project.plan import Plan
 from core.release.pools import pool_in_words
 from pages.parts import charts, doors, shell, text
+from pages.parts.analyse import opening
 from pages.parts.glossary import term
 from pages.parts.release import bundle, payment
 from pages.parts.session.session import Session
@@ -215,6 +216,10 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
             key=f"open-{picked}",
             icon=":material/folder_open:",
         )
+        analysed = st.button("Analyse it", key=f"analyse-{picked}", icon=":material/query_stats:")
+    if analysed:
+        opening.take(state, lambda: files)
+        st.switch_page(shell.PAGES["Analyse"])
 
 
 def checks(ledger: Ledger) -> None:

@@ -125,6 +125,10 @@ if method_of(plan).fenced(plan) and project.roles.inadmissible:
     )
     st.dataframe(text.sides(project, seen.frame), hide_index=True, width="stretch")
 
+if state.relation is not None:
+    st.subheader("Where its rows stay", anchor=False)
+    st.markdown(f"{text.name(state.relation.shown)} is read where it is. {state.relation.told}")
+
 if seen.apart:
     st.subheader("What will be told apart", anchor=False)
     for apart in seen.apart:

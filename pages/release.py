@@ -36,7 +36,7 @@ if not method_of(project.plan).private:
 def ready(state: Session) -> tuple[Table | None, Preview] | None:
     """The table and what would be spent, or what is still to be done."""
     assert state.project is not None
-    if state.text is None and state.relation is None:
+    if not state.has_table:
         st.info("No table is open. Open one on the Data page, then come back.")
         shell.link_to("Data", "Go to Data")
         return None
@@ -112,6 +112,8 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
                 f"{100 * plan.private_evaluation:g} % of the {'people' if plan.person else 'rows'}, chosen at random, "
                 "stay out of it and judge it. Their figures are safe to share and add no privacy cost."
             )
+        if state.relation is not None:
+            notes.append(state.relation.told)
         if notes:
             st.caption(" ".join(notes))
         agreed, ticked, note = True, False, f"note-{state.opened}"

@@ -37,6 +37,7 @@ TOOLING = {
     "CONTRIBUTING.md",
     "pyproject.toml",
     "requirements-dev.txt",
+    "requirements-mysql.txt",
     "requirements-postgres.txt",
     "requirements-spark.txt",
     "LICENSE",

@@ -91,13 +91,7 @@ def _need_no_rows(opt: argparse.Namespace) -> None:
 def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict[str, Any]:
     from core.compare.fence_cost import cost_or_reason
     from core.graph.separations import clique_edges
-    from core.tables.table import Table
 
-    if not isinstance(real, Table):
-        return {
-            "fence_cost": None,
-            "fence_cost_reason": "it needs the rows in memory, and this table is read where it is",
-        }
     return cost_or_reason(released.project, real, released.table, clique_edges(released.cliques), holdout=holdout)
 
 

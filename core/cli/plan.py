@@ -43,7 +43,9 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
     if data is None:
         raise ProjectError("--explain-sql needs --data TABLE, whose catalogue says which types the columns have")
-    print(";\n".join(located(data, relation).statements(project.schema, project.plan)) + ";")
+    found = located(data, relation)
+    print(f"-- {found.told}")
+    print(";\n".join(found.statements(project.schema, project.plan)) + ";")
 
 
 def run(opt: argparse.Namespace) -> None:

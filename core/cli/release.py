@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TABLE = (
     "the private table: a file (CSV, Parquet, Excel) or folder of Parquet files of any size, or a URL (postgresql://…, "
-    "duckdb://…, pyspark://…; env:NAME takes it from the environment variable NAME)"
+    "duckdb://…, any of Ibis; env:NAME takes it from the environment variable NAME)"
 )
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 
@@ -132,6 +132,8 @@ def release_to(
     left_out = [name for name in read.columns if name not in project.schema and name != plan.person]
     if left_out and not quiet:
         print(f"left out (not in the schema): {', '.join(left_out)}", file=sys.stderr)
+    if isinstance(read, Relation) and not quiet:
+        print(read.told, file=sys.stderr)
     if project.plan.person and not quiet:
         k = project.plan.rows_per_person
         print(f"at most {k} row{'s' * (k > 1)} of each person in {project.plan.person!r} are kept", file=sys.stderr)

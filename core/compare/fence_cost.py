@@ -23,6 +23,7 @@ from core.privacy.contribution import check_fits
 from core.progress import Report, silent
 from core.project.file import Project
 from core.release.spend import release
+from core.tables.source import Source
 from core.tables.table import Table
 
 REPEATS = 3
@@ -123,10 +124,16 @@ def _auc(project: Project, table: Table, tested: Table) -> float | None:
     return auc(fit(table, target).scores(tested), tested.codes[target])
 
 
-def cost_or_reason(*args: Any, **kwargs: Any) -> dict[str, Any]:
+def cost_or_reason(project: Project, real: Source, *args: Any, **kwargs: Any) -> dict[str, Any]:
     """`fence_cost` for ``evaluate``: its figures, or null with a reason beside it."""
+    if not isinstance(real, Table):
+        why = (
+            "the table would be released again without the fence, which needs its rows in memory, and it is read where "
+            "it is; release from a file of fewer rows to see it"
+        )
+        return {"fence_cost": None, "fence_cost_reason": why}
     try:
-        cost = fence_cost(*args, **kwargs)
+        cost = fence_cost(project, real, *args, **kwargs)
     except Cancelled:
         raise
     except EspalierError as error:

@@ -43,6 +43,7 @@ __all__ = [
     "PairFidelity",
     "Utility",
     "evaluate",
+    "some_rows",
     "split_holdout",
     "target_of",
 ]
@@ -130,7 +131,7 @@ def evaluate(
     report = report or _silent
     if isinstance(real, RemoteSnapshot):
         return _of_counts(project, real, synthetic, report)
-    everything, real = real, _some_rows(real)
+    everything, real = real, some_rows(real)
     others = list(project.plan.weights)[1:]
     steps = [0.6 * k / (len(others) + 1) for k in range(len(others) + 2)]
     predictions = predict(project, real, synthetic, holdout, _part(report, 0.0, steps[1]))
@@ -145,7 +146,8 @@ def evaluate(
     report(1.0, "Done")
     reasons = {} if fair else {"fairness": _missing_roles(project)}
     if why := why_no_numbers(project, real, synthetic, holdout):
-        reasons["numbers"] = why
+        where = "the table is read where it is, in bins; release from a file of fewer rows to compare numbers"
+        reasons["numbers"] = why if real is everything else where
     return Evaluation(
         predictions.tested_on,
         used,
@@ -171,7 +173,7 @@ def _of_counts(project: Project, real: Source, synthetic: Table, report: Report)
     return Evaluation(ITSELF, used, looks, None, tuple(further), reasons, asked_of(project, real, synthetic))
 
 
-def _some_rows(source: Source) -> Table:
+def some_rows(source: Source) -> Table:
     """All rows of a table in memory, and `MOST_ROWS` of another at most, drawn at random (fixed seed)."""
     if isinstance(source, Table):
         return source

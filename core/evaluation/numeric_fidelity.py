@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.project.dates import date_texts
 from core.project.file import Project
 from core.project.schema import Schema
 from core.tables.table import Table
@@ -171,8 +172,8 @@ def _numeric(project: Project) -> list[str]:
 def numbers_of(project: Project, real: Table, synthetic: Table, holdout: Table | None) -> dict[str, Any] | None:
     """The numeric columns of both tables as numbers, and where the target is one, a regression; for the curator's eyes.
 
-    A date is its day. The forest trained on ``real`` is tested on ``holdout``, else on rows that the tree at hand did
-    not see. None where `why_no_numbers` says why.
+    A date is its day, and its quantiles are told as ISO dates. The forest trained on ``real`` is tested on ``holdout``,
+    else on rows that the tree at hand did not see. None where `why_no_numbers` says why.
     """
     if why_no_numbers(project, real, synthetic, holdout):
         return None
@@ -180,11 +181,12 @@ def numbers_of(project: Project, real: Table, synthetic: Table, holdout: Table |
     for name in names:
         edges = project.schema[name].edges
         try:
-            columns.append(
-                vars(column_fidelity(name, real.values[name], synthetic.values[name], (edges[0], edges[-1])))
-            )
+            facts = vars(column_fidelity(name, real.values[name], synthetic.values[name], (edges[0], edges[-1])))
         except ValueError:
             continue  # nothing but empty cells
+        if project.schema[name].dates:
+            facts = facts | {which: date_texts(np.floor(facts[which])) for which in ("real", "synthetic")}
+        columns.append(facts)
     found: dict[str, Any] = {"quantiles": list(SHARES), "columns": [_finite(c) for c in columns]}
     if len(names) > 1:
         linked = correlations(real.values, synthetic.values, names)

@@ -14,6 +14,8 @@ from core.errors import ProjectError
 
 REQUIRED = ("synthetic.csv", "report.html", "release.json", "project.json")
 MODEL = "model.npz"
+MOST_BYTES = 1 << 30
+"""What the files of a release may unpack to."""
 _OPTIONAL = re.compile(r"model\.npz|questions\.csv|croissant\.json|answers\.npz|copies/[0-9]{2,3}\.(csv\.gz|npz)")
 
 
@@ -74,6 +76,8 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
+                raise ProjectError("it unpacks to more than 1 GiB")
             found = [info.filename for info in archive.infolist()]
             check_names(found, has_model=False)
             check_names(found, has_model(archive.read("release.json")))

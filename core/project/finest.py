@@ -39,12 +39,13 @@ def _finest(column: Column) -> Column:
     if column.hierarchy:
         return Column(column.name, column.kind, column.tree.texts, missing=column.missing, unknown=column.unknown)
     if column.range is None:
-        lacks, declare = "its categories", "them, or a hierarchy"
+        lacks, has, declare = "its categories", "a text that nobody declared has", "them, or a hierarchy"
         if column.kind == "numeric":
-            lacks, declare = "its bins", "a range for them, or the bins"
+            lacks, has, declare = "its bins", "a number without a range has", "a range for them, or the bins"
         raise ProjectError(
-            f"column {column.name!r}: {lacks} cannot be bought from rows that stay in a database or a large file, "
-            f"which are read once, as public codes: declare {declare}",
+            f"column {column.name!r}: {lacks} cannot be bought from rows that stay in a database or a large file. "
+            f"These are read once, as codes that are public beforehand, and {has} none: declare {declare}, or release "
+            "from a file that fits into memory",
             column=column.name,
             key="schema_share",
         )

@@ -130,6 +130,8 @@ def check_release(folder: Path) -> None:
 
 def check_folder(folder: Path) -> None:
     """Raise :class:`ProjectError` unless ``folder`` can be made, or is empty: nothing is ever overwritten."""
+    if str(folder) == "-":
+        raise ProjectError("a release is a folder of files and cannot be printed: name a new folder in place of -")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         what = "is not empty" if folder.is_dir() else "is a file"
         raise ProjectError(f"{folder} {what}; name a new folder, nothing is overwritten", path=str(folder))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -80,13 +81,13 @@ class Study:
             if COUNTS not in files or not facts.get("model"):
                 raise ProjectError(NO_COUNTS, key="copies")
             model = METHODS[facts["method"]].load(files[facts["model"]])
-        except (KeyError, ValueError, TypeError) as error:
+            if not isinstance(model, GraphicalModel | VisibleModel):
+                raise ProjectError(NO_COUNTS, key="copies")
+            names = sorted(name for name in files if name.startswith("copies/") and name.endswith(".csv.gz"))
+            given = tuple(read_csv(project.schema, files[name]).codes for name in names)
+            return cls(project, model, NoisyCounts.loads(files[COUNTS]), rows, given)
+        except (KeyError, ValueError, TypeError, OSError, EOFError, BadZipFile) as error:
             raise ProjectError(f"these are not the files of a release: {error}") from None
-        if not isinstance(model, GraphicalModel | VisibleModel):
-            raise ProjectError(NO_COUNTS, key="copies")
-        names = sorted(name for name in files if name.startswith("copies/") and name.endswith(".csv.gz"))
-        given = tuple(read_csv(project.schema, files[name]).codes for name in names)
-        return cls(project, model, NoisyCounts.loads(files[COUNTS]), rows, given)
 
     @classmethod
     def of_folder(cls, folder: Path) -> Study:

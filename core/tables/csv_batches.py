@@ -7,7 +7,8 @@ read. Here every block is whole lines, is checked line by line behind the header
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +17,30 @@ from core.tables.csv_lines import check_lines, header_names, plain_lines
 from core.tables.reading import _check_names, _parsed
 
 BLOCK = 1 << 24
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A CSV file as a feed (`core.tables.relation.Feed`) of texts."""
+
+    path: Path
+
+    def schema(self, names: Sequence[str]) -> Any:  # noqa: ARG002
+        """The Arrow schema of :meth:`batches`: all columns, since a line is parsed whole."""
+        import pyarrow as pa
+
+        return pa.schema([(name, pa.string()) for name in csv_names(self.path)])
+
+    def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:  # noqa: ARG002
+        """All columns of all rows."""
+        return csv_batches(self.path)
+
+    def statements(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
+        """None: nothing is asked."""
+        return []
+
+    def close(self) -> None:
+        """Nothing stays open."""
 
 
 def csv_names(path: Path) -> tuple[str, ...]:
@@ -27,7 +52,7 @@ def csv_names(path: Path) -> tuple[str, ...]:
     return tuple(names)
 
 
-def csv_batches(path: Path) -> Iterator[Any]:
+def csv_batches(path: Path) -> Generator[Any]:
     """The rows as Arrow batches of texts; raises :class:`TableError` naming the line, and quoting nothing."""
     with _opened(path) as file:
         head, end = _header(file, path)

@@ -1,4 +1,4 @@
-"""A private table that stays where it is: in files, in DuckDB, in PostgreSQL, in Spark.
+"""A private table that stays where it is: in files, in DuckDB, in PostgreSQL, in Spark, in any engine of Ibis.
 
 :func:`open_relation` connects and reads nothing but the catalogue. :meth:`Relation.snapshot` scans the rows once, in
 one statement, and keeps what a release needs: small whole numbers, at most k rows of a person. One statement sees one
@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 import tempfile
 import weakref
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +35,32 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 1 << 19
 ENGINES = ("duckdb", "postgres", "postgresql", "pyspark")
-"""Schemes of the URLs of engines whose encoding is tested against the schema's own."""
+"""Schemes of the URLs of engines that encode rows themselves. Rows of others come here in batches and are encoded by
+the embedded engine (`core.tables.stream`)."""
 SAMPLE_ROWS = 10_000
 """Rows of a sample that a schema is guessed from."""
 ROWS = "espalier_rows"
 """What a statement calls the relation where it is not a table of the engine's catalogue."""
+
+
+class Feed(Protocol):
+    """Rows that are handed to the embedded engine as it asks for them."""
+
+    def schema(self, names: Sequence[str]) -> Any:
+        """The Arrow schema of :meth:`batches`."""
+        ...
+
+    def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
+        """The columns ``names`` of all rows, or of the first ``most``, as Arrow batches; more of both is no harm."""
+        ...
+
+    def statements(self, names: Sequence[str]) -> list[str]:
+        """What an engine is asked for :meth:`batches`, as text."""
+        ...
+
+    def close(self) -> None:
+        """Disconnect, as often as it is called."""
+        ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,15 +68,15 @@ class Relation:
     """A table in an engine. ``backend`` is the connection, ``table`` the relation in it, ``shown`` what to call it.
 
     ``plain`` is the query that reads ``table`` with texts that are compared byte by byte, where the engine might not:
-    a collation that finds two ids equal would merge two people. ``text_file`` is a CSV file, read block by block and
-    handed to the engine as it asks for rows. ``path`` is the file or folder that it lies in, if it does.
+    a collation that finds two ids equal would merge two people. ``feed`` gives the rows of a CSV file, or of an engine
+    that is no one of `ENGINES`, to an embedded engine. ``path`` is the file or folder that it lies in, if it does.
     """
 
     backend: Any
     table: Any
     shown: str
     plain: str | None = None
-    text_file: Path | None = None
+    feed: Feed | None = None
     path: Path | None = None
 
     @property
@@ -68,22 +89,34 @@ class Relation:
         """Do its rows stay in a server, of which only counts and sums are asked?"""
         return bool(self.backend.name == "postgres")
 
+    @property
+    def told(self) -> str:
+        """What of the rows leaves where they are, and where it is kept: for whoever is about to release."""
+        if self.remote:
+            return "A release asks the database for counts and sums. Rows and codes stay there."
+        if self.feed is not None and self.path is None:
+            return (
+                "A release reads it once, in batches that pass through Espalier. Their codes, not the rows, are kept "
+                "on this machine until it ends."
+            )
+        return "A release reads it once. Its codes, not the rows, are kept on this machine until it ends."
+
     def close(self) -> None:
         """Disconnect; nothing can be asked afterwards."""
-        from core.tables.sql import disconnect
-
-        disconnect(self.backend)
+        _disconnected(self.backend, self.feed)
 
     def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
         """The first ``rows`` rows as text, for a steward who asks for them: to guess a schema, and nothing else."""
-        from core.tables.csv_batches import csv_batches
         from core.tables.sql import fetched
 
         try:
-            if self.text_file is not None:
+            if self.feed is not None:
                 import pyarrow as pa
 
-                first = pa.Table.from_batches([next(csv_batches(self.text_file))])
+                columns = self.feed.schema(list(self.columns))
+                kept = [c.name for c in columns if not (pa.types.is_nested(c.type) or pa.types.is_binary(c.type))]
+                with closing(_asked(self.feed, kept, rows)) as batches:
+                    first = pa.Table.from_batches([next(batches)])
                 return from_arrow(first.slice(0, rows), self.shown)
             found = fetched(self.backend, self._text(self.table.limit(rows)))
         except StopIteration:
@@ -103,7 +136,8 @@ class Relation:
         An engine that is embedded is asked one thing; lots are dealt here. ``KEY`` stands for a key that is drawn anew
         each time, ``SIZE`` and ``SHORT`` for numbers of rows that are not known yet, ``CODES`` for what will be bought.
         """
-        told = [self.query(as_read(schema), plan.person)]
+        told = [] if self.feed is None else self.feed.statements(self._needed(schema, plan.person))
+        told.append(self.query(as_read(schema), plan.person))
         if self.remote:
             from core.tables.remote import told_later
 
@@ -123,6 +157,10 @@ class Relation:
         dialect = self.backend.dialect
         whole = sqlglot.parse_one(text, read=dialect).with_(ROWS, as_=self.plain, dialect=dialect)
         return str(whole.sql(dialect))
+
+    def _needed(self, schema: Schema, person: str | None) -> list[str]:
+        """The columns that a release reads."""
+        return [name for name in self.columns if name in schema or name == person]
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:
         from core.tables.sql import encoding, packed
@@ -154,7 +192,8 @@ class Relation:
             return RemoteSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
         before = _state(self.path)
         try:
-            with closing(self._batches(self._encoding(schema, person), schema, report)) as batches:
+            needed = self._needed(schema, person)
+            with closing(self._batches(self._encoding(schema, person), schema, needed, report)) as batches:
                 if person is None:
                     read = _plain(schema, batches)
                 else:
@@ -170,13 +209,17 @@ class Relation:
             raise TableError(f"{self.shown} was changed while it was read; start again once it has been written")
         return read
 
-    def _batches(self, query: Any, schema: Schema, report: Report) -> Generator[Any]:
+    def _batches(self, query: Any, schema: Schema, needed: Sequence[str], report: Report) -> Generator[Any]:
         """The query's answer as Arrow batches; each checked against the schema, with progress between them."""
         names = {f"c{i}": column for i, column in enumerate(schema.columns)}
         report(0.0, "Reading the table")
         rows, total = 0, _known_rows(self)
-        with closing(_stream(self, query, schema, lambda: report(0.0, "Reading the table"))) as stream:
-            for batch in stream:
+        if self.feed is not None:
+            answer = _through(self, self.feed, needed, query)
+        else:
+            answer = _answer(self, query, schema, lambda: report(0.0, "Reading the table"))
+        with closing(answer):
+            for batch in answer:
                 for own, column in names.items():
                     largest = int(batch.column(own).to_numpy(zero_copy_only=False).max(initial=0))
                     if largest >= column.size:
@@ -206,13 +249,13 @@ def is_url(where: str) -> bool:
 
 
 def open_relation(where: str | Path, relation: str | None = None) -> Relation:
-    """A CSV or Parquet file, a folder of Parquet files, or the URL of an engine of `ENGINES` with the table's name.
+    """A CSV or Parquet file, a folder of Parquet files, or the URL of any engine of Ibis with the table's name.
 
     Raises :class:`TableError` where there is nothing to connect to; messages never hold the URL, which may hold a
     password.
     """
     from core.tables import sql
-    from core.tables.csv_batches import csv_names
+    from core.tables.csv_batches import Lines, csv_names
 
     if (scheme := _URL.match(text := str(where))) is None:
         path = Path(text)
@@ -227,19 +270,37 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
             raise
         except Exception as error:
             raise TableError(f"{path} cannot be read as CSV or Parquet: {type(error).__name__}", path=text) from None
-        return Relation(*made, shown=text, text_file=path if plain_text else None, path=path)
+        return Relation(*made, shown=text, feed=Lines(path) if plain_text else None, path=path)
     shown = f"the {scheme[1]} relation {relation!r}"
-    if scheme[1] not in ENGINES:
-        raise TableError(f"{scheme[1]} is no engine that tables can stay in: {', '.join(ENGINES)}, or a file")
     if not relation:
         raise TableError("a connection needs the name of its table: say --relation NAME")
     try:
-        backend, table, plain = sql.open_url(text, relation)
+        if scheme[1] in ENGINES:
+            backend, table, plain = sql.open_url(text, relation)
+            opened = Relation(backend, table, shown, plain)
+        else:
+            backend, table, stream = sql.open_stream(text, relation, shown)
+            opened = Relation(backend, table, shown, feed=stream)
+    except EspalierError:
+        raise
+    except ImportError:
+        engine = scheme[1].replace("postgresql", "postgres")
+        raise TableError(
+            f"the driver for {engine} is not installed; install it where Espalier runs: "
+            f"pip install 'ibis-framework[{engine}]>=12,<13'"
+        ) from None
     except Exception as error:
         raise TableError(f"cannot open {shown}: {type(error).__name__}") from None
-    opened = Relation(backend, table, shown, plain)
-    weakref.finalize(opened, sql.disconnect, backend)
+    weakref.finalize(opened, _disconnected, backend, opened.feed)
     return opened
+
+
+def _disconnected(backend: Any, feed: Feed | None) -> None:
+    from core.tables.sql import disconnect
+
+    disconnect(backend)
+    if feed is not None:
+        feed.close()
 
 
 def _state(path: Path | None) -> list[tuple[str, int, int, int]]:
@@ -261,17 +322,15 @@ def _is_parquet(path: Path) -> bool:
 
 def _known_rows(relation: Relation) -> int | None:
     """How many rows, where the engine knows without a scan (for progress only)."""
-    if relation.text_file is not None or relation.backend.name == "pyspark":
+    if relation.feed is not None or relation.backend.name == "pyspark":
         return None
     rows = relation.table
     return int(relation.backend.con.sql(relation._text(rows.count())).fetchall()[0][0])
 
 
-def _stream(relation: Relation, query: Any, schema: Schema, pulse: Callable[[], None]) -> Generator[Any]:
+def _answer(relation: Relation, query: Any, schema: Schema, pulse: Callable[[], None]) -> Generator[Any]:
     """The answer in batches, never whole in memory."""
-    if relation.text_file is not None:
-        yield from _through(relation, relation.text_file, query)
-    elif relation.backend.name == "pyspark":
+    if relation.backend.name == "pyspark":
         from core.tables.spark import written
 
         yield from written(relation.backend._session, relation._text(query), schema, pulse)
@@ -279,32 +338,48 @@ def _stream(relation: Relation, query: Any, schema: Schema, pulse: Callable[[], 
         yield from relation.backend.con.sql(relation._text(query)).to_arrow_reader(BATCH_ROWS)
 
 
-def _through(relation: Relation, path: Path, query: Any) -> Iterator[Any]:
-    """The query on a CSV file whose lines are handed to the engine; what is wrong with a line is told as it is."""
+def _through(relation: Relation, feed: Feed, needed: Sequence[str], query: Any) -> Generator[Any]:
+    """The query on rows that are handed to the engine; what is wrong with them is told as it is."""
     import pyarrow as pa
 
-    from core.tables.csv_batches import csv_batches
+    failed: list[Exception] = []
 
-    refused: list[TableError] = []
-
-    def lines() -> Iterator[Any]:
+    def rows() -> Generator[Any]:
         try:
-            yield from csv_batches(path)
-        except TableError as error:  # the engine would wrap it
-            refused.append(error)
+            yield from _asked(feed, needed)
+        except Exception as error:  # the engine would wrap it
+            failed.append(error)
             raise
 
-    texts = pa.schema([(name, pa.string()) for name in relation.table.columns])
-    con = relation.backend.con
-    con.register(ROWS, pa.RecordBatchReader.from_batches(texts, lines()))
+    con, handed, columns = relation.backend.con, rows(), feed.schema(needed)
+    _check_case(relation.shown, columns.names)
+    con.register(ROWS, pa.RecordBatchReader.from_batches(columns, handed))
     try:
         yield from con.sql(relation._text(query)).to_arrow_reader(BATCH_ROWS)
     except Exception:
-        if refused:
-            raise refused[0] from None
+        if failed:
+            raise failed[0] from None
         raise
     finally:
         con.unregister(ROWS)
+        handed.close()
+
+
+def _check_case(shown: str, names: Sequence[str]) -> None:
+    """The embedded engine does not tell names apart by their case: it would read one column for another."""
+    seen: dict[str, str] = {}
+    for name in names:
+        if (other := seen.setdefault(name.lower(), name)) != name:
+            raise TableError(
+                f"{shown}: the columns {other!r} and {name!r} differ in case only, and the engine that reads them "
+                "cannot tell them apart; rename one",
+                column=name,
+            )
+
+
+def _asked(feed: Feed, names: Sequence[str], most: int | None = None) -> Generator[Any]:
+    with closing(feed.batches(names, most)) as batches:
+        yield from batches
 
 
 def _codes(batch: Any, schema: Schema) -> dict[str, NDArray[Any]]:

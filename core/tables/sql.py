@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import ibis
 import numpy as np
+from ibis.backends.sql import SQLBackend
 from numpy.typing import NDArray
 
 from core.errors import TableError
 from core.project.schema import MISSING, Column, Schema
 from core.tables.lots import runs
 from core.tables.relation import ROWS
+from core.tables.stream import Stream
 
 MEMORY = "384MB"
 """What DuckDB may use. It never spills to disk: a scan needs no more."""
@@ -33,6 +37,14 @@ FEW = 32
 """Edges of bins that a row is compared with one after the other."""
 BUCKETS = 64
 """Parts that rows are dealt into by a hash of whose they are, so that one part at a time is in memory."""
+WHOLE = ("mysql", "singlestoredb", "sqlite")
+"""Engines whose rows Ibis reads through pandas, all at once."""
+FIRST = {
+    "mssql": ("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",),
+    "mysql": ("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ", "SET SESSION time_zone = '+00:00'"),
+}
+"""What is said first, so that a single statement sees one state of the rows, and a moment is told in one zone, whatever
+the server's default is."""
 _ISO_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ \t\n\r\f\v]*$"
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
@@ -50,15 +62,77 @@ def open_lines(names: Sequence[str]) -> tuple[Any, Any]:
 
 
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
-    """(the engine, the relation, the query for it under the name `ROWS` with texts compared byte by byte)."""
+    """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte)."""
     if url.startswith("duckdb://"):
         backend = ibis.connect(url, read_only=True)
         _limit(backend)
     else:
         backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
+    return _binary(backend, _named(backend, name))
+
+
+def open_stream(url: str, name: str, shown: str) -> tuple[Any, Any, Stream]:
+    """(an embedded engine, a relation `ROWS` that has yet to be handed to it, the rows of another engine for it).
+
+    Any engine that Ibis has a backend for. Raises :class:`TableError` where it has none.
+    """
+    scheme = url.partition("://")[0]
+    if scheme not in (known := sorted(entry.name for entry in entry_points(group="ibis.backends"))):
+        raise TableError(f"{scheme} is no engine that is known here: {', '.join(known)}, or a file")
+    with warnings.catch_warnings(action="ignore"):  # a MySQL server may know its zones by number only, see `FIRST`
+        backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
+    for statement in FIRST.get(scheme, ()):
+        backend.raw_sql(statement).close()
+    table = _named(backend, name)
+    kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
+    return _embedded(), ibis.table(kinds, name=ROWS), Stream(backend, table, kinds, shown)
+
+
+def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
+    """What ``query`` answers, about ``rows`` at a time: Arrow batches, or lists of rows where Arrow would come through
+    Python anyway. Ibis' own readers of `WHOLE` would keep all rows, and make floats of whole numbers beside a NULL."""
+    if backend.name in WHOLE or type(backend).to_pyarrow_batches is SQLBackend.to_pyarrow_batches:
+        for part in backend._cursor_batches(query, chunk_size=rows):
+            yield list(part)
+    else:
+        yield from backend.to_pyarrow_batches(query, chunk_size=rows)
+
+
+def _named(backend: Any, name: str) -> Any:
     catalog, _, own = name.rpartition(".")
-    table = backend.table(own, database=tuple(catalog.split(".")) if catalog else None)
-    return _binary(backend, table)
+    return backend.table(own, database=tuple(catalog.split(".")) if catalog else None)
+
+
+def _sqlite(url: str) -> Any:
+    """A SQLite file that is only read, whichever thread asks; one that is not there is not made."""
+    import sqlite3
+
+    parts = urlsplit(url)
+    path = Path(unquote(parts.netloc + parts.path)).absolute()
+    return ibis.sqlite.from_connection(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False))
+
+
+def _options(scheme: str) -> dict[str, Any]:
+    """MySQL: rows as they come, and all of Unicode, where two ids would else both be written as question marks."""
+    if scheme != "mysql":
+        return {}
+    from MySQLdb.cursors import SSCursor
+
+    return {"charset": "utf8mb4", "cursorclass": SSCursor}
+
+
+def _stored(kind: Any, engine: str) -> Any:
+    """The type that cells of ``kind`` come as: text for what has none here.
+
+    SQLite has whole numbers of 64 bits, floats, texts and bytes; a date, a decimal or anything else that it declares is
+    whatever somebody stored.
+    """
+    if kind.is_uuid() or (kind.is_decimal() and kind.scale is None):
+        return ibis.dtype("string")
+    if engine in WHOLE and kind.is_integer() and kind.nbytes < 8:
+        return ibis.dtype("int64")  # SQLite's INT2 holds 64 bits, and Ibis gives a YEAR one byte
+    stored = kind.is_integer() or kind.is_floating() or kind.is_boolean() or kind.is_string() or kind.is_binary()
+    return kind if engine != "sqlite" or stored or kind.is_null() else ibis.dtype("string")
 
 
 def fetched(backend: Any, query: str) -> list[tuple[Any, ...]]:
@@ -372,7 +446,9 @@ def _as_typed(text: str, kind: Any) -> Any:
         if kind.is_boolean():
             return {"True": ibis.literal(True), "False": ibis.literal(False)}.get(text)
         if kind.is_integer():
-            return ibis.literal(int(text), "int64") if str(int(text)) == text and abs(int(text)) < 1 << 63 else None
+            low, high = (0, 1 << 64) if kind.is_uint64() else (1 - (1 << 63), 1 << 63)
+            known = str(int(text)) == text and low <= int(text) < high
+            return ibis.literal(int(text), "uint64" if kind.is_uint64() else "int64") if known else None
         if kind.is_floating():
             number = float(text)
             whole = number.is_integer() and abs(number) < 2**53

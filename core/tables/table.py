@@ -94,11 +94,6 @@ class Table:
             )
         return cls(schema, codes, text.rows, text.digest, whose.codes, person, values=values, texts=texts)
 
-    @classmethod
-    def left_out(cls, text: TextTable, schema: Schema) -> tuple[str, ...]:
-        """Columns of ``text`` that the schema does not name."""
-        return tuple(name for name in text.columns if name not in schema)
-
     def count(self, clique: Clique) -> NDArray[np.int64]:
         """Exact counts of a marginal in rows, one axis per column. Private: for the curator and the diagnostics."""
         shape = tuple(self.schema[name].size for name in clique)

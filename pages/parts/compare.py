@@ -46,6 +46,13 @@ def rehearsal() -> None:
 
 def allowed(state: Session) -> bool:
     """Is there a table that may be used? Says what to do where there is none."""
+    if state.relation is not None:
+        st.info(
+            "Plans are compared by many releases of one table, which need its rows in memory, and this table is read "
+            "where it is. Open a file of fewer rows on the Data page to compare plans."
+        )
+        shell.link_to("Data", "Go to Data")
+        return False
     if state.text is None:
         st.info("No table is open. Open an example on Home, or a public table on the Data page.")
         shell.link_to("Home", "Open an example")

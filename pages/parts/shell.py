@@ -34,6 +34,7 @@ button[data-variant][data-selected="true"] p, [role="tab"][aria-selected="true"]
   color: light-dark(#1f2a24, #e6ebe7); font-weight: 600; }
 [data-testid="stSliderThumbValue"] { color: light-dark(#1f2a24, #e6ebe7); }
 [data-testid="stApp"]:has([data-testid="stExpandSidebarButton"]) [data-testid="stSidebar"] { visibility: hidden; }
+@media (max-width: 1400px) { [data-testid="stMainBlockContainer"] { padding-left: 2.5rem; padding-right: 2.5rem; } }
 @media (max-width: 900px) { [data-testid="stMainBlockContainer"] { padding-left: 1.2rem; padding-right: 1.2rem; } }
 </style>"""
 """Captions that can be read in light and dark, no empty head of the page, and no keyboard stop in a folded sidebar."""

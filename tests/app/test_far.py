@@ -16,6 +16,8 @@ from pages.parts.data import far
 from pages.parts.diagnostics import judgement
 from pages.parts.release import spending
 from pages.parts.session.session import Session
+from tests.support.app import field, finish, go, press, sentences
+from tests.support.app import state as here
 
 SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("v", "numeric", edges=(0, 5, 10))))
 
@@ -56,7 +58,8 @@ def test_a_file_on_the_server_is_released_from_where_it_is(state, monkeypatch):
     found = session.findings["Its own table"]
     assert (kind, found["random_rows"]) == ("diagnostics", 500)
     assert found["fidelity"]["one_way_tv"] < 0.2
-    assert "rows in memory" in found["fence_cost_reason"]
+    assert "release from a file of fewer rows" in found["fence_cost_reason"]
+    assert "in bins; release from" in found["numbers_reason"]
 
 
 def test_columns_are_guessed_from_its_first_rows_and_marked(state):
@@ -113,3 +116,86 @@ def test_a_table_given_to_an_examples_project_is_no_example(state):
         assert session.trouble == {}
         assert session.sample == ""
         assert session.compared == []
+
+
+@pytest.fixture
+def ready(state, app, tmp_path, monkeypatch):
+    """The app with the table open where it is, planned, and a ledger of its own."""
+    monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
+    session, path = state
+    shown = here(app)
+    shown.open(session.project)
+    far._open(shown, path, "")
+    shown.rows = 500
+    return app
+
+
+def test_a_budget_opened_on_the_release_page_is_the_one_that_pays(ready):
+    """Its name was not filled in, and after it was opened the form for another one stood there."""
+    app = go(ready, "release")
+    assert field(app, "text_input", "Name of the table").value == "far"
+    press(app, "Open this budget")
+    assert here(app).paid_from == "far"
+    assert "Its codes, not the rows, are kept on this machine" in sentences(app)
+    finish(press(app, "Spend"))
+    assert here(app).released.release.reservation is not None
+    assert not app.error
+
+
+def test_a_table_that_the_ledger_knows_is_refused_until_somebody_has_read_why(ready):
+    app = go(ready, "release")
+    press(app, "Open this budget")
+    finish(press(app, "Spend"))
+    assert len(here(app).spent) == 1
+    here(app).paid_from = None
+    app.run()
+    field(app, "selectbox", "Paid from").set_value("Open a new budget …").run()
+    field(app, "text_input", "Name of the table").input("other").run()
+    press(app, "Open this budget")
+    assert here(app).paid_from == "other"
+    finish(press(app, "Spend"))
+    assert "the ledger refuses" in app.error[0].value
+    assert len(here(app).spent) == 1
+    assert next(b for b in app.button if b.label.startswith("Spend")).disabled
+    field(app, "checkbox", "I have read why").check().run()
+    finish(press(app, "Spend"))
+    assert len(here(app).spent) == 2
+
+
+def test_diagnostics_show_pictures_and_further_tests_of_random_rows(ready):
+    """They had neither: a table that is read where it is was compared by figures alone."""
+    app = go(ready, "release")
+    field(app, "selectbox", "Paid from").set_value("Not recorded in a ledger").run()
+    finish(press(app, "Spend"))
+    finish(press(go(app, "diagnostics"), "Compare"))
+    assert here(app).released.real is None
+    assert field(app, "selectbox", "Show one column").options == ["a", "v"]
+    assert field(app, "selectbox", "Show one pair").options == ["a × v"]
+    assert int(here(app).released.counted["a", "v"].sum()) == 500
+    assert "1,000,000 random rows at most" in sentences(app)
+    assert not [f for f in app.text_input if f.label == "Rows to attack"], "its rows have no numbers"
+    finish(press(app, "Train the classifiers"))
+    assert (1, "many-targets") in here(app).further
+    assert not app.error
+
+
+def test_the_first_rows_are_shown_to_who_asks(ready):
+    app = go(ready, "data")
+    assert not [f for f in app.dataframe if "v" in f.value.columns]
+    assert "No table is open" not in sentences(app)
+    field(app, "toggle", "Show me the first rows").set_value(True).run()
+    (shown,) = [f.value for f in app.dataframe if "v" in f.value.columns]
+    assert (list(shown.columns), len(shown)) == (["a", "v"], 8)
+
+
+def test_compare_says_what_to_do_instead(ready):
+    app = go(ready, "compare")
+    assert "this table is read where it is. Open a file of fewer rows on the Data page" in sentences(app)
+    assert "No table is open" not in sentences(app)
+
+
+def test_its_columns_are_offered_as_the_person_column_and_told_when_they_are_left_out(ready):
+    session = here(ready)
+    session.project = Project("far", Schema(SCHEMA.columns[:1]), Plan("mst", 5.0, 1e-6))
+    assert field(go(ready, "plan"), "selectbox", "Person column").options == ["none", "a", "v"]
+    assert "**Left out of everything:** `v`" in sentences(go(ready, "data"))

@@ -136,7 +136,11 @@ PUBLIC = {
 }
 """What plans, releases, measurements and declared columns say of themselves."""
 OTHERWISE = {
-    "pages/data.py": {"rows_for_the_curator", "_people"},  # shown to the curator when asked for, and nothing made of it
+    "pages/data.py": {
+        "rows_for_the_curator",
+        "first_rows",
+        "_people",
+    },  # shown to the curator when asked for, and nothing made of it
     "pages/analyse.py": {"study.rows"},  # of the synthetic table
     "pages/parts/release/not_private.py": {"_result"},  # of a table that says NOT PRIVATE, on the curator's screen
     "pages/parts/diagnostics/many_targets.py": {"made.codes"},  # of the synthetic table
@@ -145,6 +149,7 @@ OTHERWISE = {
     "pages/parts/diagnostics/distributions.py": {
         "_one",
         "_two",
+        "_shares",
         "_synthetic",
     },  # confidential charts
     "pages/parts/data/constraint_editor.py": {"_guess"},  # marked as guessed until somebody confirms it

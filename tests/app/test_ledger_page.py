@@ -16,6 +16,7 @@ from streamlit.testing.v1 import AppTest
 from core.ledger.ledger import Ledger
 from core.ledger.population import PART_NAMES, Population
 from core.project.file import Project
+from core.release.shelf import identity
 from core.release.spend import release
 from core.tables.table import Table
 from pages.parts.release import spending
@@ -90,6 +91,12 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert zipfile.ZipFile(BytesIO(zipped(kept))).read("synthetic.csv") == made.files["synthetic.csv"]
     press(app, "Open its project")
     assert state(app).project == made.release.project
+
+    field(app, "selectbox", "Release").set_value(entry.id).run()
+    press(app, "Analyse it")
+    assert list(state(app).taken) == [identity(kept)]
+    assert field(app, "selectbox", "Release").value == identity(kept)
+    assert "opened: combined from" in sentences(app)
 
 
 def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:

@@ -350,6 +350,12 @@ def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):
         assert not (work / "o").exists()
 
 
+def test_a_dash_is_no_folder(work, capsys):
+    assert run("release", "p.json", "--data", "t.csv", "--out", "-") == 2
+    assert "cannot be printed: name a new folder in place of -" in capsys.readouterr().err
+    assert not (work / "-").exists()
+
+
 @pytest.fixture
 def far(work, postgres, monkeypatch):
     """The table of `work` in a database whose URL, with a password, is in the environment."""
@@ -415,7 +421,7 @@ def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
     found = json.loads(capsys.readouterr().out)
     assert found["random_rows"] == 60
     assert found["fidelity"]["one_way_tv"] < 0.5
-    assert "rows in memory" in found["fence_cost_reason"]
+    assert "release from a file of fewer rows" in found["fence_cost_reason"]
     assert run("evaluate", "o", "--data", "t.csv", "--classifiers") == 2
     assert "leave it out" in capsys.readouterr().err
 

@@ -111,3 +111,22 @@ def test_a_release_and_the_same_read_back_give_the_same_figures(tmp_path):
     assert told is not None
     assert told["columns"][1]["synthetic"][2] == np.median([float(t) for t in made.table["nights"] if t])
     assert numbers_of(project, table, load_release(tmp_path / "out").table, None) == told
+
+
+def test_quantiles_of_dates_are_told_as_dates():
+    import json
+
+    from core.evaluation.numeric_fidelity import numbers_of
+    from core.project.file import Project
+    from core.project.plan import Plan
+    from core.project.schema import Schema
+    from core.tables.table import Table
+
+    dates = {"from": "2023-01-01", "to": "2023-12-31", "by": "month"}
+    schema = Schema.from_json([{"name": "day", "kind": "date", "dates": dates, "missing": True}])
+    days = np.append(schema["day"].edges[0] + np.arange(9.0), np.nan)
+    table = Table(schema, {"day": np.where(np.isnan(days), 12, 0)}, 10, values={"day": days})
+    told = numbers_of(Project("n", schema, Plan("mst", 1.0)), table, table, None)
+    (column,) = json.loads(json.dumps(told))["columns"]
+    assert column["real"] == ["2023-01-01", "2023-01-03", "2023-01-05", "2023-01-07", "2023-01-08"]
+    assert column["wasserstein"] == 0

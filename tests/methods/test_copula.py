@@ -70,6 +70,15 @@ def test_what_it_cannot_keep_is_refused_with_the_reason(changed, says):
         frame_of(project(**changed))
 
 
+def test_bounds_whose_squares_no_float_holds_are_refused_with_the_plan():
+    """They were fitted, and what came of it was of no use: the first fit has no numbers."""
+    for name in ("b", "y"):
+        wide = replace(SCHEMA[name], edges=(-1.0, 0.5, 1e151))
+        schema = type(SCHEMA)(tuple(wide if c.name == name else c for c in SCHEMA.columns))
+        with pytest.raises(ProjectError, match=f"{name!r} is declared up to 1e\\+151.*narrower bounds or another unit"):
+            preview(replace(project(), schema=schema), 6000)
+
+
 def test_a_listed_separation_is_refused_until_the_plan_says_that_it_is_without():
     listed = replace(project(), separations=(Separation(("y",), ("c",), ("a",)),))
     with pytest.raises(ProjectError, match="can keep no separation"):

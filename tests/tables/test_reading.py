@@ -316,7 +316,6 @@ SCHEMA = Schema(
 def test_encode_counts_and_leaves_out():
     text = read_table(b"n,extra,kind\n3,1,x\n12,2,\n19,3,y\n")
     table = Table.encode(text, SCHEMA)
-    assert Table.left_out(text, SCHEMA) == ("extra",)
     assert table.count(("kind", "n")).tolist() == [[1, 0], [0, 1], [0, 1]]
     assert table.count(("n",)).tolist() == [1, 2]
     assert all(c.dtype == np.uint8 for c in table.codes.values())

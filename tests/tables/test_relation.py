@@ -370,10 +370,7 @@ def test_a_duckdb_file_with_a_loose_collation(tmp_path):
     assert relation.snapshot(schema).count(("a",)).tolist() == [0, 1, 2]
 
 
-def test_only_engines_that_are_tested_are_opened():
-    with pytest.raises(TableError, match="is no engine") as refused:
-        open_relation("mysql://me:secret@host/db", "t")
-    assert "secret" not in str(refused.value)
+def test_a_server_that_does_not_answer_is_told_without_its_url():
     with pytest.raises(TableError, match="cannot open the postgresql relation 't'") as refused:
         open_relation("postgresql://me:secret@127.0.0.1:1/db", "t")
     assert "secret" not in str(refused.value)

@@ -19,6 +19,9 @@ from core.project.schema import Column, Schema
 SMALL_TABLE = 5_000
 """Public rows below which the features are a polynomial, also where all columns are numbers."""
 
+LARGEST = 1e150
+"""Bounds of a number at most: a regression on it has its square, and sums of such."""
+
 MOST_PRODUCTS = 400
 """Products of a polynomial at most: their moments are some 80,000 sums."""
 
@@ -116,6 +119,14 @@ def _axis(column: Column) -> Axis:
     if column.missing:
         raise ProjectError(
             f"this method cannot carry empty cells of the numeric column {column.name!r}: fill them or leave it out",
+            key="method",
+            column=column.name,
+        )
+    if max(map(abs, column.edges)) > LARGEST:
+        raise ProjectError(
+            f"column {column.name!r} is declared up to {max(map(abs, column.edges)):g}, and this method squares its "
+            f"numbers, which floats hold up to {LARGEST:g} only: give it narrower bounds or another unit, or choose "
+            "another method",
             key="method",
             column=column.name,
         )

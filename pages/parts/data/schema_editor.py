@@ -10,51 +10,52 @@ from core.errors import EspalierError
 from core.project.coarsening import even_bins, group, growing_bins
 from core.project.schema import Column, Schema
 from core.tables.guessing import guess_column
-from core.tables.table import Table
 from pages.parts.data.schema_rows import SchemaDraft
 from pages.parts.session.session import Session
 from pages.parts.text import name, names, plain
 
 _CONFIG = {
-    "use": st.column_config.CheckboxColumn("Use", help="Untick to leave the column out of everything", width=70),
+    "use": st.column_config.CheckboxColumn("Use", help="Untick to leave the column out of everything", width=62),
     "guess": st.column_config.TextColumn(
         "⚠ Guessed, unconfirmed", disabled=True, help="Fields that were read off the real table"
     ),
-    "name": st.column_config.TextColumn("Name", pinned=True, help="As in the table's header"),
+    "name": st.column_config.TextColumn("Name", pinned=True, width=105, help="As in the table's header"),
     "kind": st.column_config.SelectboxColumn(
         "Kind",
         options=["categorical", "ordinal", "numeric", "date", "identifier"],
         required=True,
-        width=110,
+        width=100,
         help="categorical: names; ordinal: names in an order; numeric: numbers in bins; date: days in calendar "
         "periods; identifier: never read, left out or invented",
     ),
     "categories": st.column_config.TextColumn(
         "Categories (; between)",
-        width=210,
+        width=165,
         help='For categorical and ordinal columns. Put "quotes" around a category that holds a semicolon. '
         "Or “at most 50”: they are bought from the budget.",
     ),
     "edges": st.column_config.TextColumn(
         "Bins (; between)",
-        width=150,
+        width=122,
         help="For numeric columns: 0; 18; 40 makes the bins 0 to below 18 and 18 to 40. Numbers outside join "
         "the outermost bin. “8 bins” or “8 bins from 0 to 100”: they are bought from the budget. For dates: first day; "
         "last day; week, month, quarter or year. For identifiers: invented, "
         "if the released table shall have such a column.",
     ),
-    "integer": st.column_config.CheckboxColumn("Whole", width=85, help="The numbers have no decimals"),
+    "integer": st.column_config.CheckboxColumn("Whole", width=76, help="The numbers have no decimals"),
     "decimals": st.column_config.TextColumn(
         "Decimals",
-        width=90,
+        width=92,
         help="For numeric columns that are not whole: how many figures after the point numbers come out with. Blank: "
         "five figures of the bin's width.",
     ),
     "missing": st.column_config.CheckboxColumn(
-        "May be empty", width=110, help="Empty cells become a category of their own"
+        "Empty", width=76, help="Cells may be empty. Empty cells become a category of their own"
     ),
     "unknown": st.column_config.CheckboxColumn(
-        "Treat unexpected values as missing", width=200, help="Otherwise a value that is not declared is refused"
+        "Others",
+        width=84,
+        help="Other values than those declared are taken for empty cells. Otherwise a table that holds one is refused",
     ),
 }
 
@@ -136,10 +137,7 @@ def _apply(state: Session, columns: list[Column], draft: SchemaDraft) -> None:
 def _left_out(state: Session, draft: SchemaDraft) -> None:
     assert state.project is not None
     out = [row["name"] for row in draft.rows if not row["use"]]
-    if state.text is not None:
-        out += [
-            c for c in Table.left_out(state.text, state.project.schema) if c not in {row["name"] for row in draft.rows}
-        ]
+    out += [c for c in state.columns if c not in state.project.schema and c not in {row["name"] for row in draft.rows}]
     person = state.project.plan.person
     if person is not None and person in out:
         out.remove(person)

@@ -39,7 +39,8 @@ def work(released: ReleaseBundle, rows: str, report: Any) -> Played:
     if wrong := next((word for word in words if not word.isdecimal()), ""):
         raise EspalierError(f"{wrong!r} is not the number of a row; give numbers such as 3, 17, 250")
     targets = [int(word) - 1 for word in words] or TARGETS
-    return play(released.release.project, released.real, np.random.default_rng(), targets=targets, report=report)
+    project = released.release.project.with_plan(delta=released.release.budget.delta)  # of all rows, not of these
+    return play(project, released.real, np.random.default_rng(), targets=targets, report=report)
 
 
 def show(played: Played) -> None:

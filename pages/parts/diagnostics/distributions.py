@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 
+from core.graph.separations import Clique
+from core.tables.source import Source
 from pages.parts import charts
 from pages.parts.session.session import ReleaseBundle
 from pages.parts.text import plain
 
 Facts = Mapping[str, Any]
+LARGEST, PAIRS = 10_000, 2_000
+"""Cells of a picture, and pairs, of a table that is read where it is: as many as are counted for pictures."""
 MOST = 15
 UPRIGHT = 12
 """Up to so many values stand as upright bars."""
@@ -34,19 +41,37 @@ def columns(facts: Facts, released: ReleaseBundle) -> None:
     _clickable(figure, "one-way", "Total variation of single columns, the worst first", names, "look-column")
     if len(worst) < len(facts["columns"]):
         st.caption(_of(worst, facts["columns"], "columns"))
-    if released.real is None:
+    every = [c["column"] for c in facts["columns"] if _shares(released, (c["column"],)) is not None]
+    if not every:
         return
-    every = [c["column"] for c in facts["columns"]]
-    chosen = st.selectbox("Show one column (or click a bar)", every, index=every.index(names[0]), key="look-column")
+    first = next((n for n in names if n in every), every[0])
+    chosen = st.selectbox("Show one column (or click a bar)", every, index=every.index(first), key="look-column")
     if chosen in every:
         _one(released, chosen)
 
 
+def counts(real: Source) -> dict[Clique, NDArray[np.int64]]:
+    """What pictures of single columns and pairs show of a table that is read where it is, counted in one go."""
+    sizes = real.schema.sizes
+    singles = [(name,) for name in real.schema.names if sizes[name] <= LARGEST]
+    pairs = [q for q in combinations(real.schema.names, 2) if sizes[q[0]] * sizes[q[1]] <= LARGEST][:PAIRS]
+    return dict(zip([*singles, *pairs], real.count_many([*singles, *pairs]), strict=True))
+
+
+def _shares(released: ReleaseBundle, clique: Clique) -> NDArray[np.float64] | None:
+    """Real shares of columns; None where they were not counted."""
+    if released.real is not None:
+        return np.asarray(released.real.count(clique) / released.real.rows)
+    found = released.counted.get(clique)
+    return None if found is None else np.asarray(found / max(int(found.sum()), 1))
+
+
 def _one(released: ReleaseBundle, column: str) -> None:
     labels = released.release.project.schema[column].labels
-    assert released.real is not None
+    real = _shares(released, (column,))
+    assert real is not None
     series = {
-        "real": (released.real.count((column,)) / released.real.rows).tolist(),
+        "real": real.tolist(),
         "synthetic": (released.release.synthetic.count((column,)) / released.release.shown).tolist(),
     }
     colors = (charts.REAL, charts.SYNTHETIC)
@@ -83,8 +108,10 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
         + " No pair came out clearly worse than two unlinked columns would."
         * (not facts["worse_than_independence"])
     )
-    if released.real is not None:
-        every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
+    every = [tuple(p["columns"]) for p in sorted(facts["pairs"], key=lambda p: -p["tv"])]
+    if released.real is None:
+        every = [pair for pair in every if pair in released.counted]
+    if every:
         chosen = st.selectbox("Show one pair", every, key="look-pair", format_func=" × ".join)
         if chosen in every:
             _two(released, chosen)
@@ -94,9 +121,10 @@ def pairs(facts: Facts, released: ReleaseBundle) -> None:
 def _two(released: ReleaseBundle, pair: tuple[str, str]) -> None:
     schema = released.release.project.schema
     shape = tuple(schema[c].size for c in pair)
-    assert released.real is not None
+    real = _shares(released, pair)
+    assert real is not None
     shares = {
-        "Real": released.real.count(pair).reshape(shape) / released.real.rows,
+        "Real": real.reshape(shape),
         "Synthetic": released.release.synthetic.count(pair).reshape(shape) / released.release.shown,
     }
     top = max(float(s.max()) for s in shares.values())

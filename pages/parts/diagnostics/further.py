@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
 
 from core.errors import EspalierError
+from core.evaluation import some_rows
+from core.progress import Report, part
 from pages.parts import shell
-from pages.parts.diagnostics import arrow_strength, attack, many_targets, public_table
+from pages.parts.diagnostics import arrow_strength, attack, judgement, many_targets, public_table
 from pages.parts.release import payment
 from pages.parts.session.session import ReleaseBundle, Session
 from pages.parts.text import plain
@@ -26,6 +29,9 @@ def show(state: Session, released: ReleaseBundle) -> None:
     numeric = target is not None and project.schema[target].kind == "numeric"
     st.subheader("More tests", anchor=False)
     strength = getattr(released.release.model, "strength", None)
+    if released.relation is not None and released.relation.remote:
+        st.info("These tests need the rows themselves, and those of a database stay there. Test on a file instead.")
+        return
     names = ["Many targets", "Membership attack", *["Public table"] * numeric, *["Arrows"] * bool(strength)]
     tabs = st.tabs(names, key=f"further-{released.number}", on_change="rerun")  # the tab stays open when a job ends
     with tabs[0]:
@@ -35,18 +41,19 @@ def show(state: Session, released: ReleaseBundle) -> None:
             "many-targets",
             "Train the classifiers",
             many_targets.INTRODUCTION,
-            lambda report: many_targets.work(released, report),
+            many_targets.work,
         ):
             many_targets.show(found, released.number)
     with tabs[1]:
-        rows = "" if (released.number, "attack") in state.further else attack.rows_field(released.number)
+        named = released.real is not None and (released.number, "attack") not in state.further
+        rows = attack.rows_field(released.number) if named else ""
         if found := _result(
             state,
             released,
             "attack",
             "Play the game",
             attack.INTRODUCTION,
-            lambda report: attack.work(released, rows, report),
+            lambda given, report: attack.work(given, rows, report),
         ):
             attack.show(found)
     if numeric:
@@ -60,7 +67,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
                 "public-table",
                 "Compare beside the public table",
                 public_table.INTRODUCTION,
-                lambda report: public_table.work(released, given),  # noqa: ARG005
+                lambda made, report: public_table.work(made, given),  # noqa: ARG005
                 ready=given is not None,
             ):
                 public_table.show(found, target)
@@ -75,7 +82,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
                     "arrows",
                     "Measure the arrows",
                     arrow_strength.INTRODUCTION,
-                    lambda report: arrow_strength.work(released, arrows, report),
+                    lambda given, report: arrow_strength.work(given, arrows, report),
                 )
             ):
                 arrow_strength.survived(found)
@@ -87,13 +94,13 @@ def _result(
     kind: str,
     label: str,
     introduction: str,
-    work: Callable[[Any], Any],
+    work: Callable[[ReleaseBundle, Report], Any],
     *,
     ready: bool = True,
 ) -> Any:
     """What the job of ``kind`` found for this release; until then what it will do, and the button that starts it.
 
-    The button is disabled until all that the job needs is ``ready``.
+    ``work`` is given the release with real rows in memory. The button is disabled until all that it needs is ``ready``.
     """
     key = (released.number, kind)
     if key not in state.further:
@@ -113,18 +120,22 @@ def _result(
     return state.further.get(key)
 
 
-def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[Any], Any]) -> None:
+def _start(state: Session, released: ReleaseBundle, kind: str, work: Callable[[ReleaseBundle, Report], Any]) -> None:
     try:
         record = payment.diagnosed(state, released)
     except EspalierError as error:
         state.trouble[kind] = str(error)
         return
 
-    def recorded(report: Any) -> Any:
-        record(
-            [t for t in (released.real, released.holdout) if t is not None]
-        )  # before anything is computed: who has looked cannot undo it
-        return work(report)
+    def recorded(report: Report) -> Any:
+        """Of a table that is read where it is, random rows are taken."""
+        with judgement.read_again(released, part(report, 0.0, 0.3)) as real:
+            # before anything is computed: who has looked cannot undo it
+            record([t for t in (real, released.holdout) if t is not None])
+            if released.real is not None:
+                return work(released, report)
+            given = replace(released, real=some_rows(real))
+        return work(given, part(report, 0.3, 1.0))
 
     def done(found: Any) -> None:
         state.further[released.number, kind] = found

@@ -16,6 +16,7 @@ from core.tables.source import Source
 from core.tables.table import Table
 from pages.parts import charts
 from pages.parts.data.samples import FOLDER, OTHER
+from pages.parts.diagnostics import distributions
 from pages.parts.glossary import term
 from pages.parts.release import payment
 from pages.parts.session.session import ReleaseBundle, Session
@@ -37,8 +38,10 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
     record = payment.diagnosed(state, released)
 
     def work(report: Any) -> dict[str, dict[str, Any]]:
-        with _rows(released, report) as real:
+        with read_again(released, report) as real:
             record([real, *(t for _, t in tests if t is not None)])  # before anything is computed
+            if released.real is None and not released.counted:
+                released.counted.update(distributions.counts(real))
             return judged(real, report)
 
     def judged(real: Source, report: Any) -> dict[str, dict[str, Any]]:
@@ -51,7 +54,7 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
             told = partial(_told, report, part * i, part)
             made = evaluate(project, real, release.synthetic, model=release.model, holdout=tested, report=told)
             found[title] = made.to_json()
-        if other is None and isinstance(real, Table):
+        if other is None:
             found[tests[0][0]] |= cost_or_reason(
                 project,
                 real,
@@ -60,11 +63,6 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
                 holdout=tests[0][1],
                 report=partial(_told, report, 1 - part, part),
             )
-        elif other is None:
-            found[tests[0][0]] |= {
-                "fence_cost": None,
-                "fence_cost_reason": "it needs the rows in memory, and this table is read where it is",
-            }
         return found
 
     def done(found: dict[str, dict[str, Any]]) -> None:
@@ -75,7 +73,7 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
 
 
 @contextmanager
-def _rows(released: ReleaseBundle, report: Any) -> Iterator[Source]:
+def read_again(released: ReleaseBundle, report: Any) -> Iterator[Source]:
     """The real rows: in memory, or read again where they are, into codes that are gone at the end."""
     if released.real is not None:
         yield released.real

@@ -7,7 +7,6 @@ from typing import Any
 
 import streamlit as st
 
-from core.project.dates import date_texts
 from core.project.schema import Schema
 from pages.parts.text import name, plain
 
@@ -22,7 +21,7 @@ def show(found: Facts, schema: Schema) -> None:
         return
     _regression(facts)
     _distances(facts, schema)
-    _quantiles(facts, schema)
+    _quantiles(facts)
 
 
 def _regression(facts: Facts) -> None:
@@ -86,7 +85,7 @@ def _distances(facts: Facts, schema: Schema) -> None:
         )
 
 
-def _quantiles(facts: Facts, schema: Schema) -> None:
+def _quantiles(facts: Facts) -> None:
     columns = {c["name"]: c for c in facts["columns"]}
     if not columns:
         return
@@ -94,7 +93,7 @@ def _quantiles(facts: Facts, schema: Schema) -> None:
     one = st.selectbox("Quantiles of", list(columns), key="look-quantiles")
     if one not in columns:
         return
-    shown = {which: _written(schema, one, columns[one][which]) for which in ("real", "synthetic")}
+    shown = {which: [_written(x) for x in columns[one][which]] for which in ("real", "synthetic")}
     st.dataframe(
         [
             {"of the rows": f"{100 * share:g} %", "real: at most": real, "synthetic: at most": synthetic}
@@ -104,10 +103,6 @@ def _quantiles(facts: Facts, schema: Schema) -> None:
     )
 
 
-def _written(schema: Schema, column: str, values: list[float]) -> list[str]:
-    """Numbers as they are read: dates as dates."""
-    if schema[column].dates:
-        import numpy as np
-
-        return date_texts(np.floor(values))
-    return [f"{v:,.5g}" for v in values]
+def _written(value: float | str) -> str:
+    """A number as it is read; a date is a text already."""
+    return value if isinstance(value, str) else f"{value:,.5g}"

@@ -17,7 +17,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
     """The fields. ``bound`` gives a widget its key and puts its value into the plan."""
     assert state.project is not None
     plan = state.project.plan
-    known = [] if state.text is None else [c for c in state.text.columns if c]
+    known = state.columns
     if plan.person and plan.person not in known:
         known.append(plan.person)
     st.selectbox(
@@ -25,7 +25,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         ["", *known],
         index=known.index(plan.person) + 1 if plan.person else 0,
         format_func=lambda column: column or "none",
-        accept_new_options=state.text is None,
+        accept_new_options=not state.columns,
         help="A column that names the person of each row, such as a patient number. It is used to keep at most so many "
         "rows of each person, chosen at random, before anything is counted. It is never released or counted itself.",
         **bound(state, "person", lambda s, v: s.change_person(v)),

@@ -55,7 +55,7 @@ def chosen(state: Session) -> tuple[Population | None, str]:
         return None, ""
     ledger, trouble = open_ledger()
     known, more = budgets(ledger)
-    if state.paid_from is None and state.project.name in known and state.text is not None:
+    if state.paid_from is None and state.project.name in known and state.has_table:
         state.paid_from = state.project.name
     if state.paid_from is None or trouble or more:
         return None, trouble or more
@@ -153,8 +153,14 @@ def known_table(state: Session) -> tuple[bool, bool]:
     assert state.paid_from
     ledger, trouble = open_ledger()
     if state.relation is not None:
-        st.caption("Whether the ledger knows this table is told when it is read: a known one is refused then.")
-        return True, False
+        if state.known_elsewhere != (state.tables, state.paid_from):
+            st.caption("Whether the ledger knows this table is told when it is read: a known one is refused then.")
+            return True, False
+        ticked = st.checkbox(
+            "I have read why the ledger refused, and want to release from this table under this name",
+            key=f"known-far-{state.tables}-{state.paid_from}",
+        )
+        return ticked, ticked
     if ledger is None or state.text is None:
         st.error(f"{plain(trouble or 'The ledger is gone')}.")
         return False, False
@@ -201,7 +207,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
         st.markdown("**Open a table's budget.** Its total and its unit of privacy are set once and stay.")
         a, b = st.columns(2)
         a.text_input(
-            "Name of the table", state.project.name if state.project and state.text else "", key=f"{key}-table"
+            "Name of the table", state.project.name if state.project and state.has_table else "", key=f"{key}-table"
         )
         people = {p.name: p for p in known.values()}
         nobody = "people not in any other budget"
@@ -251,7 +257,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
         a, b = st.columns(2)
         a.text_input("Set by", who(), key=f"{key}-who", disabled=doors.guarded())
         b.text_input("Note", key=f"{key}-note", placeholder="for yourself and whoever reads the ledger")
-        if state.text is not None:
+        if state.has_table:
             st.caption(
                 "Opening a budget spends nothing. The release is a step of its own after it, on the Release page."
             )
@@ -283,7 +289,7 @@ def _open(state: Session, key: str, nobody: str) -> None:
     except EspalierError as error:
         state.trouble["ledger"] = str(error)
         return
-    if state.project is not None and state.text is not None:
+    if state.project is not None and state.has_table:
         state.paid_from = entered["table"].strip()
 
 

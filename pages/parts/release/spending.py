@@ -6,7 +6,7 @@ import threading
 from dataclasses import replace
 from typing import NamedTuple
 
-from core.errors import TableError
+from core.errors import LedgerError, TableError
 from core.ledger.ledger import Ledger, default_ledger
 from core.privacy.accounting import epsilon_of
 from core.privacy.bought_schema import table_described
@@ -36,7 +36,7 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
     ``rho`` and ``delta`` are what was agreed to, for the rows that are left. ``paid`` None: not recorded in a ledger.
     """
     project = state.project
-    if project is None or (state.text is None and state.relation is None) or state.job is not None:
+    if project is None or not state.has_table or state.job is not None:
         return
     began, relation, n = threading.Event(), state.relation, state.public_rows
     table = None if relation is not None else state.table()
@@ -52,7 +52,11 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         state.releases, state.findings = number, {}
         state.spent.append(replace(bill, rho=spent, delta=delta))
 
+    known: list[bool] = []
+
     def ended(reason: str) -> None:
+        if known and paid is not None:
+            state.known_elsewhere = bill.table, paid.table
         if not began.is_set():
             state.trouble["release"] = f"{reason}. Nothing was read and nothing is spent"
             return
@@ -62,7 +66,11 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
     def work(report: Report) -> tuple[Release, Table | None, Table | None]:
         if table is None:
             assert relation is not None
-            return _make_far(project, relation, n, paid, began, report), None, None
+            try:
+                return _make_far(project, relation, n, paid, began, report), None, None
+            except LedgerError as error:
+                known.extend([True] * (error.data.get("key") == "again"))
+                raise
         return _make(project, table, share, paid, began, report)
 
     state.start("release", work, done, ended)

@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
+import numpy as np
 import streamlit as st
+from numpy.typing import NDArray
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
@@ -19,7 +21,7 @@ from core.compare.plans import Outcome
 from core.errors import EspalierError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
-from core.graph.separations import Separation
+from core.graph.separations import Clique, Separation
 from core.ledger.ledger import Ledger
 from core.methods.registry import DEFAULT
 from core.privacy.contribution import public_rows
@@ -55,6 +57,8 @@ class ReleaseBundle:
     real: Table | None
     holdout: Table | None
     relation: Relation | None = None
+    counted: dict[Clique, NDArray[np.int64]] = field(default_factory=dict)
+    """Of a table that is read where it is: what was counted for pictures of single columns and pairs. Confidential."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +130,10 @@ class Session:
     """The threshold that can be kept, where the last attempt to make such rows missed its own."""
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
-    studied: tuple[int, Study] | None = None
-    """The number of a release and what may be concluded from it, copies made."""
+    studied: tuple[str, Study] | None = None
+    """Which release is analysed, and what may be concluded from it, copies made."""
+    taken: dict[str, Study] = field(default_factory=dict)
+    """Releases of other sessions, opened to be analysed, by their hashes."""
     releases: int = 0
     spent: list[Spent] = field(default_factory=list)
     findings: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -136,6 +142,8 @@ class Session:
     compared: list[Outcome] = field(default_factory=list)
     """What the Compare page found last."""
     job: Job | None = None
+    known_elsewhere: tuple[int, str] | None = None
+    """The table that is read where it is, and the name it was to be paid under, when the ledger refused it as known."""
     trouble: dict[str, str] = field(default_factory=dict)
     too_late: bool = False
     """Was the last release cancelled when all was drawn and paid for?"""
@@ -192,6 +200,17 @@ class Session:
         self.sample, self.compared = "", []
         self.opened += 1
         self.tables, self.paid_from = self.opened, None
+
+    @property
+    def has_table(self) -> bool:
+        """Is a table open, here or where it is?"""
+        return self.text is not None or self.relation is not None
+
+    @property
+    def columns(self) -> list[str]:
+        """The names that the open table's columns have; none where no table is open."""
+        table = self.text or self.relation
+        return [] if table is None else [name for name in table.columns if name]
 
     def table(self) -> Table:
         """The private table as the schema sees it; raises :class:`EspalierError`."""

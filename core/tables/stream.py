@@ -1,0 +1,125 @@
+"""The rows of an engine that makes no snapshot of its own, in Arrow batches, as one statement answers them.
+
+One SELECT of the columns that a release needs sees one state of the table. Its rows pass through this process some at a
+time and are handed to the embedded engine, which turns them into codes; none is kept. So every engine gets the same
+encoding and the same lots: ids are compared here, byte by byte, and no collation or dialect there merges two people.
+
+A driver's cells must be of the type that the catalogue says. One that is not is refused, never guessed at: SQLite keeps
+a text in a column of whole numbers, and another driver's surprises are not known.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import operator
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from core.errors import TableError
+from core.tables.reading import _text
+
+BATCH_ROWS = 1 << 16
+"""Rows that pass through at a time: a driver gives most of them as Python objects, cell by cell."""
+
+
+@dataclass(frozen=True, repr=False)
+class Stream:
+    """The table ``table`` of the engine ``backend``, called ``shown`` in messages.
+
+    ``kinds`` is the type that each column's cells come as; where it is not the one that the catalogue says, a cell is
+    written as text.
+    """
+
+    backend: Any
+    table: Any
+    kinds: Mapping[str, Any]
+    shown: str
+
+    def statements(self, names: Sequence[str]) -> list[str]:
+        """The one statement that asks for these columns, as text."""
+        return [str(self.backend.compile(self.table.select(*names)))]
+
+    def schema(self, names: Sequence[str]) -> Any:
+        """The Arrow schema of :meth:`batches`."""
+        import pyarrow as pa
+
+        return pa.schema([(name, self.kinds[name].to_pyarrow()) for name in names])
+
+    def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
+        """All rows, or the first ``most``; raises :class:`TableError` that names a column and quotes no cell."""
+        from core.tables.sql import answers
+
+        asked = self.table.select(*names)
+        for part in answers(self.backend, asked if most is None else asked.limit(most), BATCH_ROWS):
+            yield self._batch(part, names) if isinstance(part, list) else part.cast(self.schema(names))
+
+    def close(self) -> None:
+        """Disconnect, as often as it is called."""
+        with suppress(Exception):  # MySQL's driver minds a second time
+            self.backend.disconnect()
+
+    def _batch(self, rows: Sequence[Sequence[Any]], names: Sequence[str]) -> Any:
+        """A driver's rows as one batch."""
+        import pyarrow as pa
+
+        schema, types, arrays = self.schema(names), self.table.schema(), []
+        for field, cells in zip(schema, zip(*rows, strict=True), strict=True):
+            declared, kind = types[field.name], self.kinds[field.name]
+            read = _as_text if kind is not declared and kind.is_string() else _reader(kind)
+            try:
+                made = cells if read is None else [None if cell is None else read(cell) for cell in cells]
+                arrays.append(pa.array(made, field.type))
+            except (pa.ArrowException, ValueError, TypeError, OverflowError):  # its text may quote the cell
+                raise TableError(
+                    f"{self.shown}: column {field.name!r} holds a cell that is not of its type, {declared} (which one "
+                    "is not told here); correct the table, or name a view of it that casts the column",
+                    column=field.name,
+                ) from None
+        return pa.record_batch(arrays, schema=schema)
+
+
+def _reader(kind: Any) -> Callable[[Any], Any] | None:
+    """What a cell of this type must go through before Arrow takes it; None for what Arrow checks by itself.
+
+    It would cut 7.25 to a whole number, and take bytes for a text.
+    """
+    if kind.is_boolean():
+        return _as_bool
+    if kind.is_integer():
+        return operator.index
+    if kind.is_string():
+        return _only_text
+    return _as_time if kind.is_time() else None
+
+
+def _as_bool(cell: Any) -> bool:
+    """Engines without booleans give 0 and 1."""
+    if isinstance(cell, int) and cell in (0, 1):
+        return bool(cell)
+    raise ValueError
+
+
+def _only_text(cell: Any) -> str:
+    if isinstance(cell, str):
+        return cell
+    raise ValueError
+
+
+def _as_text(cell: Any) -> str:
+    """What is stored, as a table reader writes it."""
+    if isinstance(cell, bytes):
+        raise ValueError
+    return _text(cell)
+
+
+def _as_time(cell: Any) -> dt.time:
+    """MySQL's drivers give a time of day as the time since midnight; -1 h and 25 h are none."""
+    if isinstance(cell, dt.timedelta):
+        if not dt.timedelta(0) <= cell < dt.timedelta(days=1):
+            raise ValueError
+        return (dt.datetime.min + cell).time()
+    if isinstance(cell, dt.time):
+        return cell
+    raise ValueError
