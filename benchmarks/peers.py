@@ -1,9 +1,11 @@
 """What a user would install instead, on the same splits.
 
-`python -m benchmarks.peers [general predict report rows wide]`:
+`python -m benchmarks.peers [general trees predict report rows wide]`:
 
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
   of mbi 2.0; SWIFT's figures as they were measured elsewhere.
+- **trees**: workload beside mst (width 6) under add-remove on every table, ε = 0.2 and 1: two-way TV and AUC of both,
+  and the mean difference in pairs on the same splits.
 - **predict**: prism beside the star on every table that rules were chosen on, ε = 0.2, 0.5, 1, 2, replace-one: the
   mean difference in AUC over runs on the same splits, `LEAST` of them, then more until its standard error is at
   most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the two are one mechanism:
@@ -30,7 +32,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.tables import CHOSEN, REPORTED, Case, by_codes, judge, predicted
+from benchmarks.tables import BINARY, CHOSEN, REPORTED, Case, by_codes, judge, predicted
 from core.methods.marginals import Marginals
 from core.models.graphical import estimate, smoothing_for
 from core.privacy.accounting import Budget
@@ -151,6 +153,25 @@ def run(
                 print(f"| {case.name} | {epsilon:g} | {name} | {cells} | {start / splits:.2f} |", flush=True)
 
 
+def beside_mst(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> None:
+    """Print one line per table and ε: workload, mst, and their differences, in pairs on the same splits."""
+    ways = (ours(method="workload"), ours(method="mst", width=6))
+    print(f"\nadd-remove, {splits} splits, workload beside mst with width 6\n")
+    print("| table | ε | two-way TV: workload | mst | difference | AUC: workload | mst | difference |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for case, epsilon in itertools.product(cases, tuple(epsilons)):
+        found = np.zeros((splits, 2, 2))
+        for seed in range(splits):
+            train, test = case.split(seed)
+            for i, way in enumerate(ways):
+                judged = judge(way(case, train, epsilon, "add-remove"), train, test, case.target)
+                found[seed, :, i] = judged["two_way_tv"], judged["auc"]
+        apart = found[:, :, :1] - found[:, :, 1:]
+        columns = np.concatenate([found, apart], axis=2).reshape(splits, -1).T
+        cells = " | ".join(f"{np.mean(runs):.4f} ± {_error(runs.tolist()):.4f}" for runs in columns)
+        print(f"| {case.name} | {epsilon:g} | {cells} |", flush=True)
+
+
 def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, until: float, most: int) -> None:
     """Print one line per table and ε: prism, the star, and the difference of their AUC, in pairs on the same splits."""
     epsilons, unit = tuple(epsilons), "replace-one"
@@ -250,10 +271,14 @@ def main() -> None:
     opt = parser.parse_args()
     trees = {"workload": ours(method="workload"), "mst, width 6": ours(method="mst", width=6), "prism": ours()}
     plain: dict[str, Way] = {} if opt.without_mbi else {"mbi 2.0 star": mbi_star, "mbi 2.0 MST": mbi_mst}
-    chosen, reported = ([c for c in cases if any(o in c.name for o in opt.only)] for cases in (CHOSEN, REPORTED))
+    binary, chosen, reported = (
+        [c for c in cases if any(o in c.name for o in opt.only)] for cases in (BINARY, CHOSEN, REPORTED)
+    )
     if "general" in opt.what:
         run(chosen, trees | {"star": star} | plain, opt.epsilon or (0.2, 1.0, 3.0), "add-remove", opt.splits)
         print("\n" + QUOTED)
+    if "trees" in opt.what:
+        beside_mst([*binary, *chosen, *reported], opt.epsilon or (0.2, 1.0), opt.splits)
     if "rows" in opt.what:
         even_rows([*chosen, *reported], opt.epsilon or (1.0,), opt.splits)
     if "wide" in opt.what:
