@@ -121,6 +121,46 @@ def test_a_cell_of_another_type_is_refused_before_anything_is_spent(put, tmp_pat
     assert ledger.population_of("t").spent == 0
 
 
+def test_no_row_says_how_the_others_are_read(put):
+    """A column without a type, as that of a view: Ibis takes the type of the first row's cell, and 2⁵³ + 2 as a float
+    is written in another way than as a whole number, so that one row changed what all others were counted as."""
+    cells = [str(2**53 + 2)] * 6 + ["y", None]
+    relation, con = put({"v": [1, *cells], "a": ["x"] * 9}, {"v": "", "a": "TEXT"})
+    con.execute("CREATE VIEW cast_to_text AS SELECT CAST(v AS TEXT) AS v, a FROM t")
+    path = con.execute("PRAGMA database_list").fetchone()[2]
+    schema = Schema((Column("v", "categorical", (cells[0], "y"), missing=True, unknown="missing"), SMALL["a"]))
+    for first in (1, 0.5, "z", None, b"z"):
+        con.execute("UPDATE t SET v = ? WHERE rowid = 1", (first,))
+        relation.close()
+        relation = open_relation(f"sqlite://{path}", "t")
+        assert relation.columns == {"v": "string", "a": "string"}
+        if isinstance(first, str | None):
+            assert relation.snapshot(schema).count(("v",)).tolist() == [6, 1, 2]
+        else:
+            with pytest.raises(TableError, match="name a view of it that casts the column to text"):
+                relation.snapshot(schema)
+        relation.close()
+        relation = open_relation(f"sqlite://{path}", "cast_to_text")
+        assert relation.snapshot(schema).count(("v",)).tolist() == [6, 1, 2]
+    relation.close()
+
+
+@pytest.mark.parametrize(("number", "text"), [(7, "7"), (0.5, "0.5"), (1e20, "1e+20"), (2**60, str(2**60))])
+def test_a_number_and_the_text_that_spells_it_are_not_made_one_person(put, number, text):
+    relation, con = put({"id": [number, number], "a": ["x", "x"]}, {"id": "DECIMAL", "a": "TEXT"})
+    con.execute("CREATE TABLE more (id TEXT, a TEXT)")
+    con.execute("INSERT INTO more VALUES ('007', 'x'), ('1e400', 'x'), ('n/a', 'x')")
+    con.execute("CREATE VIEW both AS SELECT * FROM t UNION ALL SELECT * FROM more")
+    path = con.execute("PRAGMA database_list").fetchone()[2]
+    schema = Schema((SMALL["a"],))
+    relation = open_relation(f"sqlite://{path}", "both")
+    assert relation.snapshot(schema, "id", 1).rows == 4
+    con.execute("INSERT INTO more VALUES (?, 'x')", (text,))
+    with pytest.raises(TableError, match="'id' holds a cell that is not of its type"):
+        relation.snapshot(schema, "id", 1)
+    relation.close()
+
+
 def test_types_without_a_code_are_refused_and_others_come_as_they_are_stored(put):
     kinds = {"blob": "BLOB", "dec": "DECIMAL(10, 2)", "odd": "FOO BAR", "small": "INT2"}
     relation, _ = put({"blob": [b"x"], "dec": [1.5], "odd": ["y"], "small": [2**40]}, kinds)
