@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import TableError
+from core.errors import EspalierError, TableError
 from core.tables.reading import _text
 
 BATCH_ROWS = 1 << 16
@@ -52,8 +52,15 @@ class Stream:
         from core.tables.sql import answers
 
         asked = self.table.select(*names)
-        for part in answers(self.backend, asked if most is None else asked.limit(most), BATCH_ROWS):
-            yield self._batch(part, names) if isinstance(part, list) else part.cast(self.schema(names))
+        try:
+            for part in answers(self.backend, asked if most is None else asked.limit(most), BATCH_ROWS):
+                yield self._batch(part, names) if isinstance(part, list) else part.cast(self.schema(names))
+        except (EspalierError, MemoryError):
+            raise
+        except Exception as error:  # a driver's own message, of whatever kind, may quote a cell
+            raise TableError(
+                f"{self.shown}: the engine gave up while it read the table ({type(error).__name__})"
+            ) from None
 
     def close(self) -> None:
         """Disconnect, as often as it is called."""

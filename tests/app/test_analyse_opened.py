@@ -58,6 +58,12 @@ def test_a_folder_is_opened_where_nobody_else_uses_the_server(made, tmp_path, mo
     assert app.file_uploader
 
 
+@pytest.mark.parametrize("text", ["~nobody-of-this-name/out", "x" * 5_000])
+def test_what_is_no_path_is_refused_in_words(text):
+    with pytest.raises(EspalierError, match="cannot read"):
+        opening.of_folder(text)
+
+
 def damaged(files):
     whole = dict(files)
     yield b"no archive", "damaged, or no archive"
