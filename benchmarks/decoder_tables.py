@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from core.models.decoder import draw
+
 Codes = dict[str, NDArray[Any]]
 
 ADULT = {
@@ -180,6 +182,33 @@ def noisy_or(
                 off *= np.where(out[cause], 1 - rng.uniform(0.2, 0.8), 1.0)
         out[name] = rng.random(rows) >= off
     return {name: values.astype(np.uint8) for name, values in out.items()}, drawn
+
+
+def weak_target(seed: int, rows: int) -> tuple[Codes, dict[str, int], list[tuple[str, str]]]:
+    """Rows of a network of 30 columns and their weak effect ``y``, its sizes and arrows.
+
+    Two to ten categories, some of them rare; every column has up to four causes and y twelve, and the first two of
+    them act together too, which no decoder can follow. What y leaves to predict is about what readmission does.
+    """
+    rng = np.random.default_rng(seed)
+    names = [f"x{i}" for i in range(30)]
+    sizes = {n: int(rng.choice([2, 3, 4, 4, 5, 6, 8, 10])) for n in names} | {"y": 2}
+    codes: Codes = {}
+    drawn = []
+    for i, name in enumerate(sizes):
+        causes = rng.choice(names[:i], min(i, 12 if name == "y" else int(rng.integers(1, 5))), replace=False).tolist()
+        start = np.array([0.54, 0.46]) if name == "y" else rng.dirichlet(np.full(sizes[name], 0.8)) + 0.003
+        strength = 0.18 if name == "y" else 0.5
+        odds = np.repeat(np.log(start)[:, None], rows, axis=1)
+        for cause in causes:
+            odds += rng.normal(0, strength, (sizes[name], sizes[cause]))[:, codes[cause]]
+        if len(causes) > 1:
+            one, two = causes[:2]
+            both = rng.normal(0, strength / 1.5, (sizes[name], sizes[one], sizes[two]))
+            odds += both[:, codes[one], codes[two]]
+        codes[name] = draw(odds, rng.random(rows)).astype(np.uint8)
+        drawn += [(cause, name) for cause in causes]
+    return codes, sizes, drawn
 
 
 def drawings(

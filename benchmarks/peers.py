@@ -1,15 +1,18 @@
 """What a user would install instead, on the same splits.
 
-`python -m benchmarks.peers [general predict report rows wide]`:
+`python -m benchmarks.peers [general trees predict report rows wide]`:
 
 - **general**: Adult under add-remove, ε = 0.2, 1 and 3, three splits: workload, mst (width 6), prism, the star and MST
   of mbi 2.0; SWIFT's figures as they were measured elsewhere.
+- **trees**: workload beside mst (width 6) under add-remove on every table, ε = 0.2 and 1: two-way TV and AUC of both,
+  and the mean difference in pairs on the same splits.
 - **predict**: prism beside the star on every table that rules were chosen on, ε = 0.2, 0.5, 1, 2, replace-one: the
   mean difference in AUC over runs on the same splits, `LEAST` of them, then more until its standard error is at
-  most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the two are one mechanism:
-  such a run counts as a difference of 0, and the table says how many there were.
+  most ``--until``. Where prism has made the star's own measurements, each for the same ρ, the star is fitted to them
+  too: the two then differ by their fits alone. The table says in how many runs.
 - **report**: the same on the tables that no rule was chosen on.
-- **rows**: even rows beside independent ones of the same model, one-way L1, ε = 1, every table.
+- **rows**: even rows beside independent ones of the same model, one-way L1, ε = 1, every table, and the sample tables
+  with their own plans; and what noise alone leaves.
 - **wide**: CPU seconds of workload on 200 columns × 50,000 rows.
 
 Every figure is TSTR AUC (logistic regression), the mean two-way TV and the mean one-way L1, mean ± standard error over
@@ -25,21 +28,27 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.tables import CHOSEN, REPORTED, Case, by_codes, judge, predicted
+from benchmarks.schema import SAMPLES
+from benchmarks.tables import BINARY, CHOSEN, REPORTED, Case, by_codes, judge, predicted
+from core.methods import METHODS, frame_of
 from core.methods.marginals import Marginals
 from core.models.graphical import estimate, smoothing_for
 from core.privacy.accounting import Budget
+from core.privacy.contribution import bounded
 from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Measurement
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Neighbors, Plan
+from core.release.artefact import Release
 from core.release.spend import release
+from core.tables.reading import read_table
 from core.tables.table import Table
 
 Codes = Mapping[str, NDArray[Any]]
@@ -92,8 +101,6 @@ def mbi_star(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes
 
 def mbi_mst(case: Case, train: Table, epsilon: float, unit: Neighbors) -> Codes:
     """MST as published, its measurements fitted and its rows drawn by mbi 2.0."""
-    from core.methods import METHODS, frame_of
-
     project = _project(case, train, epsilon, unit, method="mst")
     fitted = METHODS["mst"].fit(_curator(project, train), project, frame_of(project))
     assert isinstance(fitted, Marginals)
@@ -151,11 +158,30 @@ def run(
                 print(f"| {case.name} | {epsilon:g} | {name} | {cells} | {start / splits:.2f} |", flush=True)
 
 
+def beside_mst(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> None:
+    """Print one line per table and ε: workload, mst, and their differences, in pairs on the same splits."""
+    ways = (ours(method="workload"), ours(method="mst", width=6))
+    print(f"\nadd-remove, {splits} splits, workload beside mst with width 6\n")
+    print("| table | ε | two-way TV: workload | mst | difference | AUC: workload | mst | difference |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for case, epsilon in itertools.product(cases, tuple(epsilons)):
+        found = np.zeros((splits, 2, 2))
+        for seed in range(splits):
+            train, test = case.split(seed)
+            for i, way in enumerate(ways):
+                judged = judge(way(case, train, epsilon, "add-remove"), train, test, case.target)
+                found[seed, :, i] = judged["two_way_tv"], judged["auc"]
+        apart = found[:, :, :1] - found[:, :, 1:]
+        columns = np.concatenate([found, apart], axis=2).reshape(splits, -1).T
+        cells = " | ".join(f"{np.mean(runs):.4f} ± {_error(runs.tolist()):.4f}" for runs in columns)
+        print(f"| {case.name} | {epsilon:g} | {cells} |", flush=True)
+
+
 def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, until: float, most: int) -> None:
-    """Print one line per table and ε: prism, the star, and the difference of their AUC, in pairs on the same splits."""
+    """Print one line per table and ε: prism, and how far it is from the star, in pairs on the same splits."""
     epsilons, unit = tuple(epsilons), "replace-one"
     print(f"\n{unit}, {LEAST} to {most} runs, until the standard error is {until:g}\n")
-    print("| table | ε | AUC: prism | star | difference | runs (of them the same) | two-way TV: prism | star |")
+    print("| table | ε | AUC: prism | star | difference | runs (of them the same) | two-way TV: prism | difference |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for case in cases:
         for epsilon in epsilons:
@@ -163,19 +189,28 @@ def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, u
             while len(apart) < LEAST or (_error(apart) > until and len(apart) < most):
                 train, test = case.split(len(apart))
                 made = release(_project(case, train, epsilon, unit), train)
-                ours, plain = made.codes, star(case, train, epsilon, unit)
-                scores.append((predicted(ours, test, case.target), predicted(plain, test, case.target)))
                 alike = _is_star(made.fitted, case, train)
-                apart.append(0.0 if alike else scores[-1][0] - scores[-1][1])
+                ours, plain = made.codes, _plain(made, train) if alike else star(case, train, epsilon, unit)
+                scores.append((predicted(ours, test, case.target), predicted(plain, test, case.target)))
+                apart.append(scores[-1][0] - scores[-1][1])
                 same += alike
                 if len(tvs) < splits:
                     tvs.append([judge(codes, train, test, case.target)["two_way_tv"] for codes in (ours, plain)])
             auc, tv = np.mean(scores, axis=0), np.mean(tvs, axis=0)
+            above = [ours - plain for ours, plain in tvs]
             print(
                 f"| {case.name} | {epsilon:g} | {auc[0]:.4f} | {auc[1]:.4f} | {np.mean(apart):+.4f} ± "
-                f"{_error(apart):.4f} | {len(apart)} ({same}) | {tv[0]:.4f} | {tv[1]:.4f} |",
+                f"{_error(apart):.4f} | {len(apart)} ({same}) | {tv[0]:.4f} | {np.mean(above):+.4f} ± "
+                f"{_error(above):.4f} |",
                 flush=True,
             )
+
+
+def _plain(made: Release, train: Table) -> Codes:
+    """Rows of the star that has the measurements of ``made``."""
+    assert isinstance(made.fitted, Marginals)
+    model = replace(made.fitted, shrunk=False).model()
+    return model.sample(train.rows, np.random.default_rng(), even=True)
 
 
 def _error(values: Sequence[float]) -> float:
@@ -193,26 +228,57 @@ def _is_star(fitted: Any, case: Case, train: Table) -> bool:
 
 
 def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> None:
-    """Print one line per table and ε: one-way L1 of even and of independent rows, to the model and to the real rows.
+    """Print one line per table and ε, then one per sample table with its own plan.
 
-    The distance to the model is what drawing adds; that to the real rows has the noise of the counts in it too.
+    Mean one-way L1 of independent and of even rows, to the model and to the real rows. The distance to the model is
+    what drawing adds; that to the real rows has the noise of the counts in it too. Two figures say how much of it: that
+    of the model, without any drawing, and that of noisy counts of single columns that got the whole budget. Where these
+    are more than half of the independent rows', no drawing and no share of the budget halves it.
     """
-    print(f"\nadd-remove, {splits} splits, prism\n")
-    print("| table | ε | L1 to the model: independent | even | L1 to the real rows: independent | even | halved in |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    print(f"\nadd-remove, {splits} splits, prism; sample tables with their own plans\n")
+    print(
+        "| table | ε | L1 to the model: independent | even | L1 to the real rows: independent | even | model | "
+        "columns counted with all of ρ | halved in |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for case, epsilon in itertools.product(cases, epsilons):
-        found: list[list[float]] = []
-        for seed in range(splits):
-            train, _ = case.split(seed)
-            model: Any = release(_project(case, train, epsilon, "add-remove"), train).model
-            drawn = [model.sample(train.rows, np.random.default_rng(), even=even) for even in (False, True)]
-            expected = {n: model.marginal((n,)) / model.total for n in train.schema.names}
-            real = {n: train.count((n,)) / train.rows for n in train.schema.names}
-            found.append([_one_way(codes, other) for other in (expected, real) for codes in drawn])
-        mean = np.mean(found, axis=0)
-        halved = sum(even <= independent / 2 for _, _, independent, even in found)
-        cells = " | ".join(f"{x:.5f}" for x in mean)
-        print(f"| {case.name} | {epsilon:g} | {cells} | {halved} of {splits} |", flush=True)
+        trains = [case.split(seed)[0] for seed in range(splits)]
+        _print_rows(case.name, [(_project(case, train, epsilon, "add-remove"), train) for train in trains])
+    for file in sorted(SAMPLES.glob("*.json")):
+        project = Project.load(file)
+        if METHODS[project.plan.method].numbers:
+            print(f"| {file.stem} | its rows are numbers, spread evenly whatever the plan says |")
+            continue
+        plan = project.plan
+        table = Table.encode(read_table(file.with_suffix(".csv")), project.schema, plan.person)
+        table = table if plan.person is None else bounded(table, plan.rows_per_person)
+        _print_rows(file.stem, [(project, table)] * splits)
+
+
+def _print_rows(name: str, given: Sequence[tuple[Project, Table]]) -> None:
+    """One line of `even_rows`."""
+    found: list[list[float]] = []
+    for project, table in given:
+        made: Any = release(project, table)
+        model, names = made.model, [c.name for c in project.schema.columns if c.size > 1]
+        drawn = [model.sample(made.rows, np.random.default_rng(), even=even) for even in (False, True)]
+        expected = {n: _shares(model.marginal((n,))) for n in names}
+        real = {n: _shares(table.count((n,))) for n in names}
+        plan = project.plan
+        budget = Budget.of(plan, plan.rows or table.rows)
+        curator = PrivateCurator(table, Unit(plan.neighbors, plan.rows_per_person), budget, plan.max_cells)
+        each = curator.measure(dict.fromkeys([(n,) for n in names], budget.rho * (1 - 1e-9) / len(names)))
+        alone = {m.clique[0]: _shares(np.maximum(m.values, 0.0)) for m in each}
+        to_model, to_real = ([_one_way(codes, other) for codes in drawn] for other in (expected, real))
+        bounds = [float(np.mean([np.abs(p[n] - real[n]).sum() for n in names])) for p in (expected, alone)]
+        found.append([*to_model, *to_real, *bounds])
+    halved = sum(even <= independent / 2 for _, _, independent, even, _, _ in found)
+    cells = " | ".join(f"{x:.5f}" for x in np.mean(found, axis=0))
+    print(f"| {name} | {given[0][0].plan.epsilon:g} | {cells} | {halved} of {len(found)} |", flush=True)
+
+
+def _shares(counts: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(counts / counts.sum(), dtype=np.float64)
 
 
 def _one_way(codes: Codes, other: Mapping[str, NDArray[Any]]) -> float:
@@ -250,10 +316,14 @@ def main() -> None:
     opt = parser.parse_args()
     trees = {"workload": ours(method="workload"), "mst, width 6": ours(method="mst", width=6), "prism": ours()}
     plain: dict[str, Way] = {} if opt.without_mbi else {"mbi 2.0 star": mbi_star, "mbi 2.0 MST": mbi_mst}
-    chosen, reported = ([c for c in cases if any(o in c.name for o in opt.only)] for cases in (CHOSEN, REPORTED))
+    binary, chosen, reported = (
+        [c for c in cases if any(o in c.name for o in opt.only)] for cases in (BINARY, CHOSEN, REPORTED)
+    )
     if "general" in opt.what:
         run(chosen, trees | {"star": star} | plain, opt.epsilon or (0.2, 1.0, 3.0), "add-remove", opt.splits)
         print("\n" + QUOTED)
+    if "trees" in opt.what:
+        beside_mst([*binary, *chosen, *reported], opt.epsilon or (0.2, 1.0), opt.splits)
     if "rows" in opt.what:
         even_rows([*chosen, *reported], opt.epsilon or (1.0,), opt.splits)
     if "wide" in opt.what:

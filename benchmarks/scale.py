@@ -12,8 +12,9 @@
     python -m benchmarks.scale spark            78 counts beside Spark's encode scan (needs requirements-spark.txt)
     python -m benchmarks.scale counts --rows 100000000
 
-The table is Adult's rows drawn again and again. CPU seconds are of all threads, those of a server or of Spark with
-them; each part runs in a process of its own, so that its memory is its own.
+The table is Adult's rows drawn again and again; more than 10⁷ are the same file several times, in a folder. CPU
+seconds are of all threads, those of a server or of Spark with them; each part runs in a process of its own, so that its
+memory is its own.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +43,8 @@ from core.tables.table import Table
 
 PARTS = ("counts", "wide", "people", "output", "release", "app", "sqlite", "postgres", "spark")
 STEP = 1_000_000
+SAME = 10_000_000
+"""A table of more rows than these is a folder that holds their file so many times."""
 
 
 def clock(work: Callable[[], Any]) -> tuple[Any, float]:
@@ -72,6 +76,15 @@ def generate(path: Path, rows: int, *, people: bool = False) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
+    if rows > SAME and not people:
+        times, more = divmod(rows, SAME)
+        if more:
+            sys.exit(f"more than {SAME:,} rows are a multiple of them")
+        path.mkdir()
+        generate(path / "0.parquet", SAME)
+        for i in range(1, times):
+            os.link(path / "0.parquet", path / f"{i}.parquet")
+        return
     text = read_table(DATA)
     columns = {name: text.columns[name] for name in ORDER}
     rng, writer = np.random.default_rng(0), None
@@ -322,12 +335,17 @@ def postgres(folder: Path, rows: int) -> None:
     import psycopg
     from pyarrow import parquet
 
-    from benchmarks.postgres import server
+    from benchmarks.postgres import Absent, server
     from core.tables.relation import open_relation
 
     path, rows, schema = folder / "adult.parquet", rows // 10, adult_project("mst").schema
     generate_apart(path, rows)
-    with server() as running:
+    with ExitStack() as held:
+        try:
+            running = held.enter_context(server())
+        except Absent as why:
+            print(why)
+            return
         columns = ", ".join(
             f'"{c.name}" {"bigint" if c.kind == "numeric" else "text"}' for c in map(schema.__getitem__, ORDER)
         )

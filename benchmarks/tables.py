@@ -1,8 +1,9 @@
 """The tables that rules are chosen on, and others that the chosen rules are reported on.
 
-``CHOSEN`` are Adult in two codings, COMPAS, diabetes and draws from three networks; ``REPORTED`` are insurance, LUCAS
-and draws from the same networks with other seeds, sizes and targets. Rare outcomes are among both. A case is loaded
-when it is asked for; bins of the real tables are public round numbers or, where `quantile`, those of PRISM's paper.
+``CHOSEN`` are Adult in two codings, COMPAS, diabetes and draws from three networks, ``BINARY`` draws from random
+networks of binary columns; ``REPORTED`` are insurance, LUCAS and draws from the same networks with other seeds, sizes
+and targets. Rare outcomes are among both. A case is loaded when it is asked for; bins of the real tables are public
+round numbers or, where `quantile`, those of PRISM's paper.
 """
 
 from __future__ import annotations
@@ -222,6 +223,24 @@ def network_arrows(network: str) -> list[tuple[str, str]]:
     return [(p.strip(), name) for name, above, _ in _TABLE.findall(text) for p in above.split(",") if p.strip()]
 
 
+def _binary(seed: int) -> Callable[[], Table]:
+    """2,000 rows of a random network of twelve binary columns, each with at most two parents among those before it."""
+
+    def load() -> Table:
+        rng, codes = np.random.default_rng(seed), dict[str, NDArray[Any]]()
+        for i in range(12):
+            wanted = min(i, int(rng.integers(0, 3)) if i else 0)
+            if i and rng.random() < 0.85:
+                wanted = max(wanted, 1)
+            parents = [f"x{j}" for j in rng.choice(i, wanted, replace=False)] if wanted else []
+            chance = rng.beta(0.7, 0.7, size=[2] * wanted)
+            ones = chance[tuple(codes[p] for p in parents)] if parents else chance
+            codes[f"x{i}"] = (rng.random(2_000) < ones).astype(np.int64)
+        return by_codes(codes, dict.fromkeys(codes, 2))
+
+    return load
+
+
 def _network(network: str, target: str, rows: int, seed: int) -> Case:
     return Case(f"{network} {rows // 1000}k, {target}", target, lambda: drawn(network, rows, seed))
 
@@ -239,6 +258,9 @@ CHOSEN = (
     _network("alarm", "LVFAILURE", 8_000, 5),
     _network("alarm", "HYPOVOLEMIA", 30_000, 6),
 )
+
+BINARY = tuple(Case(f"binary network {seed}", "x5", _binary(seed)) for seed in range(6))
+"""What the workload method does with few binary columns and rows was chosen on these."""
 
 REPORTED = (
     Case("insurance", "charges", _insurance),

@@ -140,8 +140,8 @@ class Method:
     by ``blur``. ``options`` is the dataclass of its own plan keys. ``frame`` makes the plan's frame, from the
     separations that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
     ``largest`` are the largest tables that its private choices could lead to, refused when planned or never; ``cells``
-    the most that they could bring the whole model to, where a cap bounds it; ``fits`` how often a model
-    about as large is fitted on the way. ``targets``: it spends on predicting the plan's target. ``holds_constraints``:
+    the most that they could bring the whole model to, where a cap bounds it; ``fits`` how many models on the
+    way tell them what to count next. ``targets``: it spends on predicting the plan's target. ``holds_constraints``:
     its model can keep cells without probability. ``links``: its
     model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
     without its fence. ``numbers``: it reads numeric columns as numbers, so tables of codes alone are refused.

@@ -19,10 +19,12 @@ from core.methods.base import Method
 from core.methods.frame import Frame
 from core.methods.marginals import one_ways
 from core.models.decoder import Decoder, separated
+from core.models.decoder_steps import LARGEST_BLOCK
 from core.models.decoder_training import Training, distributions, rake, shares, train
 from core.models.graphical import Size
 from core.privacy.clipped import ClippedGradient
 from core.privacy.curator import Curator
+from core.privacy.draws import SumMeasurement
 from core.privacy.heads import FloatArray, Heads
 from core.progress import Report, part, silent
 from core.project.file import Project
@@ -102,7 +104,7 @@ class Trained:
         """Parameters in place of cells: there is no junction tree, and no limit on its width."""
         count, steps = self.decoder.heads.parameters, self.decoder.steps
         seconds = steps * (count * SECONDS_PER_PARAMETER + SECONDS_PER_STEP)
-        return Size(count, count * steps, 64 * count, seconds, (), count, ())
+        return Size(count, count * steps, (64 + 8 * LARGEST_BLOCK) * count, seconds, (), count, ())
 
     def model(self, report: Report = silent) -> Decoder:
         """The decoder, its intercepts raked to the one-way counts (post-processing)."""
@@ -131,8 +133,8 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
     counts = {m.clique[0]: m.values for m in ones}
     heads = replace(heads, base={name: int(values.argmax()) for name, values in counts.items()})
 
-    def gradient(parameters: FloatArray, at: int) -> FloatArray:
-        return noisy(replace(start, heads=heads, parameters=parameters, step=at)).values
+    def gradient(parameters: FloatArray, at: int) -> SumMeasurement:
+        return noisy(replace(start, heads=heads, parameters=parameters, step=at))
 
     made = train(heads, counts, gradient, training, np.random.default_rng(), part(report, 0.05, 1.0))
     rows = math.fsum(float(v.sum()) for v in counts.values()) / len(counts) if curator.rows is None else curator.rows

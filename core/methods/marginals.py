@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from core.graph.separations import Clique, clique_edges
 from core.methods.select.fence_cost import fence_cost_of
-from core.models.graphical import GraphicalModel, Size, Zeros, check_size, estimate, refine, smoothing_for
+from core.models.graphical import GraphicalModel, Size, Zeros, believed, check_size, estimate, refine, smoothing_for
 from core.privacy.curator import Curator
 from core.privacy.draws import Measurement, Merged, ScoreMeasurement
 from core.progress import Report, silent
@@ -26,7 +26,9 @@ class Marginals:
     ``merged`` is not empty, groups of categories. ``rows`` is the number of rows where it is public. ``explained`` are
     the scores that were bought to tell what the fence cost, those of the tree's edges first, then those of the pairs
     that the frame refused; ``scores`` are all vectors of scores that were bought, these among them. ``impossible`` are
-    the cells that no row may have, by clique: they join the model beside what was counted.
+    the cells that no row may have, by clique: they join the model beside what was counted. ``shrunk``: the model
+    believes only as much of each pair's association as noise does not explain (`core.models.graphical.shrinkage`);
+    a fit with questions beside it does not.
     """
 
     sizes: Mapping[str, int]
@@ -38,6 +40,7 @@ class Marginals:
     explained: ScoreMeasurement | None = None
     scores: tuple[ScoreMeasurement, ...] = ()
     impossible: Mapping[Clique, NDArray[np.bool_]] = field(default_factory=dict)
+    shrunk: bool = False
 
     @classmethod
     def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
@@ -72,6 +75,12 @@ class Marginals:
         smoothing = smoothing_for(self.measurements, total)
         zeros = [Zeros(q, mask) for q, mask in self.impossible.items()]
         fitted = estimate(self.counted, self.measurements, total, zeros=zeros, smoothing=smoothing, report=report)
+        if self.shrunk:
+            given, smoothing = believed(fitted, self.measurements, smoothing)
+            again = estimate(self.counted, given, fitted.total, zeros=zeros, start=fitted, smoothing=smoothing)
+            both = again.fit.converged and fitted.fit.converged
+            said = f"{again.fit.criterion}, after a first fit that says how much of each association noise explains"
+            fitted = replace(again, fit=replace(again.fit, converged=both, criterion=said))
         return refine(fitted, self.sizes, self.merged) if self.merged else fitted
 
     def facts(self, project: Project) -> dict[str, Any]:

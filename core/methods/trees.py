@@ -124,8 +124,8 @@ def _rounds(project: Project) -> int:
 
 
 def _fits(project: Project) -> int:
-    """How often a model is fitted while further cliques are chosen, by half: it grows on the way."""
-    return min(BATCHES, _rounds(project)) // 2
+    """How many models further cliques are chosen against."""
+    return min(BATCHES, _rounds(project))
 
 
 def _prefair(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:

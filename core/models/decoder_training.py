@@ -1,7 +1,7 @@
 """Training a decoder from noisy sums alone: everything here is post-processing of what the curator answered.
 
-One-way counts for a share of ρ, intercepts from them, full-batch noisy gradient steps, and at the end the intercepts
-are raked to the same counts.
+One-way counts for a share of ρ, intercepts from them, full-batch noisy gradient steps (`decoder_steps`), and at the
+end the intercepts are raked to the same counts.
 Why every step reads all rows, and none a Poisson sample, is said in `core.privacy.clipped`.
 """
 
@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.models.decoder import Decoder, causes_of, draw, logits, probabilities, uniforms
+from core.models.decoder_steps import Descent
+from core.privacy.draws import SumMeasurement
 from core.privacy.heads import FloatArray, Heads
 from core.progress import Report, silent
 
@@ -27,28 +29,23 @@ RAKING_ROUNDS = 30
 RAKING_ERROR = 2e-4
 """Intercepts are raked on so many drawn rows, for at most so many rounds, until shares are so near (L1)."""
 
-NoisySum = Callable[[FloatArray, int], FloatArray]
+NoisySum = Callable[[FloatArray, int], SumMeasurement]
 """(parameters, step) → the noisy clipped gradient sum, in rows, laid out as the parameters. It is paid for there."""
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a decoder is trained. ``clip`` is the norm of a row's gradient; ``rate`` Adam's step for a head of no parent.
+    """How many steps a decoder is trained for, and the norm that a row's gradient is clipped to.
 
-    The defaults were chosen on tables that no figure is reported of (`benchmarks.decoder choose`); a plan may change
-    steps and clip. Shorter or smaller steps leave arrows fainter than they are, longer ones walk along with the noise.
+    The defaults were chosen on tables that no figure is reported of (`benchmarks.decoder choose`).
     """
 
     steps: int = 25
     clip: float = 2.0
-    rate: float = 0.4
-    average: float = 0.9
 
     def __post_init__(self) -> None:
         if not 1 <= self.steps <= 1000:
             raise ValueError(f"steps ({self.steps}) must be between 1 and 1000")
-        if not (0 < self.rate <= 1 and 0 <= self.average < 1):
-            raise ValueError("rate must be above 0 and at most 1, average at least 0 and below 1")
 
 
 def shares(rho: float, columns: int, steps: int) -> tuple[float, float]:
@@ -71,49 +68,21 @@ def train(
 ) -> Decoder:
     """A decoder from noisy one-way ``counts`` (rows) and ``training.steps`` calls of ``noisy_sum``, not raked yet.
 
-    ``rng`` starts the encoder's weights: nothing private hangs on it. ``report`` hears of every step and cancels by
-    raising. One BLAS thread: two were six to nine times slower on a busy machine.
+    Every step is one of `decoder_steps.Descent`; the decoder is the mean of where they led.
+    ``rng`` starts the encoder's weights and draws the rows that steps are measured on: nothing private hangs on it.
+    ``report`` hears of every step and cancels by raising. One BLAS thread: two were six to nine times slower on a busy
+    machine.
     """
     from threadpoolctl import threadpool_limits
 
+    rows = math.fsum(float(v.sum()) for v in counts.values()) / len(counts)
     with threadpool_limits(1):
-        descent = _Adam(heads, _start(heads, distributions(counts), rng), training)
+        start = _start(heads, distributions(counts), rng)
+        descent = Descent(Decoder(heads, start, max(rows, 1.0)), training.clip, training.steps)
         for step in range(training.steps):
             report(step / training.steps, f"Training step {step + 1} of {training.steps}")
-            descent.step(noisy_sum(descent.parameters, step))
+            descent.step(noisy_sum(descent.parameters, step), rng)
         return Decoder(heads, descent.mean, steps=training.steps)
-
-
-class _Adam:
-    """Adam (Kingma & Ba 2015) uphill, and a moving average of where it was.
-
-    Where the noise drowns the gradient every weight walks about as far, and a head adds up the walks of its parents'
-    weights: steps of a head of m parents are shorter by √(1 + m).
-    """
-
-    def __init__(self, heads: Heads, parameters: FloatArray, training: Training) -> None:
-        self.parameters, self._training = parameters, training
-        self._rates = np.full(heads.parameters, training.rate)
-        for name, block in heads.blocks(self._rates)[0].items():
-            block /= math.sqrt(1 + len(heads.inputs(name)))
-        self._first, self._second = np.zeros_like(parameters), np.zeros_like(parameters)
-        self._sum, self._weight, self._steps = np.zeros_like(parameters), 0.0, 0
-
-    def step(self, gradient: FloatArray) -> None:
-        """One step along ``gradient``. Its scale does not matter, so the number of rows is not asked for."""
-        t = self._training
-        self._steps += 1
-        self._first += (1 - 0.9) * (gradient - self._first)
-        self._second += (1 - 0.999) * (gradient**2 - self._second)
-        first, second = self._first / (1 - 0.9**self._steps), self._second / (1 - 0.999**self._steps)
-        self.parameters = self.parameters + self._rates * first / (np.sqrt(second) + 1e-9)
-        self._sum = t.average * self._sum + self.parameters
-        self._weight = t.average * self._weight + 1
-
-    @property
-    def mean(self) -> FloatArray:
-        """The exponential moving average of the parameters."""
-        return np.asarray(self._sum / self._weight)
 
 
 def rake(decoder: Decoder, targets: Mapping[str, FloatArray], rng: np.random.Generator) -> Decoder:

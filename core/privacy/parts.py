@@ -27,7 +27,7 @@ def to_total(snapshot: Snapshot, total: int) -> Snapshot:
         raise TableError("a declared total needs the rows of each person to be limited first")
     chosen = snapshot.take(_subset(snapshot.rows, min(total, snapshot.rows)))
     sizes = {f"c{i}": column.size for i, column in enumerate(snapshot.schema.columns)}
-    file = CodeFile(Snapshot.types(snapshot.schema))
+    file = CodeFile(Snapshot.sizes(snapshot.schema))
     for batch in chosen.file.batches():
         file.append({name: batch[name] for name in sizes})
     for start in range(chosen.rows, total, FILL_ROWS):

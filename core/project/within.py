@@ -40,20 +40,36 @@ def places(
 ) -> NDArray[np.float64]:
     """Where in its bin each number lies, from 0 (the lower end) to below 1, for ``codes`` of bins (all others: flat).
 
-    ``counts`` are those of all codes, where ``codes`` are only some of the rows. A density of 1 + t·(2u − 1) has the
-    distribution u + t·(u² − u), solved for u here, a few rows at a time.
+    ``counts`` are those of all codes, where ``codes`` are only some of the rows.
     """
     last = len(edges) - 1
-    counts = np.bincount(codes, minlength=last) if counts is None else counts
-    t = np.append(tilts(edges, counts[:last]), 0.0)
-    flat, steep, squared = 1 - t, 4 * t, (1 - t) ** 2
-    out = rng.random(len(codes))
+    inside = Inside(edges, np.bincount(codes, minlength=last) if counts is None else counts)
+    out = np.empty(len(codes))
     for start in range(0, len(codes), CHUNK):
-        share = out[start : start + CHUNK]
-        at = np.minimum(codes[start : start + CHUNK], last).astype(np.intp)
-        below = np.sqrt(squared[at] + steep[at] * share) + flat[at]
+        part = slice(start, start + CHUNK)
+        out[part] = inside.draw(np.minimum(codes[part], last).astype(np.intp), rng)
+    return out
+
+
+class Inside:
+    """Draws of where a number lies in its bin, for bins with ``counts`` numbers each.
+
+    A density of 1 + t·(2u − 1) has the distribution u + t·(u² − u), solved for u here.
+    """
+
+    def __init__(self, edges: Sequence[float], counts: NDArray[Any]) -> None:
+        t = np.append(tilts(edges, counts[: len(edges) - 1]), 0.0)  # beyond the bins: flat
+        self._flat, self._steep, self._squared = 1 - t, 4 * t, (1 - t) ** 2
+
+    def draw(self, bins: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.float64]:
+        """From 0 to below 1, for a few numbers (`CHUNK` at a time is quick), given by their bins."""
+        share = rng.random(len(bins))
+        below = self._steep.take(bins, mode="clip")
+        below *= share
+        below += self._squared.take(bins, mode="clip")
+        np.sqrt(below, out=below)
+        below += self._flat.take(bins, mode="clip")
         below += 1e-300
         share *= 2
         share /= below
-        np.minimum(share, np.nextafter(1.0, 0.0), out=share)
-    return out
+        return np.minimum(share, np.nextafter(1.0, 0.0), out=share)

@@ -58,6 +58,11 @@ EVEN = (
     "than independent rows would be, and has less variance than they have: whoever combines several tables drawn from "
     "one model must not take their spread for that of independent samples."
 )
+SHRUNK = (
+    "Where noise may explain an association between two columns, the model believes that much less of it. So the rows "
+    "err less on average, and a weak association shows weaker in them than it is. Copies and intervals rest on the "
+    "counts."
+)
 FILLED = (
     "The table that was counted was filled with invented rows or cut at random to the declared {rows:,} rows; how many "
     "rows there really were is confidential."
@@ -178,7 +183,7 @@ class Release:
             **({} if self.effect is None else {"effect": dict(self.effect)}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
-            "promises": promises(plan),
+            "promises": [*promises(plan), *([SHRUNK] if getattr(self.fitted, "shrunk", False) else [])],
             "ledger": self.reservation.facts() if self.reservation else None,
         }
 

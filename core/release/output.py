@@ -18,7 +18,7 @@ from core.models.base import BatchModel, Codes, Model
 from core.progress import Report, silent
 from core.project.file import Project
 from core.project.schema import MISSING, Column, Schema
-from core.project.within import CHUNK, places
+from core.project.within import CHUNK, Inside, places
 from core.release.files import with_identifiers
 from core.tables.consistency import settle
 from core.tables.csv_safety import defuse
@@ -43,7 +43,7 @@ def on_disk(
         batches: Iterator[Codes] = model.sample_batches(rows, rng, even=even)
     else:
         batches = (model.sample(min(STEP, rows - start), rng, even=even) for start in range(0, rows, STEP))
-    file, shown = CodeFile(Snapshot.types(schema)), []
+    file, shown = CodeFile(Snapshot.sizes(schema)), []
     for batch in batches:
         if file.rows < SHOWN:
             shown.append({name: batch[name][: SHOWN - file.rows] for name in schema.names})
@@ -156,7 +156,9 @@ def _write(batches: Iterable[list[Any]], schema: Schema, rows: int, path: Path, 
     names = [defuse(name) if plain else name for name in schema.released]
     try:
         for columns in batches:
-            batch = pa.record_batch(columns, names=names)
+            named = zip(names, schema.released, columns, strict=True)  # where nothing can be empty, nothing says so
+            fields = [pa.field(n, c.type, nullable=plain or _may_be_empty(schema, own)) for n, own, c in named]
+            batch = pa.record_batch(columns, schema=pa.schema(fields))
             if writer is None:
                 if plain:
                     writer = csv.CSVWriter(path, batch.schema)
@@ -179,6 +181,10 @@ def _is_text(schema: Schema, name: str) -> bool:
     return name in schema and schema[name].kind != "numeric"
 
 
+def _may_be_empty(schema: Schema, name: str) -> bool:
+    return name not in schema or schema[name].missing
+
+
 def text_cells(column: Column | None, texts: Sequence[str], *, defused: bool = False) -> Any:
     """Texts as an Arrow array of the column's own type; None stands for an identifier."""
     import pyarrow as pa
@@ -198,8 +204,7 @@ def cells(column: Column, codes: NDArray[Any], rng: np.random.Generator, *, defu
     missing = codes == column.values if column.missing else None
     if column.kind != "numeric":
         texts = pa.array([defuse(c) for c in column.categories] if defused else list(column.categories))
-        indices = pa.array(codes.astype(np.int32), mask=missing)
-        return pa.DictionaryArray.from_arrays(indices, texts)
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=missing), texts)
     drawn = numbers(column, codes, rng)
     if column.dates is not None:
         return pa.array((drawn - EPOCH).astype(np.int32), mask=missing).cast(pa.date32())
@@ -212,22 +217,10 @@ def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> ND
     A missing cell has one of the last bin.
     """
     counts = np.bincount(codes, minlength=column.values)
-    codes = np.minimum(codes, column.values - 1)
     low, high = np.asarray(column.edges[:-1]), np.asarray(column.edges[1:])
     if column.integer:
-        first = np.ceil(low)
-        last = np.ceil(high) - 1
-        last[-1] = np.floor(high[-1])
-        span = last - first + 1
-        drawn = np.zeros(len(codes))  # of a bin with one whole number that one is taken
-        several = np.flatnonzero((span > 1)[codes]) if (span == 1).any() else slice(None)
-        drawn[several] = places(column.edges, codes[several], rng, counts)
-        whole = np.empty(len(codes), np.int64 if max(abs(first).max(), abs(last).max()) < 2**62 else np.float64)
-        for start in range(0, len(codes), CHUNK):
-            part = slice(start, start + CHUNK)
-            at = codes[part].astype(np.intp)
-            whole[part] = first[at] + np.floor(drawn[part] * span[at])
-        return whole
+        return _whole_numbers(column, codes, rng, counts)
+    codes = np.minimum(codes, column.values - 1)
     drawn = places(column.edges, codes, rng, counts)
     drawn *= (high - low)[codes]
     drawn += low[codes]
@@ -236,3 +229,26 @@ def numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator) -> ND
     rounded = np.floor(drawn * (up / down)[codes]) / up[codes] * down[codes]
     inside = (rounded >= low[codes]) & (rounded < high[codes])
     return np.asarray(np.where(inside, rounded, low[codes]))
+
+
+def _whole_numbers(column: Column, codes: NDArray[Any], rng: np.random.Generator, counts: NDArray[Any]) -> NDArray[Any]:
+    """A whole number of each bin; of a bin that has only one, that one."""
+    first, last = np.ceil(column.edges[:-1]), np.ceil(column.edges[1:]) - 1
+    last[-1] = np.floor(column.edges[-1])
+    span, inside = last - first + 1, Inside(column.edges, counts)
+    several, some = span > 1, bool((span == 1).any())
+    kind = np.int64 if max(abs(first).max(), abs(last).max()) < 2**62 else np.float64
+    lowest = first.astype(kind)
+    out = np.empty(len(codes), kind)
+    for start in range(0, len(codes), CHUNK):
+        part = slice(start, start + CHUNK)
+        bins = codes[part].astype(np.intp)
+        np.minimum(bins, column.values - 1, out=bins)
+        whole = lowest.take(bins, mode="clip")
+        rows = np.flatnonzero(several.take(bins, mode="clip")) if some else slice(None)
+        bins = bins[rows]
+        place = inside.draw(bins, rng)
+        place *= span.take(bins, mode="clip")
+        whole[rows] += np.floor(place, out=place).astype(kind)
+        out[part] = whole
+    return out

@@ -192,7 +192,7 @@ def _preview(project: Project, rows: int | None) -> Preview:
             key="copies",
         )
     size = fitted.size(plan.max_cells, method.largest(project, frame)).at_least(method.cells(project))
-    size = size.fitted(method.fits(project))
+    size = size.chosen(method.fits(project), sizes)
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
     bounds = error_bounds_of(draws, rows, plan) if rows else None

@@ -24,6 +24,8 @@ BLOCK_CELLS = 1 << 16
 """Cells of a block, so that its codes fit 16 bits and its counts the processor's cache."""
 PLANE_VALUES = 4
 """Columns of at most so many categories go to bit planes when they are asked for in pairs."""
+KEPT_CELLS = 1 << 21
+"""Cells of blocks whose counts are kept until all batches have been counted."""
 CHUNK = 1 << 16
 """Rows that are worked on at a time."""
 PLANE_ROWS = 1 << 20
@@ -61,22 +63,38 @@ class Counting:
             blocks += cover(self._pairs, sizes)
             held, self._pairs = assign(wanted, blocks), []
         self._blocks = [(block, [q for q in held if held[q] == i]) for i, block in enumerate(blocks)]
+        self._totals: dict[int, Counts] = {}
+        """Counts of the first blocks over all batches; those of the others are marginalised batch by batch."""
+        room = KEPT_CELLS
+        for i, block in enumerate(blocks):
+            room -= math.prod(sizes[name] for name in block)
+            if room >= 0:
+                self._totals[i] = np.zeros([sizes[name] for name in block], dtype=np.int64)
         self._planes = _PlanePairs(self._pairs, sizes)
 
     def add(self, codes: Codes, rows: int) -> None:
         """Count one batch of ``rows`` rows, given as codes by column."""
-        for block, inside in self._blocks:
+        for i, (block, inside) in enumerate(self._blocks):
             counts = _count_block([codes[name] for name in block], [self._sizes[name] for name in block], rows)
-            for clique in inside:
-                self._sums[clique] += marginal(counts, block, clique)
+            if i in self._totals:
+                self._totals[i] += counts
+            else:
+                self._spread(counts, block, inside)
         if self._pairs:
             for start in range(0, rows, PLANE_ROWS):
                 self._planes.add(codes, slice(start, min(start + PLANE_ROWS, rows)))
 
     def counts(self) -> list[Counts]:
         """The counts so far, in the order in which they were asked for."""
+        for i, total in self._totals.items():
+            self._spread(total, *self._blocks[i])
+            total[:] = 0
         self._sums |= self._planes.counts()
         return [self._sums[clique] for clique in self._asked]
+
+    def _spread(self, counts: Counts, block: Clique, inside: Sequence[Clique]) -> None:
+        for clique in inside:
+            self._sums[clique] += marginal(counts, block, clique)
 
 
 class _PlanePairs:

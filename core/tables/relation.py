@@ -387,7 +387,7 @@ def _codes(batch: Any, schema: Schema) -> dict[str, NDArray[Any]]:
 
 
 def _plain(schema: Schema, batches: Iterator[Any]) -> Snapshot:
-    file = CodeFile(Snapshot.types(schema))
+    file = CodeFile(Snapshot.sizes(schema))
     for batch in batches:
         file.append(_codes(batch, schema))
     _some(file.rows)
@@ -405,7 +405,7 @@ def _by_person(schema: Schema, batches: Iterator[Any], person: str, most: int | 
         for number, rows in _dealt(batch, person):
             parts.setdefault(number, _Part()).write(rows)
     _some(seen)
-    file = CodeFile(Snapshot.types(schema, people=True))
+    file = CodeFile(Snapshot.sizes(schema, people=True))
     sizes = [c.size for c in schema.columns]
     for part in parts.values():
         names, whose, codes = part.read(schema)

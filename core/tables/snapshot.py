@@ -7,6 +7,7 @@ nothing of it can be found once the process has ended, however it ended. It lies
 from __future__ import annotations
 
 import hashlib
+import math
 import tempfile
 import threading
 import weakref
@@ -28,10 +29,11 @@ Batch = dict[str, NDArray[Any]]
 
 
 class CodeFile:
-    """Columns of numbers, batch by batch, in a temporary file without a name."""
+    """Columns of codes, batch by batch, in a temporary file without a name; several to a byte where they are small."""
 
-    def __init__(self, types: Mapping[str, np.dtype[Any]]) -> None:
-        self._types = dict(types)
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        """``sizes`` are the numbers of codes by column: 0 … size − 1."""
+        self._columns = {name: _Packing(size) for name, size in sizes.items()}
         self._file = tempfile.TemporaryFile(prefix="espalier-")  # noqa: SIM115 (it lives as long as this object)
         self.close = weakref.finalize(self, self._file.close)
         """Give the disk its space back; done in any case when nobody holds this object any more."""
@@ -40,14 +42,9 @@ class CodeFile:
         self.rows = 0
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The columns."""
-        return tuple(self._types)
-
-    @property
-    def types(self) -> dict[str, np.dtype[Any]]:
-        """The type of each column."""
-        return dict(self._types)
+    def sizes(self) -> dict[str, int]:
+        """The columns and their numbers of codes."""
+        return {name: packing.size for name, packing in self._columns.items()}
 
     def append(self, batch: Mapping[str, NDArray[Any]]) -> None:
         """Write one more batch; its columns are as long as one another."""
@@ -56,29 +53,65 @@ class CodeFile:
             return
         with self._lock:
             self._file.seek(self._end)
-            for name, kind in self._types.items():
-                column = np.ascontiguousarray(batch[name], dtype=kind)
-                if column.shape != (rows,):
+            for name, packing in self._columns.items():
+                if batch[name].shape != (rows,):
                     raise ValueError("the columns of a batch must be equally long")
-                self._file.write(column.data)
+                self._file.write(packing.packed(batch[name]).data)
             self._parts.append((self._end, rows))
-            self._end += rows * sum(kind.itemsize for kind in self._types.values())
+            self._end += sum(packing.bytes(rows) for packing in self._columns.values())
             self.rows += rows
 
     def batches(self, names: Sequence[str] | None = None) -> Iterator[Batch]:
         """The batches as they were written, of some columns only; the arrays are the caller's."""
         for offset, rows in self._parts:
             batch, at = {}, offset
-            for name, kind in self._types.items():
+            for name, packing in self._columns.items():
                 if names is None or name in names:
-                    column = np.empty(rows, dtype=kind)
+                    stored = np.empty(packing.bytes(rows), dtype=np.uint8)
                     with self._lock:
                         self._file.flush()
                         self._file.seek(at)
-                        self._file.readinto(column.data)
-                    batch[name] = column
-                at += rows * kind.itemsize
+                        self._file.readinto(stored.data)
+                    batch[name] = packing.unpacked(stored, rows)
+                at += packing.bytes(rows)
             yield batch
+
+
+class _Packing:
+    """How codes 0 … size − 1 lie in bytes: 1, 2 or 4 bits each, or whole bytes."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self._kind = size, smallest_unsigned(size)
+        self._bits = next(bits for bits in (1, 2, 4, 8 * self._kind.itemsize) if size <= 1 << bits)
+        self._together = max(8 // self._bits, 1)
+        """Runs of a column that share bytes: the first run has the lowest bits, the second the next, …"""
+
+    def bytes(self, rows: int) -> int:
+        """That many codes need."""
+        return math.ceil(rows / self._together) * self._kind.itemsize
+
+    def packed(self, codes: NDArray[Any]) -> NDArray[Any]:
+        if int(codes.max(initial=0)) >= self.size:
+            raise ValueError("a column has a code that is too large")
+        column = np.ascontiguousarray(codes, dtype=self._kind)
+        if self._together == 1:
+            return column
+        run = math.ceil(len(column) / self._together)
+        out = column[:run].copy()
+        for i in range(1, self._together):
+            part = column[i * run : (i + 1) * run]
+            out[: len(part)] |= part << np.uint8(self._bits * i)
+        return out
+
+    def unpacked(self, stored: NDArray[np.uint8], rows: int) -> NDArray[Any]:
+        if self._together == 1:
+            return stored.view(self._kind)
+        out, run = np.empty(rows, dtype=np.uint8), len(stored)
+        for i in range(self._together):
+            part = out[i * run : (i + 1) * run]
+            np.right_shift(stored[: len(part)], np.uint8(self._bits * i), out=part)
+            part &= np.uint8((1 << self._bits) - 1)
+        return out
 
 
 def _go_on() -> None:
@@ -106,10 +139,9 @@ class Snapshot:
         """Called between batches; raising from it cancels what is being counted."""
 
     @classmethod
-    def types(cls, schema: Schema, *, people: bool = False) -> dict[str, np.dtype[Any]]:
-        """The columns of a file for ``schema``."""
-        kinds = {c.name: smallest_unsigned(c.size) for c in schema.columns}
-        return _inside(schema, kinds) | ({PERSON: np.dtype(np.uint32)} if people else {})
+    def sizes(cls, schema: Schema, *, people: bool = False) -> dict[str, int]:
+        """The columns of a file for ``schema``, and how many codes each has."""
+        return _inside(schema, schema.sizes) | ({PERSON: 1 << 32} if people else {})
 
     @property
     def rows(self) -> int:
@@ -119,7 +151,7 @@ class Snapshot:
     @property
     def names_people(self) -> bool:
         """Does each row still say whose it is?"""
-        return PERSON in self.file.names
+        return PERSON in self.file.sizes
 
     @property
     def digest(self) -> bytes:
@@ -172,7 +204,7 @@ class Snapshot:
 
     def where(self, chosen: Callable[[Batch], NDArray[Any]], *, people: bool = True) -> Snapshot:
         """The rows that ``chosen`` picks out of each batch of the file, in a file of their own."""
-        kept = {n: k for n, k in self.file.types.items() if people or n != PERSON}
+        kept = {n: size for n, size in self.file.sizes.items() if people or n != PERSON}
         out = CodeFile(kept)
         for batch in self.file.batches():
             rows = chosen(batch)
@@ -181,7 +213,7 @@ class Snapshot:
 
     def widened(self, schema: Schema, more: Callable[[Batch], Mapping[str, NDArray[Any]]]) -> Snapshot:
         """The same rows with further columns of ``schema``, which ``more`` makes from each batch's codes by name."""
-        file = CodeFile(self.types(schema, people=self.names_people))
+        file = CodeFile(self.sizes(schema, people=self.names_people))
         names = _inside(schema, {name: name for name in schema.names})
         for batch in self.file.batches():
             made = more({name: batch[own] for own, name in names.items() if own in batch})
@@ -190,7 +222,7 @@ class Snapshot:
 
     def recoded(self, schema: Schema, codes: Mapping[str, NDArray[np.int64]]) -> Snapshot:
         """The same rows as ``schema`` sees them: for some columns, the new code of each code."""
-        file = CodeFile(self.types(schema, people=self.names_people))
+        file = CodeFile(self.sizes(schema, people=self.names_people))
         place = {f"c{i}": codes[name] for i, name in enumerate(schema.names) if name in codes}
         for batch in self.file.batches():
             file.append({own: place[own][column] if own in place else column for own, column in batch.items()})
@@ -223,6 +255,9 @@ def _inside(schema: Schema, by_name: Mapping[str, Any]) -> dict[str, Any]:
 _MIXES = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB), (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)
 """Odd factors of two 64-bit mixes (those of SplitMix64 and of MurmurHash3)."""
 
+_MARKS, _CHUNK = 1 << 12, 1 << 14
+"""Sums of hashes in one table, and rows worked on at a time: both stay in the processor's cache."""
+
 
 class Digest:
     """A hash of a multiset of encoded rows, added up batch by batch: the order of rows does not matter.
@@ -231,20 +266,34 @@ class Digest:
     """
 
     def __init__(self, schema: Schema) -> None:
-        self._marks = {
-            c.name: np.array([_hash(c.name, label) for label in c.labels], dtype=np.uint64) for c in schema.columns
-        }
+        self._marks: list[tuple[list[str], NDArray[np.uint64]]] = []
+        """Runs of columns with the sums of their hashes, one axis per column."""
+        for c in schema.columns:
+            marks = np.array([_hash(c.name, label) for label in c.labels], dtype=np.uint64)
+            if self._marks and self._marks[-1][1].size * len(marks) <= _MARKS:
+                names, before = self._marks.pop()
+                self._marks.append(([*names, c.name], before[..., None] + marks))
+            else:
+                self._marks.append(([c.name], marks))
         self._sums, self._rows = [0, 0], 0
 
     def add(self, batch: Mapping[str, NDArray[Any]]) -> None:
         """Add rows, as codes by name of column."""
-        row = sum(marks[batch[name]] for name, marks in self._marks.items())
-        for i, (a, b) in enumerate(_MIXES):
-            mixed = (row ^ (row >> np.uint64(30))) * np.uint64(a)
-            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(b)
-            added = int((mixed ^ (mixed >> np.uint64(31))).sum(dtype=np.uint64))
-            self._sums[i] = (self._sums[i] + added) % 2**64
-        self._rows += len(row)
+        rows = len(next(iter(batch.values())))
+        for start in range(0, rows, _CHUNK):
+            row = np.zeros(min(_CHUNK, rows - start), dtype=np.uint64)
+            for names, marks in self._marks:
+                place = np.zeros(len(row), dtype=np.intp)
+                for name, size in zip(names, marks.shape, strict=True):
+                    place *= size
+                    place += batch[name][start : start + _CHUNK]
+                row += marks.ravel()[place]
+            for i, (a, b) in enumerate(_MIXES):
+                mixed = (row ^ (row >> np.uint64(30))) * np.uint64(a)
+                mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(b)
+                added = int((mixed ^ (mixed >> np.uint64(31))).sum(dtype=np.uint64))
+                self._sums[i] = (self._sums[i] + added) % 2**64
+        self._rows += rows
 
     def value(self) -> bytes:
         """32 bytes. PRIVATE: it could be guessed from; it leaves only through a keyed fingerprint."""

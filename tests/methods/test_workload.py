@@ -14,17 +14,20 @@ from test_contract import project, table
 from core.errors import ProjectError
 from core.evaluation.dependence import cmi
 from core.graph.dag import Dag
+from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.methods import fit, frame_of
 from core.methods.select.allocation import BudgetSplit
 from core.methods.select.marginals import TREES
-from core.methods.workload import Request, Workload, measure_pairs, workload
+from core.methods.select.pairs import tells_its_pairs
+from core.methods.workload import TOGETHER, Request, Workload, measure_pairs, workload
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
+from core.release.artefact import SHRUNK
 from core.release.planning import preview
 from core.release.spend import release
 from core.tables.table import Table
@@ -94,8 +97,16 @@ def test_prism_without_a_background_is_the_star():
     assert spent == pytest.approx({1: 0.1, 2: 0.9}, rel=1e-6)
 
 
-@pytest.mark.parametrize(("signal", "part"), [(10.0, 1 / 3), (15.0, 1 / 2), (30.0, 1.0), (np.inf, 1.0)])
+@pytest.mark.parametrize(("plan", "shrunk"), [({"method": "prism"}, True), ({"method": "mst"}, False)])
+def test_a_release_of_prism_says_that_its_model_believes_less_than_was_counted(plan, shrunk):
+    made = release(project(**plan), table())
+    assert (SHRUNK in made.to_json()["promises"]) is shrunk
+    assert ("after a first fit" in made.model.fit.criterion) is shrunk
+
+
+@pytest.mark.parametrize(("signal", "part"), [(1.0, 1 / 6), (15.0, 1 / 3), (30.0, 2 / 3), (45.0, 1.0), (np.inf, 1.0)])
 def test_prisms_background_grows_with_what_can_be_told_of_the_target(signal, part, monkeypatch):
+    """Its own tables are cheap here, so it gets a slight share however little that is."""
     prism = import_module("core.methods.prism")
     monkeypatch.setattr(prism, "_signal", lambda *_: signal)
     made = project(method="prism", epsilon=50.0, features=10)
@@ -115,6 +126,50 @@ def test_more_pairs_are_counted_where_each_is_counted_well(epsilon, most, monkey
     schema = Schema(tuple(Column(f"c{i}", "categorical", ("x", "y", "z")) for i in range(30)))
     preview(Project("many", schema, Plan("workload", epsilon, 1e-9)), 20_000)
     assert found[0] == most
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [((9, 9), True), ((2, 2, 3), True), ((3, 3, 3), True), ((2, 2, 4), False), ((2, 2, 2, 3), True)],
+)
+def test_a_table_tells_its_pairs_where_summing_adds_less_noise_than_dividing_rho(values, told):
+    """The noisiest pair against one of C(k, 2) that share ρ: its variance is that of the cells it sums."""
+    sizes = dict(zip("abcd", values, strict=False))
+    pairs = list(itertools.combinations(sizes, 2))
+    summed = max(np.prod([sizes[c] for c in sizes if c not in pair]) for pair in pairs)
+    assert tells_its_pairs(sizes, tuple(sizes)) == (summed <= len(pairs)) == told
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_small_columns_are_counted_together_inside_the_fence(fair):
+    names = ("a", "s", "y", "u", "v", "w")
+    schema = Schema(tuple(Column(n, "categorical", ("0", "1")) for n in names))
+    rng = np.random.default_rng(1)
+    odd = rng.integers(0, 2, 3000)
+    codes = {n: (odd + (rng.random(3000) < 0.2)) % 2 for n in names}
+    plan = Plan.from_json({"method": "workload", "epsilon": 50.0, "delta": 1e-9, "fair": fair, "strict": False})
+    roles = Roles(outcome=("y",), protected=("s",), admissible=("a",), inadmissible=())
+    made = release(Project("small", schema, plan, roles=roles), Table(schema, codes, 3000))
+    assert max(map(len, made.fitted.cliques)) in (3, 4)
+    for s in made.plan_frame.separations:
+        assert s.holds(made.edges)
+        assert made.model.cmi(s.left, s.right, s.given) < 1e-9
+    assert len(made.plan_frame.separations) == fair
+
+
+def test_small_columns_are_counted_pair_by_pair_in_prisms_background():
+    made = project(method="prism", epsilon=50.0, features=1)
+    assert Workload().together == 2
+    assert Workload.of(made).together == TOGETHER
+
+
+def test_fewer_choices_are_made_where_columns_are_few(monkeypatch):
+    workload = import_module("core.methods.workload")
+    found, how_many = [], workload._how_many
+    monkeypatch.setattr(workload, "_how_many", lambda *given: found.append(how_many(*given)) or found[-1])
+    schema = Schema(tuple(Column(f"c{i}", "categorical", ("x", "y")) for i in range(12)))
+    preview(Project("few", schema, Plan("workload", 1.0, 1e-7)), 1_600)
+    assert found[0] == 24
 
 
 def test_a_tiny_budget_counts_columns_alone():

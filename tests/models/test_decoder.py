@@ -14,6 +14,7 @@ from core.errors import Cancelled, EspalierError
 from core.models.decoder import Decoder, draw, logits, parents_of, separated
 from core.models.decoder_training import Training, rake, shares, train
 from core.privacy.clipped import UNITS, clipped_sums
+from core.privacy.draws import SumMeasurement
 from core.privacy.heads import Heads
 
 SIZES = {"a": 2, "b": 3, "only": 1, "y": 2}
@@ -153,8 +154,12 @@ def test_a_collider_is_open_only_when_it_is_given_and_a_shared_z_promises_nothin
     assert Decoder(shared, np.zeros(shared.parameters)).holds(["a"], ["b"], []) is None
 
 
+def answer(values, sigma=0.0):
+    return SumMeasurement("", values, sigma, 1.0, 1.0)
+
+
 def exact(rows, heads, clip=3.0):
-    return lambda parameters, step: clipped_sums(rows, heads, parameters, clip, step) / UNITS
+    return lambda parameters, step: answer(clipped_sums(rows, heads, parameters, clip, step) / UNITS)
 
 
 def test_training_without_noise_finds_the_network_that_made_the_rows():
@@ -220,7 +225,7 @@ def test_progress_is_told_at_every_step_and_raising_stops_it():
 
     def noisy(_, step):
         asked.append(step)
-        return np.zeros(heads.parameters)
+        return answer(np.zeros(heads.parameters))
 
     with pytest.raises(Cancelled):
         train(heads, counts, noisy, Training(steps=10), np.random.default_rng(0), report)

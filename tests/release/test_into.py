@@ -115,7 +115,7 @@ def test_it_is_written_whole_or_not_at_all(engine):
 
 def test_many_rows_go_in_batch_by_batch(engine):
     url, ask = engine
-    rng, file = np.random.default_rng(0), CodeFile(Snapshot.types(SCHEMA))
+    rng, file = np.random.default_rng(0), CodeFile(Snapshot.sizes(SCHEMA))
     for _ in range(3):
         file.append({f"c{i}": rng.integers(0, c.size, 500) for i, c in enumerate(SCHEMA.columns)})
     heard = []

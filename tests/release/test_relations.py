@@ -101,8 +101,8 @@ def test_every_file_of_codes_is_closed_at_the_end(path, monkeypatch):
     made = []
 
     class Watched(CodeFile):
-        def __init__(self, types):
-            super().__init__(types)
+        def __init__(self, sizes):
+            super().__init__(sizes)
             made.append(self)
 
     for module in ("snapshot", "relation"):

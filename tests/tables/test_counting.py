@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+import core.tables.counting
 from core.project.schema import Column, Schema
 from core.tables.counting import BLOCK_CELLS, Counting, assign, count_many, cover
 from core.tables.table import Table
@@ -46,6 +47,20 @@ def test_batches_add_up_and_planes_are_used():
         part = {n: c[start : start + 7_777] for n, c in data.codes.items()}
         counting.add(part, len(part["c0"]))
     assert all(np.array_equal(got, data.count(q)) for q, got in zip(pairs, counting.counts(), strict=True))
+
+
+@pytest.mark.parametrize("kept", [0, 70_000, 1 << 21])
+def test_batches_add_up_whichever_blocks_are_kept_until_the_end(kept, monkeypatch):
+    monkeypatch.setattr(core.tables.counting, "KEPT_CELLS", kept)
+    sizes = {f"c{i}": s for i, s in enumerate((11, 9, 16, 7, 15, 6, 5, 2, 7, 6, 8, 2))}
+    data, cliques = table(sizes, 5_000), [*itertools.combinations(sizes, 2), *((n,) for n in sizes)]
+    counting = Counting(cliques, sizes)
+    assert (0 < len(counting._totals) < len(counting._blocks)) == (kept == 70_000)
+    for start in range(0, 5_000, 1_999):
+        part = {n: c[start : start + 1_999] for n, c in data.codes.items()}
+        counting.add(part, len(part["c0"]))
+        counting.counts()  # asked for in between, which changes nothing
+    assert all(np.array_equal(got, data.count(q)) for q, got in zip(cliques, counting.counts(), strict=True))
 
 
 def test_pairs_on_planes_may_be_asked_for_in_any_order():

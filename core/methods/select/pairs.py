@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,12 +16,24 @@ from core.privacy.scores import ConditionalScore, EdgeScore
 
 @dataclass(frozen=True)
 class Reach:
-    """How far pairs may go beside a tree: which ``pairs``, how many, up to what width and cells."""
+    """How far pairs may go beside a tree: which ``pairs``, how many, up to what width and cells; and how many columns
+    a table may have that is counted in place of all its pairs (see `tells_its_pairs`)."""
 
     pairs: Sequence[Clique]
     most: int
     width: int
     max_cells: int
+    together: int = 2
+
+
+def tells_its_pairs(sizes: Mapping[str, int], clique: Clique) -> bool:
+    """Does one table of ``clique`` tell each of its pairs at least as well as counting them one by one, for the same ρ?
+
+    A pair is the table summed over the other columns: its noise is σ times the root of their cells. Each of the C(k, 2)
+    pairs of k columns, counted alone, would get one of C(k, 2) parts of ρ: σ times the root of C(k, 2). The pair of the
+    two smallest columns decides. (A pair always does; three columns if none has more than three values, four of two.)
+    """
+    return math.prod(sorted(sizes[name] for name in clique)[2:]) <= math.comb(len(clique), 2)
 
 
 def choose_pairs(
@@ -28,7 +42,8 @@ def choose_pairs(
     """Pairs beside the cliques ``tree``, inside the frame of ``growth``, and the part of the share left unspent.
 
     share/most pays for each choice, by the exponential mechanism with ``score``; to stop is one of the candidates, so
-    that where nothing is left to be said no more is counted.
+    that where nothing is left to be said no more is counted. Where ``reach`` lets more than two columns together, a
+    table of them that tells its pairs is a candidate too: it links a pair that is new, or none.
     The graph over the columns stays chordal with cliques of at most ``width`` + 1 columns (see `further_cliques`), so
     that what is measured together with what ``growth`` has linked stays small.
     """
@@ -42,17 +57,26 @@ def choose_pairs(
     chosen: list[Clique] = []
     for paid in range(most):
         offered = further_cliques(sizes, [*tree, *chosen], (), reach.width, reach.max_cells)
-        new = [pair for pair in offered if pair in allowed and pair not in held]
-        candidates = [pair for pair, fine in zip(new, growth.may_link(new).tolist(), strict=True) if fine]
+        pairs = [q for q in offered if q in allowed and q not in held]
+        new = {pair for pair, fine in zip(pairs, growth.may_link(pairs).tolist(), strict=True) if fine}
+        taken, linked = {*tree, *chosen}, held | new
+        candidates = [q for q in offered if q in new or (_told_together(reach, sizes, q) and q not in taken)]
+        candidates = [q for q in candidates if linked.issuperset(itertools.combinations(q, 2))]
         if not candidates:
             return chosen, share * (most - paid) / most
-        pair = choices.one(score, [*candidates, ()], most, "further pair")
-        if not pair:
+        clique = choices.one(score, [*candidates, ()], most, "further pair")
+        if not clique:
             return chosen, share * (most - paid - 1) / most
-        growth.link(pair)
-        held.add(pair)
-        chosen.append(pair)
+        for pair in itertools.combinations(clique, 2):
+            growth.link(pair)
+            held.add(pair)
+        chosen.append(clique)
     return chosen, 0.0
+
+
+def _told_together(reach: Reach, sizes: Mapping[str, int], clique: Clique) -> bool:
+    """More than two columns that may be counted in one table?"""
+    return 2 < len(clique) <= reach.together and tells_its_pairs(sizes, clique)
 
 
 def choose_triples(

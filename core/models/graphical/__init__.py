@@ -4,6 +4,7 @@ from core.graph.junction_tree import MAX_CELLS, Zeros
 from core.models.graphical.estimation import SMOOTHING, estimate, smoothing_for
 from core.models.graphical.model import FitSummary, GraphicalModel
 from core.models.graphical.refine import refine
+from core.models.graphical.shrinkage import believed
 from core.models.graphical.size import Size, check_size, predict_size
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "GraphicalModel",
     "Size",
     "Zeros",
+    "believed",
     "check_size",
     "estimate",
     "predict_size",

@@ -6,18 +6,20 @@ output have each combination of a node's columns is a table, its own quotas, and
 its parent's table. Then batch after batch takes rows out of these tables *without putting them back*: how many of a
 batch's rows in group s get category v is hypergeometric, drawn category by category, and which of them is a fresh
 permutation. Cutting a random permutation of the whole group into batches has just this distribution, so the whole
-output is distributed as if it had been drawn at once.
+output is distributed as if it had been drawn at once. Columns that follow one another (`runs`) share a permutation.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.junction_tree import FloatArray, JunctionTree
+from core.graph.junction_tree import FloatArray, JunctionTree, Node
 from core.models.graphical.sampling import Codes, _code_type, _groups, draw_rows
 
 BATCH_ROWS = 1 << 18
@@ -35,16 +37,33 @@ def draw_batches(
     if n <= step:
         yield draw_rows(tree, conditionals, n, rng, even=True)
         return
-    left = quotas(tree, conditionals, n, rng)
+    left, together = quotas(tree, conditionals, n, rng), runs(tree.nodes)
     for start in range(0, n, step):
         rows = min(step, n - start)
-        drawn: list[Codes] = []
-        for node, table in zip(tree.nodes, left, strict=True):
-            drawn.append(_take(table, _groups(node, drawn), rows, rng))
+        drawn: dict[int, Codes] = {}
+        for run in together:
+            drawn |= _take(run, left, _groups(run[0], drawn), rows, rng)
         yield {
             name: drawn[tree.position[name]] if name in tree.position else np.zeros(rows, dtype=np.uint8)
             for name in tree.sizes
         }
+
+
+def runs(nodes: Sequence[Node]) -> list[list[Node]]:
+    """Nodes in runs that are drawn at once: each is given what the first is given, and all that stand before it.
+
+    To shuffle one column within its groups, and then the next within the groups that both make, is to shuffle their
+    pairs within the first groups: every order of the pairs is as likely as any other.
+    """
+    out: list[list[Node]] = []
+    ends: dict[tuple[int, ...], list[Node]] = {}
+    for node in nodes:
+        run = ends.pop(node.given, None)
+        if run is None:
+            out.append(run := [])
+        run.append(node)
+        ends[*node.given, node.own] = run
+    return out
 
 
 def quotas(tree: JunctionTree, conditionals: Sequence[FloatArray], n: int, rng: np.random.Generator) -> list[Counts]:
@@ -65,24 +84,42 @@ def quotas(tree: JunctionTree, conditionals: Sequence[FloatArray], n: int, rng: 
     return out
 
 
-def _take(left: Counts, group: NDArray[np.int64] | None, rows: int, rng: np.random.Generator) -> Codes:
-    """Categories for one batch, taken out of ``left``, in random order within each group."""
-    size = left.shape[1]
-    wanted = np.array([rows]) if group is None else np.bincount(group, minlength=len(left))
-    order = _shuffled(group, len(left), rows, rng)
-    occupied = np.flatnonzero(wanted)
-    short, pool = wanted[occupied].astype(np.int64), left[occupied].sum(axis=1)
-    taken = np.zeros((len(occupied), size), dtype=np.int64)
+def _take(
+    run: Sequence[Node], left: Sequence[Counts], group: NDArray[Any] | None, rows: int, rng: np.random.Generator
+) -> dict[int, Codes]:
+    """The columns of ``run`` for one batch, taken out of ``left``, in random order within each group."""
+    groups = len(left[run[0].own])
+    wanted = np.array([rows]) if group is None else np.bincount(group, minlength=groups)
+    cells = np.flatnonzero(wanted)
+    counts = wanted[cells]
+    for node in run:
+        cells, counts = _deal(left[node.own], cells, counts, rng)
+    together = math.prod(node.shape[-1] for node in run)
+    joint = np.empty(rows, dtype=_code_type(together))
+    joint[_shuffled(group, groups, rows, rng)] = np.repeat((cells % together).astype(joint.dtype), counts)
+    out = {}
+    for node in reversed(run[1:]):
+        above = joint // joint.dtype.type(node.shape[-1])
+        out[node.own] = (joint - above * joint.dtype.type(node.shape[-1])).astype(_code_type(node.shape[-1]))
+        joint = above
+    return out | {run[0].own: joint.astype(_code_type(run[0].shape[-1]), copy=False)}
+
+
+def _deal(
+    left: Counts, groups: NDArray[np.int64], wanted: Counts, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], Counts]:
+    """``wanted`` rows of each of some ``groups``, taken out of ``left``: the cells that have any, and how many."""
+    size, have = left.shape[1], left[groups]
+    short, pool = wanted, have.sum(axis=1)
+    taken = np.zeros_like(have)
     for value in range(size - 1):
-        have = left[occupied, value]
-        pool = pool - have
-        taken[:, value] = rng.hypergeometric(have, pool, short)
+        pool = pool - have[:, value]
+        taken[:, value] = rng.hypergeometric(have[:, value], pool, short)
         short = short - taken[:, value]
     taken[:, -1] = short
-    left[occupied] -= taken
-    codes = np.empty(rows, dtype=_code_type(size))
-    codes[order] = np.repeat(np.tile(np.arange(size, dtype=codes.dtype), len(occupied)), taken.ravel())
-    return codes
+    left[groups] = have - taken
+    at, found = np.nonzero(taken)
+    return groups[at] * size + found, taken[at, found]
 
 
 @lru_cache(maxsize=2)
@@ -90,7 +127,7 @@ def _numbers(rows: int) -> NDArray[np.uint64]:
     return np.arange(rows, dtype=np.uint64)
 
 
-def _shuffled(group: NDArray[np.int64] | None, groups: int, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _shuffled(group: NDArray[Any] | None, groups: int, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The numbers of all rows, group by group, in random order within each.
 
     Group, random bits and the row's number are sorted as one 64-bit number, which is faster than sorting places.
@@ -107,7 +144,7 @@ def _shuffled(group: NDArray[np.int64] | None, groups: int, rows: int, rng: np.r
         part = keys[start : start + CHUNK]
         if group is not None and above:
             part >>= np.uint64(above)
-            part |= group[start : start + CHUNK].view(np.uint64) << np.uint64(64 - above)
+            part |= group[start : start + CHUNK].astype(np.uint64) << np.uint64(64 - above)
         part &= ~mask
         part |= _numbers(rows)[start : start + CHUNK]
     keys.sort()

@@ -14,7 +14,9 @@ total variation of 0.6 where the model had 0.001.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,18 +60,19 @@ def _code_type(size: int) -> type[np.unsignedinteger]:
     return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.uint32
 
 
-def _groups(node: Node, drawn: Sequence[Codes]) -> NDArray[np.int64] | None:
+def _groups(node: Node, drawn: Sequence[Codes] | Mapping[int, Codes]) -> NDArray[Any] | None:
     """Which combination of the given columns each row has; None where there is only one."""
     if not node.given:
         return None
-    group = drawn[node.given[0]].astype(np.int64)
+    kind = np.dtype(np.uint16 if math.prod(node.shape[:-1]) <= 1 << 16 else np.int64)
+    group = drawn[node.given[0]].astype(kind)
     for g, size in zip(node.given[1:], node.shape[1:-1], strict=True):
-        group *= size
-        group += drawn[g]
+        group *= kind.type(size)
+        np.add(group, drawn[g], out=group, casting="unsafe")
     return group
 
 
-def _draw(table: FloatArray, group: NDArray[np.int64] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _draw(table: FloatArray, group: NDArray[Any] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """One category per row by inversion: a binary search of all rows at once, each in its group's distribution."""
     groups, size = table.shape
     point = rng.random(n)
@@ -79,7 +82,7 @@ def _draw(table: FloatArray, group: NDArray[np.int64] | None, n: int, rng: np.ra
     reach = 1 << (size - 1).bit_length()  # steps of a power of two, so that all rows take the same
     ladder = np.full((groups, reach), np.inf)
     ladder[:, : size - 1] = _ladder(table)[:, :-1]
-    flat, start = ladder.ravel(), group * reach
+    flat, start = ladder.ravel(), group.astype(np.int64) * reach
     place: NDArray[np.int64] = start.copy()
     while reach := reach >> 1:
         place += reach * (flat[place + (reach - 1)] <= point)
@@ -94,7 +97,7 @@ def _ladder(table: FloatArray) -> FloatArray:
     return ladder
 
 
-def _spread(table: FloatArray, group: NDArray[np.int64] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _spread(table: FloatArray, group: NDArray[Any] | None, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Categories in numbers as even as whole numbers allow, in random order within each group."""
     size = table.shape[1]
     if group is None:

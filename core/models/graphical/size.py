@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
@@ -19,6 +20,9 @@ SWEEPS = 40
 SECONDS_PER_CELL = 100e-9
 SECONDS_PER_NODE = 60e-6
 """What one pass costs per cell of the tree and per column: 40–120 ns and 15–70 µs (seven tables of 8 to 37 columns)."""
+
+SECONDS_PER_PAIR = 250e-6
+"""What it costs to score one pair of columns against a fitted model: 0.15 to 0.5 ms, most of it the pair's marginal."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,19 @@ class Size:
         seconds = self.seconds + SWEEPS * more * SECONDS_PER_CELL
         return replace(self, cells=self.cells + more, bytes=self.bytes + 64 * more, seconds=seconds)
 
-    def fitted(self, more: int) -> Size:
-        """This size where such a model is fitted ``more`` times on the way: noise is drawn once for all."""
-        return replace(self, seconds=self.seconds + more * (self.seconds - self.noise))
+    def chosen(self, fits: int, sizes: Mapping[str, int]) -> Size:
+        """This size where private choices decide between large and small tables, against ``fits`` models on the way.
+
+        ``cells`` and ``bytes`` stay the most that can come. Choices seldom take the largest tables, so the seconds are
+        those of a model half way, on a scale of logarithms, between these cells and those of the columns alone. Models
+        on the way grow: half of one each, and the pairs of columns are scored against each of them.
+        """
+        if not fits:
+            return self
+        cells = math.sqrt(self.cells * sum(sizes.values()))
+        pairs = math.comb(sum(size > 1 for size in sizes.values()), 2)
+        fit = _fit_seconds(cells, len(sizes))
+        return replace(self, seconds=self.noise + (1 + fits / 2) * fit + fits * pairs * SECONDS_PER_PAIR)
 
 
 def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: bool = True) -> Size:
@@ -61,7 +75,7 @@ def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: 
     largest, largest_cells = _largest(tree)
     drawn = sum(prod(sizes[name] for name in clique) for clique in measured)
     held = cells(tree)
-    fit = SWEEPS * (held * SECONDS_PER_CELL + len(tree.nodes) * SECONDS_PER_NODE)
+    fit = _fit_seconds(held, len(tree.nodes))
     noise = drawn * SECONDS_PER_NOISY_CELL if noisy else 0.0
     return Size(
         cells=held,
@@ -73,6 +87,11 @@ def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: 
         culprit=_culprit(largest, measured),
         noise=noise,
     )
+
+
+def _fit_seconds(cells: float, nodes: int) -> float:
+    """Of one fit of a junction tree with so many ``cells`` and ``nodes``."""
+    return SWEEPS * (cells * SECONDS_PER_CELL + nodes * SECONDS_PER_NODE)
 
 
 def check_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, max_cells: int = MAX_CELLS) -> Size:

@@ -52,5 +52,4 @@ def test_a_plan_does_not_reckon_with_tables_that_are_never_counted():
     """Six columns of six categories are 46,656 cells; 400 rows at ε = 1 bear a few hundred."""
     shown = preview(project(width=6), ROWS)
     assert shown.size.measured_cells < 20_000
-    assert shown.size.seconds < 20
     assert preview(project(width=6, epsilon=100.0), 10**6).size.measured_cells > 10 * shown.size.measured_cells

@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet
 
 from core.models.graphical import estimate
-from core.models.graphical.batches import _shuffled, draw_batches, quotas
+from core.models.graphical.batches import _shuffled, draw_batches, quotas, runs
 from core.privacy.draws import Measurement
 from core.project.schema import Column, Schema
 from core.release.output import numbers, write_rows
@@ -73,6 +73,31 @@ def test_quotas_agree_on_what_nodes_share(model):
             parent = fitted.tree.nodes[node.parent]
             above = tables[node.parent].reshape(parent.shape).sum(axis=node.drop).ravel()
             assert np.array_equal(table.sum(axis=1), above)
+
+
+def test_columns_that_follow_one_another_are_drawn_in_one_run(model):
+    nodes = model._calibrated.tree.nodes
+    together = runs(nodes)
+    assert sorted(node.own for run in together for node in run) == list(range(len(nodes)))
+    assert max(map(len, together)) > 1
+    known: set[int] = set()
+    for run in together:
+        assert set(run[0].given) <= known
+        for before, node in itertools.pairwise(run):
+            assert node.given == (*before.given, before.own)
+        known |= {node.own for node in run}
+
+
+def test_every_place_of_a_batch_is_as_good_as_every_other(model):
+    """Quotas are drawn once; then each place of a batch holds each cell as often as they say."""
+    fitted, n, step, times = model._calibrated, 30, 10, 1_500
+    rng, found, share = np.random.default_rng(0), np.zeros((step, 12)), np.zeros(12)
+    for _ in range(times):
+        parts = list(draw_batches(fitted.tree, fitted.conditionals, n, rng, step=step))
+        cells = [np.ravel_multi_index((part["a"], part["b"]), (3, 4)) for part in parts]
+        found[np.arange(step), cells[1]] += 1
+        share += np.bincount(np.concatenate(cells), minlength=12) / n
+    assert (abs(found - share) < 6 * np.sqrt(share) + 6).all()
 
 
 @pytest.mark.parametrize("end", ["parquet", "csv"])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
-from math import prod
+from itertools import combinations, pairwise
+from math import prod, sqrt
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from core.errors import SizeError
 from core.graph.elimination import eliminate
 from core.graph.junction_tree import junction_tree
 from core.models.graphical import check_size, predict_size
+from core.models.graphical.size import SECONDS_PER_CELL, SECONDS_PER_NODE, SECONDS_PER_PAIR, SWEEPS
 
 
 def test_a_star_costs_its_pairs():
@@ -27,13 +28,14 @@ def test_a_star_costs_its_pairs():
     assert size.bytes >= 8 * size.cells
 
 
-def test_fits_on_the_way_draw_no_noise_of_their_own():
-    sizes = dict.fromkeys("abcd", 20)
-    cliques = [("a", "b"), ("b", "c"), ("c", "d")]
-    size, quiet = predict_size(sizes, cliques), predict_size(sizes, cliques, noisy=False)
-    assert quiet.noise == 0
-    assert size.fitted(0) == size
-    assert size.fitted(5).seconds == pytest.approx(size.noise + 6 * quiet.seconds)
+def test_a_plan_with_open_choices_reckons_with_a_model_of_middling_size():
+    sizes = {**dict.fromkeys("abcd", 20), "single": 1}
+    size = predict_size(sizes, list(combinations("abcd", 2)))
+    assert size.chosen(0, sizes) == size
+    chosen = size.chosen(8, sizes)
+    assert (chosen.cells, chosen.bytes, chosen.noise) == (size.cells, size.bytes, size.noise)
+    fit = SWEEPS * (sqrt(size.cells * 81) * SECONDS_PER_CELL + 5 * SECONDS_PER_NODE)
+    assert chosen.seconds == pytest.approx(size.noise + 5 * fit + 8 * 6 * SECONDS_PER_PAIR)
 
 
 def test_a_cycle_names_the_pairs_that_close_it():
