@@ -68,6 +68,12 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
     return out.getvalue()
 
 
+def check_size(archive: zipfile.ZipFile) -> None:
+    """Raise :class:`ProjectError` for an archive (an .npz is one too) that unpacks to more than `MOST_BYTES`."""
+    if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
+        raise ProjectError("it unpacks to more than 1 GiB")
+
+
 def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes]:
     """The files of a zipped release, or those of ``names``; :class:`ProjectError` unless it is one (`check_names`).
 
@@ -76,8 +82,7 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
-                raise ProjectError("it unpacks to more than 1 GiB")
+            check_size(archive)
             found = [info.filename for info in archive.infolist()]
             check_names(found, has_model=False)
             check_names(found, has_model(archive.read("release.json")))

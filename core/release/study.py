@@ -6,13 +6,15 @@ Everything here works on what a release hands over, so it costs no budget and it
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from core.analysis.figures import Figure
 from core.analysis.gate import Gate
 from core.errors import EspalierError, ProjectError
-from core.ledger.archive import MODEL
+from core.ledger.archive import MODEL, check_size
 from core.methods import METHODS
 from core.methods.questions import Asked
 from core.models.graphical import GraphicalModel, Zeros
@@ -44,6 +46,11 @@ NO_COUNTS = (
     "copies are made from noisy counts of marginals, and this release keeps none: its method fits something else, or "
     "it was made before counts were kept"
 )
+_DAMAGED = (
+    *(AttributeError, KeyError, ValueError, TypeError, OverflowError, OSError, EOFError),
+    *(RuntimeError, MemoryError, BadZipFile, zlib.error),
+)
+"""What readers of archives and of JSON raise for files that somebody changed."""
 
 
 @dataclass(frozen=True)
@@ -80,13 +87,16 @@ class Study:
             project, rows = Project.from_json(facts["project"]), int(facts["rows"])
             if COUNTS not in files or not facts.get("model"):
                 raise ProjectError(NO_COUNTS, key="copies")
+            for name in (facts["model"], COUNTS):
+                with ZipFile(io.BytesIO(files[name])) as archive:
+                    check_size(archive)
             model = METHODS[facts["method"]].load(files[facts["model"]])
             if not isinstance(model, GraphicalModel | VisibleModel):
                 raise ProjectError(NO_COUNTS, key="copies")
             names = sorted(name for name in files if name.startswith("copies/") and name.endswith(".csv.gz"))
             given = tuple(read_csv(project.schema, files[name]).codes for name in names)
             return cls(project, model, NoisyCounts.loads(files[COUNTS]), rows, given)
-        except (KeyError, ValueError, TypeError, OSError, EOFError, BadZipFile) as error:
+        except _DAMAGED as error:
             raise ProjectError(f"these are not the files of a release: {error}") from None
 
     @classmethod

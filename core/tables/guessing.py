@@ -176,7 +176,11 @@ def _round_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
     last = max(math.ceil(high / step), first + 1)
     edges = tuple(float(f"{i * step:.12g}") for i in range(first, last + 1))
     fullest = np.histogram(numbers, edges)[0].max()
-    return _growing_edges(numbers, whole) if low >= 0 and high < 1e300 and fullest > MOST * len(numbers) else edges
+    return (
+        _growing_edges(numbers, whole)
+        if low >= 0 and 1e-290 < high < 1e300 and fullest > MOST * len(numbers)
+        else edges
+    )
 
 
 def _growing_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
@@ -184,7 +188,7 @@ def _growing_edges(numbers: Sequence[float], whole: bool) -> tuple[float, ...]:
     negative; of 1, 3, 10, … or 1, 10, 100, … where those would be too many."""
     low, high = min(numbers), max(numbers)
     small = max(float(np.quantile([x for x in numbers if x > 0], 0.25)), 1.0 if whole else 1e-300)
-    powers = range(math.floor(math.log10(small)), math.ceil(math.log10(high)) + 1)
+    powers = range(math.floor(math.log10(small)), math.ceil(math.log10(high)) + 2)  # a logarithm may be rounded down
     for digits in ((1, 2, 5), (1, 3), (1,)):
         ladder = [float(f"{digit}e{power}") for power in powers for digit in digits]
         last = next(i for i, x in enumerate(ladder) if x >= high)

@@ -83,7 +83,7 @@ def open_stream(url: str, name: str, shown: str) -> tuple[Any, Any, Stream]:
         backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()
-    table = _named(backend, name)
+    table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
     kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
     return _embedded(), ibis.table(kinds, name=ROWS), Stream(backend, table, kinds, shown)
 
@@ -110,6 +110,19 @@ def _sqlite(url: str) -> Any:
     parts = urlsplit(url)
     path = Path(unquote(parts.netloc + parts.path)).absolute()
     return ibis.sqlite.from_connection(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, check_same_thread=False))
+
+
+def _as_declared(backend: Any, table: Any) -> Any:
+    """``table`` with the types that SQLite's catalogue declares, and text where it declares none, as of an expression.
+
+    Ibis would take the type of the first row's cell for such a column: one row would say how all others are read. And
+    text alone is taken there, since 7 and '7' may be two people.
+    """
+    place = table.op()
+    asked = "SELECT name FROM pragma_table_info(?, ?) WHERE coalesce(type, '') = ''"
+    found = {name for (name,) in backend.con.execute(asked, (place.name, place.namespace.database or "main"))}
+    types = {name: ibis.dtype("string") if name in found else kind for name, kind in table.schema().items()}
+    return place.copy(schema=ibis.schema(types)).to_expr()
 
 
 def _options(scheme: str) -> dict[str, Any]:

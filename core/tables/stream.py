@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import TableError
+from core.errors import EspalierError, TableError
 from core.tables.reading import _text
 
 BATCH_ROWS = 1 << 16
@@ -52,8 +52,15 @@ class Stream:
         from core.tables.sql import answers
 
         asked = self.table.select(*names)
-        for part in answers(self.backend, asked if most is None else asked.limit(most), BATCH_ROWS):
-            yield self._batch(part, names) if isinstance(part, list) else part.cast(self.schema(names))
+        try:
+            for part in answers(self.backend, asked if most is None else asked.limit(most), BATCH_ROWS):
+                yield self._batch(part, names) if isinstance(part, list) else part.cast(self.schema(names))
+        except (EspalierError, MemoryError):
+            raise
+        except Exception as error:  # a driver's own message, of whatever kind, may quote a cell
+            raise TableError(
+                f"{self.shown}: the engine gave up while it read the table ({type(error).__name__})"
+            ) from None
 
     def close(self) -> None:
         """Disconnect, as often as it is called."""
@@ -67,14 +74,16 @@ class Stream:
         schema, types, arrays = self.schema(names), self.table.schema(), []
         for field, cells in zip(schema, zip(*rows, strict=True), strict=True):
             declared, kind = types[field.name], self.kinds[field.name]
-            read = _as_text if kind is not declared and kind.is_string() else _reader(kind)
+            read = _reader(kind)
+            if kind is not declared and kind.is_string():
+                read = _as_stored if self.backend.name == "sqlite" else _as_text
             try:
                 made = cells if read is None else [None if cell is None else read(cell) for cell in cells]
                 arrays.append(pa.array(made, field.type))
             except (pa.ArrowException, ValueError, TypeError, OverflowError):  # its text may quote the cell
                 raise TableError(
                     f"{self.shown}: column {field.name!r} holds a cell that is not of its type, {declared} (which one "
-                    "is not told here); correct the table, or name a view of it that casts the column",
+                    "is not told here); correct the table, or name a view of it that casts the column to text",
                     column=field.name,
                 ) from None
         return pa.record_batch(arrays, schema=schema)
@@ -112,6 +121,20 @@ def _as_text(cell: Any) -> str:
     if isinstance(cell, bytes):
         raise ValueError
     return _text(cell)
+
+
+def _as_stored(cell: Any) -> str:
+    """What SQLite keeps, which need not be what it declares: a text that spells a number may be another person than
+    the number. (A table turns such a text into the number; a view, or a column of type ANY, may hold both.)"""
+    if isinstance(cell, str):
+        for number in (int, float):
+            with suppress(ValueError):
+                if _text(number(cell)) == cell:
+                    break
+        else:
+            return cell
+        raise ValueError
+    return _as_text(cell)
 
 
 def _as_time(cell: Any) -> dt.time:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from core.errors import EspalierError
 from core.ledger.archive import zipped
 from core.project.file import Project
 from core.release.spend import release
+from core.release.study import Study
 from core.tables.reading import read_table
 from pages.parts.analyse import opening
 from pages.parts.session.session import Session
@@ -52,6 +58,12 @@ def test_a_folder_is_opened_where_nobody_else_uses_the_server(made, tmp_path, mo
     assert app.file_uploader
 
 
+@pytest.mark.parametrize("text", ["~nobody-of-this-name/out", "x" * 5_000])
+def test_what_is_no_path_is_refused_in_words(text):
+    with pytest.raises(EspalierError, match="cannot read"):
+        opening.of_folder(text)
+
+
 def damaged(files):
     whole = dict(files)
     yield b"no archive", "damaged, or no archive"
@@ -59,6 +71,51 @@ def damaged(files):
         yield zipped({**whole, name: whole[name][: len(whole[name]) // 2]}), ""
     yield zipped({n: d for n, d in whole.items() if n != "release.json"}), "does not hold the files of a release"
     yield zipped({**whole, "../evil": b"x"}), "does not hold the files of a release"
+
+
+def changed(files, name, **more):
+    """The file ``name`` with other things in its head."""
+    with np.load(io.BytesIO(files[name])) as file:
+        held = dict(file)
+    head = json.loads(held["head"].tobytes()) | more
+    held["head"] = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
+    out = io.BytesIO()
+    np.savez(out, **held)
+    return {**files, name: out.getvalue()}
+
+
+def broken(files):
+    """Files of a release in which single bytes or facts are others: what reads them has errors of many kinds."""
+    rng = np.random.default_rng(0)
+    for name in ("model.npz", "answers.npz") * 60:
+        data = bytearray(files[name])
+        data[rng.integers(len(data))] ^= int(rng.integers(1, 256))
+        yield {**files, name: bytes(data)}
+    facts = json.loads(files["release.json"])
+    for odd in ({"rows": float("inf")}, {"rows": []}, {"project": []}, {"model": "nosuch"}, {"method": []}):
+        yield {**files, "release.json": json.dumps(facts | odd).encode()}
+    yield changed(files, "model.npz", total=10**400)
+    yield changed(files, "answers.npz", measurements=7)
+
+
+def test_a_changed_release_is_opened_or_refused_in_words(made):
+    refused = 0
+    for files in broken(made.files):
+        try:
+            Study.of_files(files)
+        except EspalierError:
+            refused += 1
+    assert refused > 20
+
+
+def test_an_archive_in_an_archive_is_measured_before_it_is_unpacked(made, monkeypatch):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("head.npy", bytes(1 << 20))
+    assert len(out.getvalue()) < 2_000
+    monkeypatch.setattr("core.ledger.archive.MOST_BYTES", 1 << 19)
+    with pytest.raises(EspalierError, match="unpacks to more than 1 GiB"):
+        Study.of_files({**made.files, "model.npz": out.getvalue()})
 
 
 def test_what_is_no_release_is_refused_in_words(made, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -34,6 +35,26 @@ from core.tables.table import Table
 
 def curator_of(plan, rows):
     return PrivateCurator(rows, Unit(plan.neighbors), Budget.of(plan, rows.rows), plan.max_cells)
+
+
+def test_a_share_is_split_where_noise_left_nothing_to_weigh_by():
+    """Under add-remove noise may say that there are no rows: the release ended in a crash, with its budget spent."""
+    budget = BudgetSplit(Budget.of(Plan("workload", 1.0, 1e-6), 9), {"a": 2, "b": 3, "c": 2}, "optimal", "zcdp")
+    cliques = [("a", "b"), ("b", "c"), ("a", "c")]
+    assert len(set(budget.split(0.5, cliques, [0.0] * 3).values())) == 1
+    for taken in (0.4, 1e-3):
+        by_hand = replace(budget, shares={"a × b": taken})
+        parts = by_hand.split(0.5, cliques, [2.0, 0.0, 0.0])
+        assert parts["a", "b"] == pytest.approx(taken * 0.5 * budget.budget.rho)
+        assert sum(parts.values()) == pytest.approx(0.5 * budget.budget.rho)
+
+
+def test_few_rows_under_so_much_noise_that_none_may_be_left():
+    schema = Schema(tuple(Column(name, "categorical", ("0", "1")) for name in "abc"))
+    made = Project("few", schema, Plan("workload", 0.05, 1e-6, neighbors="add-remove"))
+    codes = {name: np.zeros(9, dtype=np.int64) for name in "abc"}
+    for _ in range(20):
+        assert release(made, Table(schema, codes, 9)).rows >= 1
 
 
 @pytest.mark.parametrize("few", [0, 10**6])

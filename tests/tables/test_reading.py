@@ -474,6 +474,8 @@ def test_marks_of_missing_values_are_found(cells, marks):
         (np.random.default_rng(1).random(50) * 1e-15, {0, 5e-16, 1e-15}),
         (np.r_[np.random.default_rng(2).random(50), 1e305], {0, 1e304}),
         (np.r_[-1, np.arange(30), 1e5], {-10_000, 0}),
+        (np.r_[np.linspace(1e-3, 2e-3, 99), np.nextafter(1e6, 2e6)], {1e6, 1e7}),
+        (np.r_[np.linspace(1e-308, 2e-308, 99), 4e-306], {0}),
     ],
 )
 def test_bins_that_are_guessed_fit_skewed_numbers_and_those_of_any_size(numbers, some):

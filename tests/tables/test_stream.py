@@ -22,6 +22,7 @@ from core.project.schema import Column, Schema
 from core.release.spend import release
 from core.tables.reading import TextColumn, TextTable
 from core.tables.relation import open_relation
+from core.tables.sql import answers
 from core.tables.stream import Stream
 from core.tables.table import Table
 from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, people, rows_in, rows_of
@@ -119,6 +120,46 @@ def test_a_cell_of_another_type_is_refused_before_anything_is_spent(put, tmp_pat
         assert "secret" not in str(refused.value)
         assert "7.25" not in str(refused.value)
     assert ledger.population_of("t").spent == 0
+
+
+def test_no_row_says_how_the_others_are_read(put):
+    """A column without a type, as that of a view: Ibis takes the type of the first row's cell, and 2⁵³ + 2 as a float
+    is written in another way than as a whole number, so that one row changed what all others were counted as."""
+    cells = [str(2**53 + 2)] * 6 + ["y", None]
+    relation, con = put({"v": [1, *cells], "a": ["x"] * 9}, {"v": "", "a": "TEXT"})
+    con.execute("CREATE VIEW cast_to_text AS SELECT CAST(v AS TEXT) AS v, a FROM t")
+    path = con.execute("PRAGMA database_list").fetchone()[2]
+    schema = Schema((Column("v", "categorical", (cells[0], "y"), missing=True, unknown="missing"), SMALL["a"]))
+    for first in (1, 0.5, "z", None, b"z"):
+        con.execute("UPDATE t SET v = ? WHERE rowid = 1", (first,))
+        relation.close()
+        relation = open_relation(f"sqlite://{path}", "t")
+        assert relation.columns == {"v": "string", "a": "string"}
+        if isinstance(first, str | None):
+            assert relation.snapshot(schema).count(("v",)).tolist() == [6, 1, 2]
+        else:
+            with pytest.raises(TableError, match="name a view of it that casts the column to text"):
+                relation.snapshot(schema)
+        relation.close()
+        relation = open_relation(f"sqlite://{path}", "cast_to_text")
+        assert relation.snapshot(schema).count(("v",)).tolist() == [6, 1, 2]
+    relation.close()
+
+
+@pytest.mark.parametrize(("number", "text"), [(7, "7"), (0.5, "0.5"), (1e20, "1e+20"), (2**60, str(2**60))])
+def test_a_number_and_the_text_that_spells_it_are_not_made_one_person(put, number, text):
+    relation, con = put({"id": [number, number], "a": ["x", "x"]}, {"id": "DECIMAL", "a": "TEXT"})
+    con.execute("CREATE TABLE more (id TEXT, a TEXT)")
+    con.execute("INSERT INTO more VALUES ('007', 'x'), ('1e400', 'x'), ('n/a', 'x')")
+    con.execute("CREATE VIEW both AS SELECT * FROM t UNION ALL SELECT * FROM more")
+    path = con.execute("PRAGMA database_list").fetchone()[2]
+    schema = Schema((SMALL["a"],))
+    relation = open_relation(f"sqlite://{path}", "both")
+    assert relation.snapshot(schema, "id", 1).rows == 4
+    con.execute("INSERT INTO more VALUES (?, 'x')", (text,))
+    with pytest.raises(TableError, match="'id' holds a cell that is not of its type"):
+        relation.snapshot(schema, "id", 1)
+    relation.close()
 
 
 def test_types_without_a_code_are_refused_and_others_come_as_they_are_stored(put):
@@ -232,24 +273,24 @@ def test_cancelling_in_the_middle(put):
     assert relation.snapshot(SMALL).rows == 50
 
 
-def test_a_driver_that_fails_in_the_middle_is_told_and_spends_nothing(put, tmp_path, monkeypatch):
+@pytest.mark.parametrize("error", [sqlite3.OperationalError, TypeError, AttributeError])
+def test_a_driver_that_fails_in_the_middle_is_told_and_spends_nothing(put, tmp_path, monkeypatch, error):
     relation, _ = put({"a": ["x"] * 500, "v": [1] * 500}, {"a": "TEXT", "v": "INTEGER"})
     monkeypatch.setattr("core.tables.stream.BATCH_ROWS", 100)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    read = Stream.batches
 
-    def fails(self, *args):
-        for i, batch in enumerate(read(self, *args)):
+    def fails(*args):
+        for i, part in enumerate(answers(*args)):
             if i == 3:
-                raise sqlite3.OperationalError("disk I/O error near secret")
-            yield batch
+                raise error("disk I/O error near secret")
+            yield part
 
-    monkeypatch.setattr(Stream, "batches", fails)
+    monkeypatch.setattr("core.tables.sql.answers", fails)
     ledger = Ledger(tmp_path / "ledger.db", create=True)
     ledger.open_table("t", epsilon=9.0, delta=1e-6, delta_for_draws=5e-7)
-    with pytest.raises(TableError, match="the engine gave up while it read the table .OperationalError") as told:
+    with pytest.raises(TableError, match=rf"the engine gave up while it read the table \({error.__name__}\)") as told:
         release(Project("t", SMALL, Plan("mst", 1.0)), relation, ledger=ledger.account("t"))
     assert "secret" not in str(told.value)
     assert ledger.population_of("t").spent == 0

@@ -61,12 +61,13 @@ def chooser(state: Session) -> str:
 
 def of_folder(text: str) -> dict[str, bytes]:
     """The files of a release's folder: those alone whose names a release's files may have."""
-    folder = Path(text).expanduser()
-    check_release(folder)
-    names = [name for path in folder.rglob("*") if path.is_file() and is_known(name := str(path.relative_to(folder)))]
     try:
+        folder = Path(text).expanduser()
+        check_release(folder)
+        found = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+        names = [name for name in found if is_known(name)]
         if sum((folder / name).stat().st_size for name in names) > MOST_BYTES:
             raise ProjectError(f"{folder} holds more than 1 GiB")
         return {name: (folder / name).read_bytes() for name in names}
-    except OSError as error:
-        raise ProjectError(f"cannot read {folder}: {error.strerror or error}", path=text) from None
+    except (OSError, RuntimeError, ValueError) as error:  # no such user's home; no path
+        raise ProjectError(f"cannot read {text}: {getattr(error, 'strerror', None) or error}", path=text) from None
