@@ -104,7 +104,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         source = state.relation.shown if state.relation else state.text.source if state.text else ""
         line.markdown(
             f"**{text.method(plan.method)}** on {name(source)} will spend "
-            f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (ρ = {round_up(seen.spent)}) "
+            f"**ε = {plan.epsilon:g}**, δ = {round_up(seen.budget.delta)} (at most ρ = {round_up(seen.budget.rho)}) "
             f"for {text.unit(plan.neighbors, plan.rows_per_person, plan.person)}. This cannot be undone."
         )
         if plan.private_evaluation:
@@ -136,7 +136,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
         def start() -> None:
             typed = st.session_state.get(note, "")  # as it is now, also where it was typed just before the click
             paid = None if population is None else spending.Paid(state.paid_from or "", payment.who(), typed, ticked)
-            spending.start(state, share / 100, seen.spent, seen.budget.delta, paid)
+            spending.start(state, share / 100, seen.budget.rho, seen.budget.delta, paid)
 
         st.button(
             f"Spend ε = {plan.epsilon:g} and release",

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MOST_SHOWN = 40
 """Questions that are listed on a terminal."""
 
+UP_TO = "; a release may spend the rest too, where its choices fall otherwise"
+
 
 def add(commands: Any) -> None:
     """Declare the command."""
@@ -88,7 +90,7 @@ def run(opt: argparse.Namespace) -> None:
     _print_lines(shown.lines)
     for apart in shown.apart:
         print(f"\n{apart}")
-    print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}")
+    print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}{UP_TO if shown.spent < b.rho * (1 - 1e-9) else ''}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")

@@ -53,6 +53,9 @@ LARGEST_BLOCK = 128
 LEAST_NOISE = 1.0
 """Rows. Without noise, or with less, the rows drawn are what errs."""
 
+LEAST_RIDGE = 1e-12
+"""Beside the trace of the matrix that it is added to: so many rows with so little noise leave nothing else to invert."""
+
 LEAST_SPREAD = 1e-9
 LARGEST_WEIGHT = 50.0
 """Parameters stay within this: beyond it probabilities are 0 and 1."""
@@ -156,7 +159,10 @@ class _Solver:
         kept = values > 1e-9
         self._inputs, self._values, self._vectors, self._ridge = inputs, values[kept], vectors[:, kept], ridge
         square = inputs @ inputs
-        self._inverse = np.linalg.inv(square * self._values[:, None, None] ** 2 + np.diag(ridge))
+        floor = np.maximum(ridge, LEAST_RIDGE * (np.trace(square) * self._values[:, None] ** 2 + ridge.max()))
+        self._inverse = np.linalg.inv(
+            square * self._values[:, None, None] ** 2 + floor[:, :, None] * np.eye(len(ridge))
+        )
 
     def solve(self, gradient: FloatArray, away: FloatArray) -> FloatArray:
         """The step at weights that are ``away`` from their start."""

@@ -53,6 +53,15 @@ def test_the_solver_inverts_the_whole_matrix_and_rests_at_the_posterior_mean():
     assert np.abs(solver.solve(left, mean)).max() < 1e-9
 
 
+@pytest.mark.parametrize("rows", [1e7, 1e9, 1e12])
+def test_many_rows_of_one_value_and_little_noise_do_not_stop_the_training(rows):
+    inputs = rows * np.ones((3, 3))
+    solver = decoder_steps._Solver(inputs, np.array([[0.25, -0.25], [-0.25, 0.25]]), np.full(3, 1e-3))
+    step = solver.solve(np.full((3, 2), 10.0) * [1, -1], np.zeros((3, 2)))
+    assert np.isfinite(step).all()
+    assert np.abs(inputs @ step - 10 / 0.5 * np.array([1, -1])).max() < 0.5, "it still answers what the rows can tell"
+
+
 def test_noise_carries_weights_less_far_than_the_least_squares_answer_to_it():
     rows = truth().sample(3000, np.random.default_rng(1))
     flat = {name: np.random.default_rng(i).permutation(codes) for i, (name, codes) in enumerate(rows.items())}
