@@ -54,7 +54,7 @@ LEAST_NOISE = 1.0
 """Rows. Without noise, or with less, the rows drawn are what errs."""
 
 LEAST_RIDGE = 1e-12
-"""Beside the trace of the matrix that it is added to: so many rows with so little noise leave nothing else to invert."""
+"""Times the trace of the matrix that it is added to: many rows with little noise leave nothing else to invert."""
 
 LEAST_SPREAD = 1e-9
 LARGEST_WEIGHT = 50.0
