@@ -344,7 +344,7 @@ PLAIN = "measure", "measure a histogram", "measure two bins as one"
 """Counts: a sensitivity of 1 is theirs, where one row comes or goes."""
 
 HEADS = Heads(SMALL.sizes, {})
-STEP = ClippedGradient(HEADS, np.tile([0.0, 0.0, -40.0], len(SMALL.columns)), clip=0.5)
+STEP = ClippedGradient(HEADS, np.tile([0.0, 0.0, -40.0], len(SMALL.columns)), clip=0.25)
 """A training step whose model knows every column's third category as impossible and the others as even: a row of
 first categories has the gradient of one of second categories turned round, and each is longer than the clip."""
 

@@ -20,12 +20,15 @@ from numpy.typing import NDArray
 from core.errors import EspalierError, GraphError, SizeError
 from core.graph.separations import Separation
 from core.models.base import Answer
-from core.privacy.heads import FloatArray, Heads
+from core.privacy.heads import CONSTANT, FloatArray, Heads
 from core.progress import Report
 
-FORMAT = "espalier-decoder/2"
+FORMAT = "espalier-decoder/3"
+SECOND_FORMAT = "espalier-decoder/2"
+"""Still read: its intercepts, and the encoder's, were multiplied by 1 and not by `CONSTANT`."""
+
 FIRST_FORMAT = "espalier-decoder/1"
-"""Still read: its first files had weights for every category of a cause, and named no base."""
+"""Still read: as the second, and its first files had weights for every category of a cause and named no base."""
 
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -111,7 +114,7 @@ class Decoder:
         blocks, _ = self.heads.blocks(self.parameters)
         for name in self.heads.sizes:
             for cause, weights in self.heads.weights(blocks[name], name).items():
-                p = probabilities((blocks[name][0] + weights).T).T
+                p = probabilities((CONSTANT * blocks[name][0] + weights).T).T
                 apart = 0.5 * np.abs(p[:, None] - p[None]).sum(axis=2)
                 out[cause, name] = float(apart.sum() / (len(p) * (len(p) - 1)))
         return out
@@ -139,7 +142,7 @@ class Decoder:
         try:
             with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 head = json.loads(file["head"].tobytes())
-                if head["format"] not in (FORMAT, FIRST_FORMAT):
+                if head["format"] not in (FORMAT, SECOND_FORMAT, FIRST_FORMAT):
                     raise EspalierError(
                         f"This model's format is {str(head['format'])[:40]!r}, and this version reads {FORMAT!r}: read "
                         "it with the version that saved it."
@@ -150,7 +153,10 @@ class Decoder:
                 heads = Heads(sizes, parents_of(sizes, head["edges"]), head["importance"], int(head["latent"]), base)
                 parameters = np.array(file["parameters"], dtype=np.float64)
                 parameters = _rebased(heads, parameters) if whole else parameters
-                heads.blocks(parameters)
+                blocks, encoder = heads.blocks(parameters)
+                if head["format"] != FORMAT:
+                    for block in (*blocks.values(), encoder):
+                        block[:1] /= CONSTANT
                 if not np.isfinite(parameters).all():
                     raise ValueError("a parameter is not a number")
                 return Decoder(heads, parameters, float(head["total"]), int(head["steps"]))
@@ -190,7 +196,7 @@ def logits(heads: Heads, block: FloatArray, name: str, made: Mapping[str, NDArra
     """Categories of ``name`` × rows, from the parents' codes in ``made`` and ``z`` (latent × rows)."""
     if not len(block):
         return np.zeros((1, z.shape[1]))
-    out = np.repeat(block[0][:, None], z.shape[1], axis=1)
+    out = np.repeat(CONSTANT * block[0][:, None], z.shape[1], axis=1)
     for cause, weights in heads.weights(block, name).items():
         out += np.take(weights.T, made[cause], axis=1)
     if heads.latent:

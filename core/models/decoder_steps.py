@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from core.models.decoder import Decoder, draw, logits, probabilities
 from core.privacy.draws import SumMeasurement
-from core.privacy.heads import FloatArray, Heads
+from core.privacy.heads import CONSTANT, FloatArray, Heads
 
 RATE = 0.2
 """The part of each step that is taken."""
@@ -35,12 +35,12 @@ RATE = 0.2
 LEFT_OUT = 1 / 3
 """The share of the steps, the first ones, whose parameters are not averaged: they are on the way."""
 
-STRENGTH = 1.5
+STRENGTH = 2.0
 """Standard deviation of an arrow's weights before anything is known of it."""
 
 PRIOR_WEIGHTS = 2.0
 
-INTERCEPT = 2.0
+INTERCEPT = 2.0 / CONSTANT
 """Standard deviation of an intercept around its start, which the one-way counts give."""
 
 DRAWN_ROWS = 2000
@@ -211,7 +211,7 @@ def _drawn(heads: Heads, parameters: FloatArray, clip: float, rng: np.random.Gen
     blocks, _ = heads.blocks(parameters)
     z = rng.standard_normal((heads.latent, DRAWN_ROWS))
     hot = np.zeros((heads.width, DRAWN_ROWS), dtype=np.float32)
-    hot[0] = 1.0
+    hot[0] = CONSTANT
     made: dict[str, NDArray[np.intp]] = {}
     chances = {}
     squares = np.zeros(DRAWN_ROWS)
@@ -223,6 +223,6 @@ def _drawn(heads: Heads, parameters: FloatArray, clip: float, rng: np.random.Gen
         if heads.sizes[name] > 1:
             chances[name] = probabilities(odds)
             residual = heads.weight(name) * (hot[span] - chances[name])
-            reads = hot[heads.features[name]].sum(axis=0) + (z**2).sum(axis=0)
+            reads = (hot[heads.features[name]] ** 2).sum(axis=0) + (z**2).sum(axis=0)
             squares += (residual**2).sum(axis=0) * reads
     return _Drawn(heads, hot, z, chances, np.minimum(1.0, clip / np.sqrt(np.maximum(squares, 1e-12))))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.models.decoder import Decoder, causes_of, draw, logits, probabilities, uniforms
 from core.models.decoder_steps import Descent
 from core.privacy.draws import SumMeasurement
-from core.privacy.heads import FloatArray, Heads
+from core.privacy.heads import CONSTANT, FloatArray, Heads
 from core.progress import Report, silent
 
 COUNTS_SHARE = 0.3
@@ -41,7 +41,7 @@ class Training:
     """
 
     steps: int = 25
-    clip: float = 2.0
+    clip: float = 1.5
 
     def __post_init__(self) -> None:
         if not 1 <= self.steps <= 1000:
@@ -105,7 +105,7 @@ def rake(decoder: Decoder, targets: Mapping[str, FloatArray], rng: np.random.Gen
                 if np.abs(mean - targets[name]).sum() < RAKING_ERROR:
                     break
                 moved = np.log(targets[name] / np.maximum(mean, 1e-12))
-                block[0] += moved
+                block[0] += moved / CONSTANT
                 odds += moved[:, None]
         made[name] = draw(odds, uniforms(RAKING_ROWS, causes_of(heads, name, made), rng))
     return replace(decoder, parameters=parameters)
@@ -128,7 +128,7 @@ def _start(heads: Heads, targets: Mapping[str, FloatArray], rng: np.random.Gener
     blocks, encoder = heads.blocks(parameters)
     for name, block in blocks.items():
         if len(block):
-            block[0] = np.log(targets[name])
+            block[0] = np.log(targets[name]) / CONSTANT
             if heads.latent:
                 block[len(block) - heads.latent :] = 0.1 * rng.standard_normal((heads.latent, block.shape[1]))
     encoder[:] = 0.1 * rng.standard_normal(encoder.shape)

@@ -7,9 +7,9 @@ whose conversion gives the accountant's ε" is no theorem: such charges do not a
 zCDP, adds up with everything else that is bought, and lost no accuracy to sampled
 ones in the trials that this design was chosen by.
 
-**Ghost clipping.** A head's gradient for one row is the outer product of what it reads (1, one-hot parents, z) and its
-residual δ_X, so its squared norm is ‖δ_X‖²·(1 + m_X + ‖z‖²), m_X the parents that are not at their base category in
-this row, and no per-row gradient is ever built (Goodfellow 2015; Li et al. 2022, §4).
+**Ghost clipping.** A head's gradient for one row is the outer product of what it reads (the constant c, one-hot
+parents, z) and its residual δ_X, so its squared norm is ‖δ_X‖²·(c² + m_X + ‖z‖²), m_X the parents that are not at their
+base category in this row, and no per-row gradient is ever built (Goodfellow 2015; Li et al. 2022, §4).
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.heads import FloatArray, Heads
+from core.privacy.heads import CONSTANT, FloatArray, Heads
 from core.privacy.unit import Unit
 from core.tables.source import Source
 
 UNITS = 2**20
 """Units to a gradient of 1."""
 
-LATENT_UNITS = 2**6
-"""Where there is a z, its entries are whole multiples of 1/64, and residuals of 64/2²⁰: products are whole units."""
+INPUT_UNITS = 2**6
+"""What heads read is whole multiples of 1/64 (one-hot entries 64, the constant 45, entries of z any), and residuals are
+whole multiples of 64/2²⁰: products are whole units."""
 
 LARGEST_LATENT = 8.0
 """An entry of z beyond this is taken as this."""
@@ -66,9 +67,9 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
     Proof. Parameters and step are public (made from earlier noisy answers), the same for both of two neighbouring
     tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
     and the step alone: neither its place in the table nor any other row enters (the z of a row is drawn from a hash of
-    its codes). The squared norm of that vector is Σ_X ‖q_X‖²·(r_X·s² + ‖z‖²) plus the encoder's, q, r, s and z whole
-    numbers: every block is an outer product of one vector q_X with what the head reads, which is r_X entries s (the
-    intercept and one for each parent that is not at its base category, counted row by row), zeros, and z. That number
+    its codes). The squared norm of that vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, q, m and z
+    whole numbers: every block is an outer product of one vector q_X with what the head reads, which is 45, m_X entries
+    64 (one for each parent that is not at its base category, counted row by row), zeros, and z. That number
     is compared with ⌊C⌋² after all rounding, and a row that is above it, or whose numbers are not finite, adds 0. The
     comparison is exact: all terms are whole and not negative, so a float64 sum of them is the true one up to 2⁵³ and
     cannot fall below 2⁵³ once the true one is above, while the bound is at most 2⁵². k rows that come or go therefore
@@ -124,8 +125,9 @@ def clipped_sums(
     """Σ over rows of the row's gradient of the log-likelihood (with a latent z: of the ELBO), clipped to ``clip``.
 
     One flat vector in units, laid out as ``parameters``. Each row's residuals are scaled down to the norm and then
-    truncated towards 0, so that the norm only falls. A float64 product sums them: each partial sum is a whole number
-    of at most rows · ⌊C⌋ in absolute value, which is checked to be below 2⁵³, so no order of summation can round.
+    truncated towards 0, so that the norm only falls. A float64 product sums them: 64 times each partial sum is a whole
+    number of at most rows · ⌊C⌋ in absolute value, which is checked to be below 2⁵³, so no order of summation can
+    round.
     ``step`` tells the hash from which a row's z is drawn which step this is.
     """
     if parameters.shape != (heads.parameters,) or not np.all(np.abs(parameters) <= LARGEST_WEIGHT):
@@ -144,7 +146,7 @@ def clipped_sums(
 
 @dataclass(frozen=True)
 class _Rows:
-    """A chunk: one-hot vectors (entries × rows, entry 0 the constant 1), a light copy, the noise of z (latent × rows).
+    """A chunk: one-hot vectors (entries × rows, entry 0 the constant), a light copy, the noise of z (latent × rows).
 
     ``reads`` counts the ones that each entry's head reads of each row (entries × rows; 0 where there is no head).
     Probabilities are computed on the light copy in single precision, which halves the time; the sums are not.
@@ -159,7 +161,7 @@ class _Rows:
     def of(cls, codes: Mapping[str, NDArray[Any]], heads: Heads, step: int) -> _Rows:
         count = len(next(iter(codes.values())))
         hot = np.zeros((heads.width, count))
-        hot[0] = 1.0
+        hot[0] = CONSTANT
         place = np.arange(count)
         for name, span in heads.spans.items():
             hot[codes[name].astype(np.intp) + span.start, place] = 1.0
@@ -167,25 +169,23 @@ class _Rows:
         reads = np.zeros_like(light)
         for name, span in heads.spans.items():
             if heads.sizes[name] > 1:
-                reads[span] = light[heads.features[name]].sum(axis=0)
+                reads[span] = light[heads.features[name][1:]].sum(axis=0)
         return cls(hot, light, _row_noise(codes, heads, step), reads)
 
 
 def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDArray[np.int64]:
     """The clipped sum over one chunk."""
     blocks, encoder = heads.blocks(parameters)
-    unit = LATENT_UNITS if heads.latent else 1
     with np.errstate(over="ignore", invalid="ignore"):
         mean, spread, z = _encode(rows, encoder, heads.latent)
         residuals, pull = _residuals(rows.light, heads, blocks, z)
         inner = np.vstack([pull - mean, 0.5 * (pull * rows.noise * spread - spread**2 + 1)])
         squares = _squares(rows.reads, np.square(residuals), np.square(inner), np.square(z).sum(axis=0), heads, 1)
-        factor = np.minimum(1.0, NEARLY * bound / np.sqrt(np.maximum(squares, 1e-30)) / UNITS) * (UNITS // unit)
+        factor = np.minimum(1.0, NEARLY * bound / np.sqrt(np.maximum(squares, 1e-30)) / UNITS) * (UNITS // INPUT_UNITS)
         residuals, inner = np.trunc(residuals * factor).astype(np.float64), np.trunc(inner * factor)
-        whole = np.rint(z * unit)
-        norms = _squares(
-            rows.reads, np.square(residuals), np.square(inner), np.square(whole).sum(axis=0), heads, unit * unit
-        )
+        whole = np.rint(z * INPUT_UNITS)
+        lengths = np.square(whole).sum(axis=0)
+        norms = _squares(rows.reads, np.square(residuals), np.square(inner), lengths, heads, INPUT_UNITS**2)
         out = ~(norms <= float(bound) ** 2)  # also where one is not a number
     residuals[:, out], inner[:, out], whole[:, out] = 0.0, 0.0, 0.0
     return _products(rows.hot, residuals, inner, whole, heads)
@@ -196,7 +196,7 @@ def _encode(rows: _Rows, encoder: FloatArray, latent: int) -> tuple[FloatArray, 
     code = encoder.T @ rows.hot if latent else np.zeros((0, rows.hot.shape[1]))
     mean, spread = code[:latent], np.exp(0.5 * np.clip(code[latent:], -20, 5))
     z = np.clip(mean + spread * rows.noise, -LARGEST_LATENT, LARGEST_LATENT)
-    return mean, spread, np.rint(z * LATENT_UNITS) / LATENT_UNITS
+    return mean, spread, np.rint(z * INPUT_UNITS) / INPUT_UNITS
 
 
 def _residuals(
@@ -234,27 +234,27 @@ def _squares(
     one: int,
 ) -> FloatArray:
     """Each row's squared gradient norm from squared residuals and ‖z‖²; ``one`` is the square of a one-hot entry."""
-    total: FloatArray = one * np.einsum("er,er->r", reads, residuals)
+    constant = one * CONSTANT**2
+    total: FloatArray = one * np.einsum("er,er->r", reads, residuals) + (constant + z) * residuals.sum(axis=0)
     if heads.latent:
-        total = total + z * residuals.sum(axis=0) + (1 + len(heads.sizes)) * one * inner.sum(axis=0)
+        total = total + (constant + one * len(heads.sizes)) * inner.sum(axis=0)
     return total
 
 
 def _products(
     hot: FloatArray, residuals: FloatArray, inner: FloatArray, whole: FloatArray, heads: Heads
 ) -> NDArray[np.int64]:
-    """Σ over rows of the outer products, in units; exact, because every partial sum is a whole number below 2⁵³."""
+    """Σ over rows of the outer products, in units; exact: 64 times every partial sum is a whole number below 2⁵³."""
     total = np.zeros(heads.parameters)
     blocks, encoder = heads.blocks(total)
-    unit = LATENT_UNITS if heads.latent else 1
     for name, span in heads.spans.items():
         if len(blocks[name]):
             read = heads.features[name]
-            blocks[name][: len(read)] = unit * (hot[read] @ residuals[span].T)
+            blocks[name][: len(read)] = INPUT_UNITS * (hot[read] @ residuals[span].T)
             if heads.latent:
                 blocks[name][len(read) :] = whole @ residuals[span].T
     if heads.latent:
-        encoder[:] = unit * (hot @ inner.T)
+        encoder[:] = INPUT_UNITS * (hot @ inner.T)
     if not np.all(np.abs(total) < _EXACT):
         raise ValueError("a sum of clipped gradients left the whole numbers of float64")
     return total.astype(np.int64)

@@ -10,7 +10,7 @@ import pytest
 
 from core.errors import GraphError, SizeError
 from core.privacy.clipped import (
-    LATENT_UNITS,
+    INPUT_UNITS,
     NEARLY,
     UNITS,
     _mixed,
@@ -19,7 +19,7 @@ from core.privacy.clipped import (
     clipped_sensitivity,
     clipped_sums,
 )
-from core.privacy.heads import Heads
+from core.privacy.heads import CONSTANT, Heads
 from core.privacy.unit import Unit
 
 SIZES = {"a": 2, "one": 1, "b": 3, "y": 2}
@@ -43,17 +43,17 @@ def numbers(shape, seed, scale=1.0):
 def gradient(one, net, parameters, step=0):
     """A row's gradient written out block by block, from the definition and not from norms."""
     blocks, encoder = net.blocks(parameters)
-    hot = np.concatenate([[1.0], *(np.eye(size)[code] for size, code in zip(SIZES.values(), one, strict=True))])
+    hot = np.concatenate([[CONSTANT], *(np.eye(size)[code] for size, code in zip(SIZES.values(), one, strict=True))])
     noise = _row_noise(codes([one]), net, step)[:, 0]
     code = encoder.T @ hot if net.latent else np.zeros(0)
     mean, spread = code[: net.latent], np.exp(0.5 * np.clip(code[net.latent :], -20, 5))
-    z = np.rint(np.clip(mean + spread * noise, -8, 8) * LATENT_UNITS) / LATENT_UNITS
+    z = np.rint(np.clip(mean + spread * noise, -8, 8) * INPUT_UNITS) / INPUT_UNITS
     parts, pull = [], np.zeros(net.latent)
     for i, name in enumerate(SIZES):
         if SIZES[name] == 1:
             continue
         parents = [np.delete(np.eye(SIZES[p])[one[list(SIZES).index(p)]], BASE[p]) for p in net.inputs(name)]
-        read = np.concatenate([[1.0], *parents, z])
+        read = np.concatenate([[CONSTANT], *parents, z])
         odds = read @ blocks[name]
         p = np.exp(odds - odds.max())
         residual = net.weight(name) * (np.eye(SIZES[name])[one[i]] - p / p.sum())
@@ -74,7 +74,7 @@ def test_a_clipped_row_is_its_brute_force_gradient_scaled_to_the_norm(latent, cl
             expected *= min(1.0, NEARLY * clip / max(np.linalg.norm(expected), 1e-300))
             got = clipped_sums(codes([row]), net, parameters, clip) / UNITS
             # truncation takes less than one residual unit from each entry, and the norm itself is rounded down
-            assert np.abs(got - expected).max() < (9 * LATENT_UNITS if latent else 1.1) / UNITS + 1e-5
+            assert np.abs(got - expected).max() < (9 if latent else 1.1) * INPUT_UNITS / UNITS + 1e-5
             assert np.linalg.norm(got) <= clip
 
 
@@ -88,7 +88,7 @@ def test_without_clipping_it_is_the_gradient_of_the_log_likelihood():
         for row in rows:
             at = dict(zip(SIZES, row, strict=True))
             for name in ("a", "b", "y"):
-                odds, place = blocks[name][0].copy(), 1
+                odds, place = CONSTANT * blocks[name][0], 1
                 for parent in net.inputs(name):
                     if at[parent] != BASE[parent]:
                         odds += blocks[name][place + at[parent] - (at[parent] > BASE[parent])]
