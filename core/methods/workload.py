@@ -69,6 +69,9 @@ WIDTH, MOST_PAIRS, BATCHES = 6, 80, 8
 they are counted on the way. Width 4 with 4 batches gives Adult a TV of 0.0098 at ε = 1 and these 0.0090; alarm with
 30,000 rows has 0.0062 with 4 batches and 0.0055 with 8."""
 
+FITS = 1 + BATCHES
+"""Models that are fitted on the way, for the planned seconds: that of the tree, and one a batch."""
+
 PER_COLUMN, TOGETHER = 2, 4
 """Where pairs are chosen one at a time: so many choices a column at most where they are counted badly, and the columns
 of the largest table that is counted in place of its pairs. Mean two-way TV at ε = 1 of six random networks of twelve
@@ -433,6 +436,7 @@ WORKLOAD = Method(
     options=WorkloadOptions,
     frame=_frame,
     cells=lambda project: most_cells(project, Workload.of(project).max_cells),
+    fits=lambda project: FITS,  # noqa: ARG005
     purposes={
         "general": Purpose("It brings all pairs of columns as close to the real table as the budget allows."),
         "questions": Purpose(
