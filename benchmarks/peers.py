@@ -313,6 +313,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=60, help="runs of predict at most")
     parser.add_argument("--without-mbi", action="store_true")
     parser.add_argument("--epsilon", type=float, nargs="*", default=[])
+    parser.add_argument("--neighbors", default="add-remove", choices=("replace-one", "add-remove"), help="for general")
     opt = parser.parse_args()
     trees = {"workload": ours(method="workload"), "mst, width 6": ours(method="mst", width=6), "prism": ours()}
     plain: dict[str, Way] = {} if opt.without_mbi else {"mbi 2.0 star": mbi_star, "mbi 2.0 MST": mbi_mst}
@@ -320,7 +321,7 @@ def main() -> None:
         [c for c in cases if any(o in c.name for o in opt.only)] for cases in (BINARY, CHOSEN, REPORTED)
     )
     if "general" in opt.what:
-        run(chosen, trees | {"star": star} | plain, opt.epsilon or (0.2, 1.0, 3.0), "add-remove", opt.splits)
+        run(chosen, trees | {"star": star} | plain, opt.epsilon or (0.2, 1.0, 3.0), opt.neighbors, opt.splits)
         print("\n" + QUOTED)
     if "trees" in opt.what:
         beside_mst([*binary, *chosen, *reported], opt.epsilon or (0.2, 1.0), opt.splits)
