@@ -43,8 +43,9 @@ NEARLY = 1 - 2**-16
 """Rows are scaled to so much of the norm, so that rounding does not leave one a hair above it, where it would count for
 nothing."""
 
-_SINGLE, _DOUBLE = 24, 53
-"""Bits of a float32 and a float64."""
+_ONES, _INPUTS, _LATENTS = 24, 53 - 6, 53 - 6 - 3
+"""Bits that a product leaves to its weights: a float32 times 0 or 1 all of its 24, a float64 times multiples of 1/64
+six fewer than its 53, and three fewer still where those go to 8."""
 
 LARGEST_WEIGHT = 1e6
 """Parameters beyond this are refused: they are no fit, and exponentials of their sums leave the numbers."""
@@ -71,7 +72,7 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
     tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
     and the step alone: neither its place in the table nor any other row enters (the z of a row is drawn from a hash of
     its codes). That is true of its rounding too. Matrix products add in an order that hangs on the size of the chunk
-    and the place in it, so what goes into them is rounded to a lattice on which they are exact (`_exact_in`); all else
+    and the place in it, so parameters are rounded to a lattice on which they are exact (`_on_lattices`); all else
     is done entry by entry or added down a column, and a column is added in the same order wherever it stands and
     however many there are beside it, but for a column alone, which is therefore never alone (`clipped_sums`). The
     squared norm of that vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, q, m and z
@@ -143,13 +144,13 @@ def clipped_sums(
     bound = clip_units(clip)
     if rows * bound >= _EXACT:
         raise ValueError("sums over so many rows could leave the whole numbers of float64; take a smaller clip")
-    total = np.zeros(heads.parameters, dtype=np.int64)
+    total, read = np.zeros(heads.parameters, dtype=np.int64), _on_lattices(heads, parameters)
     length = max(_CHUNK_ROWS, _CHUNK_ENTRIES // heads.width)
     for start in range(0, rows, length):
         chunk = {name: np.asarray(codes[name][start : start + length]) for name in heads.sizes}
         copies = 2 if rows - start == 1 else 1  # numpy adds up a lone column in another order than one of several
         chunk = {name: np.repeat(column, copies) for name, column in chunk.items()} if copies > 1 else chunk
-        total += _chunk(_Rows.of(chunk, heads, step), heads, parameters, bound) // copies
+        total += _chunk(_Rows.of(chunk, heads, step), heads, read, bound) // copies
     return total
 
 
@@ -185,7 +186,7 @@ class _Rows:
 
 
 def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDArray[np.int64]:
-    """The clipped sum over one chunk."""
+    """The clipped sum over one chunk, at ``parameters`` that are `_on_lattices`."""
     blocks, encoder = heads.blocks(parameters)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, spread, z = _encode(rows, encoder, heads)
@@ -209,8 +210,7 @@ def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDA
 def _encode(rows: _Rows, encoder: FloatArray, heads: Heads) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean, standard deviation and drawn value of z, each latent × rows; z in whole multiples of 1/64."""
     latent = heads.latent
-    weights = _exact_in(_DOUBLE, encoder, 1 + len(heads.sizes))
-    code = weights.T @ rows.hot if latent else np.zeros((0, rows.hot.shape[1]))
+    code = encoder.T @ rows.hot if latent else np.zeros((0, rows.hot.shape[1]))
     mean, spread = code[:latent], np.exp(0.5 * np.clip(code[latent:], -20, 5))
     z = np.clip(mean + spread * rows.noise, -LARGEST_LATENT, LARGEST_LATENT)
     return mean, spread, np.rint(z * INPUT_UNITS) / INPUT_UNITS
@@ -227,10 +227,9 @@ def _residuals(
         if not len(block):
             continue
         read = heads.features[name]
-        weights = np.vstack([CONSTANT * block[:1], block[1 : len(read)]])
-        logits = _exact_in(_SINGLE, weights, 1 + len(heads.inputs(name))).T.astype(np.float32) @ hot[read]
+        logits = block[: len(read)].T.astype(np.float32) @ hot[read]
         if heads.latent:
-            logits += _exact_in(_DOUBLE, block[len(read) :], heads.latent * LARGEST_LATENT).T @ z
+            logits += block[len(read) :].T @ z
         logits -= logits.max(axis=0)
         p = np.exp(logits, out=logits)
         p /= p.sum(axis=0)
@@ -243,16 +242,35 @@ def _residuals(
     return residuals, pull
 
 
-def _exact_in(bits: int, weights: FloatArray, terms: float) -> FloatArray:
-    """``weights`` rounded to a lattice on which their product with what heads read is exact, in whatever order.
+def _on_lattices(heads: Heads, parameters: FloatArray) -> FloatArray:
+    """``parameters``, the heads' intercepts times the constant, such that every matrix product of a row is exact.
 
-    ``terms`` bounds the absolute values read by one sum. The lattice is a power of two such that no partial sum has
-    more than ``bits`` bits: they are whole multiples of it (of a 64th of it in float64, where entries are multiples of
-    1/64). It is as fine as float numbers of the largest sum are, within a factor of four, so it costs nothing.
+    A row reads the constant and of each column one category at most, so no sum is larger than the largest weights of
+    all of them together.
     """
-    most = max(terms * float(np.abs(weights).max(initial=0.0)), 1e-20)
-    fine = INPUT_UNITS if bits == _DOUBLE else 1
-    step = math.ldexp(float(fine), math.frexp(most)[1] + 1 - bits)
+    out = parameters.copy()
+    blocks, encoder = heads.blocks(out)
+    for name, block in blocks.items():
+        if len(block):
+            lengths = [1, *(heads.sizes[parent] - 1 for parent in heads.inputs(name))]
+            read = sum(lengths)
+            block[0] *= CONSTANT
+            block[:read] = _exact_in(_ONES, block[:read], lengths)
+            block[read:] = _exact_in(_LATENTS, block[read:], [1] * heads.latent)
+    encoder[:] = _exact_in(_INPUTS, encoder, [1, *heads.sizes.values()] if heads.latent else [])
+    return out
+
+
+def _exact_in(bits: int, weights: FloatArray, lengths: list[int]) -> FloatArray:
+    """``weights`` rounded such that adding up one of each of the groups of so many rows is exact in ``bits`` bits.
+
+    They are whole multiples of a power of two, and every partial sum, in whatever order, is at most 2^bits of it. That
+    is about as fine as float numbers of the largest sum are, so it costs nothing.
+    """
+    if not len(weights):
+        return weights
+    most = float(np.maximum.reduceat(np.abs(weights).max(axis=1), np.cumsum([0, *lengths[:-1]])).sum())
+    step = math.ldexp(1.0, math.frexp(max(most, 1e-20))[1] + 1 - bits)
     return np.asarray(np.rint(weights / step) * step)
 
 
