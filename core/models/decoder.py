@@ -9,8 +9,11 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import math
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from tokenize import TokenError
 from typing import Any
 from zipfile import BadZipFile
 
@@ -29,6 +32,15 @@ SECOND_FORMAT = "espalier-decoder/2"
 
 FIRST_FORMAT = "espalier-decoder/1"
 """Still read: as the second, and its first files had weights for every category of a cause and named no base."""
+
+_DAMAGED = (
+    *(AttributeError, LookupError, ValueError, TypeError, OverflowError, OSError, EOFError, RuntimeError, MemoryError),
+    *(BadZipFile, zlib.error, TokenError, GraphError, SizeError),
+)
+"""What readers of archives, arrays and JSON raise for a file that somebody changed, and `Heads` for what is in it."""
+
+LARGEST_PARAMETER = 1e100
+"""Sums of these stay numbers. Fitted ones are some thousand times 1 at most."""
 
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -148,19 +160,24 @@ class Decoder:
                         "it with the version that saved it."
                     )
                 sizes = {str(name): int(size) for name, size in head["sizes"]}
+                total, steps = float(head["total"]), int(head["steps"])
+                if len(sizes) != len(head["sizes"]) or min(sizes.values()) < 1:
+                    raise ValueError("columns need names of their own and a category")
+                if not (math.isfinite(total) and total >= 0 and steps >= 0):
+                    raise ValueError("rows and steps are counted from 0")
                 whole = head["format"] == FIRST_FORMAT and "base" not in head
                 base = {} if whole else {str(n): int(code) for n, code in head["base"].items()}
                 heads = Heads(sizes, parents_of(sizes, head["edges"]), head["importance"], int(head["latent"]), base)
-                parameters = np.array(file["parameters"], dtype=np.float64)
+                parameters = file["parameters"].astype(np.float64, casting="safe")
+                if not np.all(np.abs(parameters) <= LARGEST_PARAMETER):
+                    raise ValueError("a parameter is not a number, or none that sums can be taken of")
                 parameters = _rebased(heads, parameters) if whole else parameters
                 blocks, encoder = heads.blocks(parameters)
                 if head["format"] != FORMAT:
                     for block in (*blocks.values(), encoder):
                         block[:1] /= CONSTANT
-                if not np.isfinite(parameters).all():
-                    raise ValueError("a parameter is not a number")
-                return Decoder(heads, parameters, float(head["total"]), int(head["steps"]))
-        except (KeyError, ValueError, TypeError, EOFError, BadZipFile, GraphError, SizeError) as error:
+                return Decoder(heads, parameters, total, steps)
+        except _DAMAGED as error:
             raise EspalierError("This is not a decoder saved by this program.") from error
 
 

@@ -40,8 +40,12 @@ LARGEST_CLIP = 64.0
 """(64 · 2²⁰)² is 2⁵²: squared norms up to the bound stay exact whole numbers in float64."""
 
 NEARLY = 1 - 2**-16
-"""Rows are scaled to so much of the norm, so that single precision does not leave one a hair above it, where it would
-count for nothing."""
+"""Rows are scaled to so much of the norm, so that rounding does not leave one a hair above it, where it would count for
+nothing."""
+
+_ONES, _INPUTS, _LATENTS = 24, 53 - 6, 53 - 6 - 3
+"""Bits that a product leaves to its weights: a float32 times 0 or 1 all of its 24, a float64 times multiples of 1/64
+six fewer than its 53, and three fewer still where those go to 8."""
 
 LARGEST_WEIGHT = 1e6
 """Parameters beyond this are refused: they are no fit, and exponentials of their sums leave the numbers."""
@@ -67,7 +71,11 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
     Proof. Parameters and step are public (made from earlier noisy answers), the same for both of two neighbouring
     tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
     and the step alone: neither its place in the table nor any other row enters (the z of a row is drawn from a hash of
-    its codes). The squared norm of that vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, q, m and z
+    its codes). That is true of its rounding too. Matrix products add in an order that hangs on the size of the chunk
+    and the place in it, so parameters are rounded to a lattice on which they are exact (`_on_lattices`); all else
+    is done entry by entry or added down a column, and a column is added in the same order wherever it stands and
+    however many there are beside it, but for a column alone, which is therefore never alone (`clipped_sums`). The
+    squared norm of that vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, q, m and z
     whole numbers: every block is an outer product of one vector q_X with what the head reads, which is 45, m_X entries
     64 (one for each parent that is not at its base category, counted row by row), zeros, and z. That number
     is compared with ⌊C⌋² after all rounding, and a row that is above it, or whose numbers are not finite, adds 0. The
@@ -136,11 +144,13 @@ def clipped_sums(
     bound = clip_units(clip)
     if rows * bound >= _EXACT:
         raise ValueError("sums over so many rows could leave the whole numbers of float64; take a smaller clip")
-    total = np.zeros(heads.parameters, dtype=np.int64)
+    total, read = np.zeros(heads.parameters, dtype=np.int64), _on_lattices(heads, parameters)
     length = max(_CHUNK_ROWS, _CHUNK_ENTRIES // heads.width)
     for start in range(0, rows, length):
         chunk = {name: np.asarray(codes[name][start : start + length]) for name in heads.sizes}
-        total += _chunk(_Rows.of(chunk, heads, step), heads, parameters, bound)
+        copies = 2 if rows - start == 1 else 1  # numpy adds up a lone column in another order than one of several
+        chunk = {name: np.repeat(column, copies) for name, column in chunk.items()} if copies > 1 else chunk
+        total += _chunk(_Rows.of(chunk, heads, step), heads, read, bound) // copies
     return total
 
 
@@ -149,13 +159,14 @@ class _Rows:
     """A chunk: one-hot vectors (entries × rows, entry 0 the constant), a light copy, the noise of z (latent × rows).
 
     ``reads`` counts the ones that each entry's head reads of each row (entries × rows; 0 where there is no head).
-    Probabilities are computed on the light copy in single precision, which halves the time; the sums are not.
+    Probabilities are computed on the light copy in single precision, which halves the time; the sums are not. Its entry
+    0 is 1: the intercepts are multiplied by the constant before they are rounded.
     """
 
     hot: FloatArray
     light: NDArray[np.float32]
     noise: FloatArray
-    reads: NDArray[np.float32]
+    reads: FloatArray
 
     @classmethod
     def of(cls, codes: Mapping[str, NDArray[Any]], heads: Heads, step: int) -> _Rows:
@@ -166,7 +177,8 @@ class _Rows:
         for name, span in heads.spans.items():
             hot[codes[name].astype(np.intp) + span.start, place] = 1.0
         light = hot.astype(np.float32)
-        reads = np.zeros_like(light)
+        light[0] = 1.0
+        reads = np.zeros_like(hot)
         for name, span in heads.spans.items():
             if heads.sizes[name] > 1:
                 reads[span] = light[heads.features[name][1:]].sum(axis=0)
@@ -174,25 +186,30 @@ class _Rows:
 
 
 def _chunk(rows: _Rows, heads: Heads, parameters: FloatArray, bound: int) -> NDArray[np.int64]:
-    """The clipped sum over one chunk."""
+    """The clipped sum over one chunk, at ``parameters`` that are `_on_lattices`."""
     blocks, encoder = heads.blocks(parameters)
     with np.errstate(over="ignore", invalid="ignore"):
-        mean, spread, z = _encode(rows, encoder, heads.latent)
+        mean, spread, z = _encode(rows, encoder, heads)
         residuals, pull = _residuals(rows.light, heads, blocks, z)
         inner = np.vstack([pull - mean, 0.5 * (pull * rows.noise * spread - spread**2 + 1)])
-        squares = _squares(rows.reads, np.square(residuals), np.square(inner), np.square(z).sum(axis=0), heads, 1)
+        square = np.square(residuals)
+        squares = _squares(rows.reads, square, np.square(inner), np.square(z).sum(axis=0), heads, 1)
         factor = np.minimum(1.0, NEARLY * bound / np.sqrt(np.maximum(squares, 1e-30)) / UNITS) * (UNITS // INPUT_UNITS)
-        residuals, inner = np.trunc(residuals * factor).astype(np.float64), np.trunc(inner * factor)
+        residuals *= factor
+        np.trunc(residuals, out=residuals)
+        inner = np.trunc(inner * factor)
         whole = np.rint(z * INPUT_UNITS)
         lengths = np.square(whole).sum(axis=0)
-        norms = _squares(rows.reads, np.square(residuals), np.square(inner), lengths, heads, INPUT_UNITS**2)
+        np.square(residuals, out=square)
+        norms = _squares(rows.reads, square, np.square(inner), lengths, heads, INPUT_UNITS**2)
         out = ~(norms <= float(bound) ** 2)  # also where one is not a number
     residuals[:, out], inner[:, out], whole[:, out] = 0.0, 0.0, 0.0
     return _products(rows.hot, residuals, inner, whole, heads)
 
 
-def _encode(rows: _Rows, encoder: FloatArray, latent: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _encode(rows: _Rows, encoder: FloatArray, heads: Heads) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean, standard deviation and drawn value of z, each latent × rows; z in whole multiples of 1/64."""
+    latent = heads.latent
     code = encoder.T @ rows.hot if latent else np.zeros((0, rows.hot.shape[1]))
     mean, spread = code[:latent], np.exp(0.5 * np.clip(code[latent:], -20, 5))
     z = np.clip(mean + spread * rows.noise, -LARGEST_LATENT, LARGEST_LATENT)
@@ -201,9 +218,9 @@ def _encode(rows: _Rows, encoder: FloatArray, latent: int) -> tuple[FloatArray, 
 
 def _residuals(
     hot: NDArray[np.float32], heads: Heads, blocks: Mapping[str, FloatArray], z: FloatArray
-) -> tuple[NDArray[np.float32], FloatArray]:
+) -> tuple[FloatArray, FloatArray]:
     """Every head's weighted one-hot less probability (entries × rows; entry 0 unused), and its gradient in z."""
-    residuals = np.zeros_like(hot)
+    residuals = np.zeros(hot.shape)
     pull = np.zeros_like(z)
     for name, span in heads.spans.items():
         block = blocks[name]
@@ -221,13 +238,45 @@ def _residuals(
         if heads.weight(name) != 1:
             part *= heads.weight(name)
         if heads.latent:
-            pull += block[len(read) :] @ part
+            pull += [(weights[:, None] * part).sum(axis=0) for weights in block[len(read) :]]
     return residuals, pull
 
 
+def _on_lattices(heads: Heads, parameters: FloatArray) -> FloatArray:
+    """``parameters``, the heads' intercepts times the constant, such that every matrix product of a row is exact.
+
+    A row reads the constant and of each column one category at most, so no sum is larger than the largest weights of
+    all of them together.
+    """
+    out = parameters.copy()
+    blocks, encoder = heads.blocks(out)
+    for name, block in blocks.items():
+        if len(block):
+            lengths = [1, *(heads.sizes[parent] - 1 for parent in heads.inputs(name))]
+            read = sum(lengths)
+            block[0] *= CONSTANT
+            block[:read] = _exact_in(_ONES, block[:read], lengths)
+            block[read:] = _exact_in(_LATENTS, block[read:], [1] * heads.latent)
+    encoder[:] = _exact_in(_INPUTS, encoder, [1, *heads.sizes.values()] if heads.latent else [])
+    return out
+
+
+def _exact_in(bits: int, weights: FloatArray, lengths: list[int]) -> FloatArray:
+    """``weights`` rounded such that adding up one of each of the groups of so many rows is exact in ``bits`` bits.
+
+    They are whole multiples of a power of two, and every partial sum, in whatever order, is at most 2^bits of it. That
+    is about as fine as float numbers of the largest sum are, so it costs nothing.
+    """
+    if not len(weights):
+        return weights
+    most = float(np.maximum.reduceat(np.abs(weights).max(axis=1), np.cumsum([0, *lengths[:-1]])).sum())
+    step = math.ldexp(1.0, math.frexp(max(most, 1e-20))[1] + 1 - bits)
+    return np.asarray(np.rint(weights / step) * step)
+
+
 def _squares(
-    reads: NDArray[np.float32],
-    residuals: NDArray[Any],
+    reads: FloatArray,
+    residuals: FloatArray,
     inner: FloatArray,
     z: FloatArray,
     heads: Heads,

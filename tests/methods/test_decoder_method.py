@@ -11,6 +11,7 @@ from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.methods import frame_of
 from core.methods.decoder import heads_of
+from core.privacy.curator import PrivateCurator
 from core.project.file import Project
 from core.project.plan import Plan
 from core.release.planning import preview
@@ -70,6 +71,45 @@ def test_every_step_is_booked_alike_and_the_model_knows_its_steps():
     assert sum(1 for m in made.spending.draws if m.pool == "one-way") == 4
     assert made.spending.rho <= made.budget.rho
     assert made.model.steps == 4
+
+
+@pytest.mark.parametrize("latent", [0, 2])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_what_is_asked_hangs_on_answers_alone_and_is_paid_for_before(neighbors, latent, monkeypatch):
+    """The same answers for neighbouring tables: every request is then the same, byte by byte."""
+    rng, asked, seeded = np.random.default_rng, [], np.random.default_rng(1)
+    monkeypatch.setattr(np.random, "default_rng", lambda seed=0: rng(seed))
+
+    def counts(self, cliques, scales):
+        asked.append((tuple(cliques), tuple(scales.values()), self.spending.rho))
+        return [500.0 / self.sizes[q[0]] + seeded.normal(size=self.sizes[q[0]]) for q in cliques]
+
+    def sums(self, recipe, scale):
+        heads = recipe.heads
+        public = (heads.sizes, heads.parents, heads.importance, heads.latent, heads.base, recipe.clip, recipe.step)
+        asked.append((str(public), recipe.parameters.tobytes(), scale, self.spending.rho))
+        recipe.sums(self._source)
+        return seeded.normal(size=recipe.cells) * scale
+
+    monkeypatch.setattr(PrivateCurator, "_counts", counts)
+    monkeypatch.setattr(PrivateCurator, "_sums", sums)
+    table = random_table(SCHEMA, 500, 0)
+    codes = {n: c.copy() for n, c in table.codes.items()}
+    for column in codes.values():
+        column[7] = 1 - column[7] % 2
+    neighbour = type(table)(SCHEMA, codes, 500) if neighbors == "replace-one" else table.take(np.arange(1, 500))
+    seen, parameters = [], []
+    for one in (table, neighbour):
+        asked.clear()
+        seeded = rng(1)
+        made = release(project(steps=7, neighbors=neighbors, latent=latent, rows=100), one)
+        seen.append(list(asked))
+        parameters.append(made.model.parameters.tobytes())
+        assert len(asked) == 8
+        assert {request[-1] for request in asked} == {made.spending.rho}, "all is paid for before the first answer"
+        assert 0.999 * made.budget.rho < made.spending.rho <= made.budget.rho
+    assert seen[0] == seen[1]
+    assert parameters[0] == parameters[1]
 
 
 def test_a_thousand_columns_are_planned_and_released():

@@ -101,6 +101,34 @@ def test_a_file_gives_the_same_model_back_and_anything_else_is_refused():
             Decoder.loads(data)
 
 
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_a_file_that_somebody_changed_is_refused_in_words(number):
+    model = decoder()
+    with np.load(io.BytesIO(model.dumps()), allow_pickle=False) as file:
+        told = json.loads(file["head"].tobytes()) | {"format": f"espalier-decoder/{number}"}
+    changed = [{n: v for n, v in told.items() if n != key} for key in told if (key, number) != ("base", 1)]
+    for key in told:
+        changed += [told | {key: value} for value in (None, "x", [[]], 1e400, -1, [1], {"a": None})]
+    sizes = ([["a", 0], ["b", 3]], [["a", 2], ["a", 3]], [["a", 10**12]], [["a", 1e400]])
+    changed += [told | {"sizes": wrong, "edges": [], "importance": {}, "base": {}} for wrong in sizes]
+    heads = [json.dumps(head).encode() for head in changed] + [b"", b"[]", b"[" * 100_000]
+    files = [archive(head=np.frombuffer(head, np.uint8), parameters=model.parameters) for head in heads]
+    head = np.frombuffer(json.dumps({n: v for n, v in told.items() if n != "base" or number > 1}).encode(), np.uint8)
+    large = np.full(len(model.parameters), 1.7e308)
+    files += [archive(head=head, parameters=p) for p in (np.zeros(0), np.array(3.0), large, model.parameters + 1j)]
+    whole = model.dumps()
+    files += [whole[:at] + b"\xff\xff" + whole[at + 2 :] for at in range(60, 200, 4)]
+    refused = 0
+    for data in files:
+        try:
+            read = Decoder.loads(data)
+        except EspalierError:
+            refused += 1
+        else:  # what was hit says nothing of the model
+            assert read.heads.sizes == model.heads.sizes
+    assert refused > 0.9 * len(files)
+
+
 @pytest.mark.parametrize("latent", [0, 2])
 def test_a_file_of_the_first_format_is_read_as_the_same_distribution(latent):
     rng = np.random.default_rng(7)
