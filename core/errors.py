@@ -6,7 +6,16 @@ its text, so that a page can place it and a test can read it.
 
 from __future__ import annotations
 
+import zlib
+from tokenize import TokenError
 from typing import Any
+from zipfile import BadZipFile
+
+DAMAGED = (
+    *(AttributeError, LookupError, ValueError, TypeError, OverflowError, OSError, EOFError, RuntimeError, MemoryError),
+    *(BadZipFile, zlib.error, TokenError),
+)
+"""What readers of archives, arrays and JSON raise for files that somebody changed."""
 
 
 class EspalierError(Exception):

@@ -10,17 +10,14 @@ import io
 import itertools
 import json
 import math
-import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from tokenize import TokenError
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import EspalierError, GraphError, SizeError
+from core.errors import DAMAGED, EspalierError, GraphError, SizeError
 from core.graph.separations import Separation
 from core.models.base import Answer
 from core.privacy.heads import CONSTANT, FloatArray, Heads
@@ -32,12 +29,6 @@ SECOND_FORMAT = "espalier-decoder/2"
 
 FIRST_FORMAT = "espalier-decoder/1"
 """Still read: as the second, and its first files had weights for every category of a cause and named no base."""
-
-_DAMAGED = (
-    *(AttributeError, LookupError, ValueError, TypeError, OverflowError, OSError, EOFError, RuntimeError, MemoryError),
-    *(BadZipFile, zlib.error, TokenError, GraphError, SizeError),
-)
-"""What readers of archives, arrays and JSON raise for a file that somebody changed, and `Heads` for what is in it."""
 
 LARGEST_PARAMETER = 1e100
 """Sums of these stay numbers. Fitted ones are some thousand times 1 at most."""
@@ -177,7 +168,7 @@ class Decoder:
                     for block in (*blocks.values(), encoder):
                         block[:1] /= CONSTANT
                 return Decoder(heads, parameters, total, steps)
-        except _DAMAGED as error:
+        except (*DAMAGED, GraphError, SizeError) as error:
             raise EspalierError("This is not a decoder saved by this program.") from error
 
 

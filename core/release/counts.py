@@ -10,12 +10,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import ProjectError
+from core.errors import DAMAGED, ProjectError
 from core.graph.separations import Clique
 from core.methods import Fitted
 from core.methods.marginals import Marginals
@@ -116,7 +115,7 @@ class NoisyCounts:
                 held = [file[f"impossible_{i}"].astype(np.bool_) for i, _ in enumerate(head["impossible"])]
                 impossible = dict(zip(map(tuple, head["impossible"]), held, strict=True))
                 return cls(rows=head["rows"], merged=merged, impossible=impossible, direct=direct, **counts)
-        except (KeyError, ValueError, TypeError, AttributeError, EOFError, OSError, BadZipFile) as error:
+        except DAMAGED as error:
             raise ProjectError(f"{COUNTS} is damaged, or no file of noisy counts") from error
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from core.analysis.answers import Answer, Copies, answer
 from core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from core.analysis.figures import Figure
 from core.analysis.gate import Gate
-from core.errors import EspalierError, ProjectError
+from core.errors import DAMAGED, EspalierError, ProjectError
 from core.ledger.archive import MODEL, check_size
 from core.methods import METHODS
 from core.methods.questions import Asked
@@ -46,11 +45,6 @@ NO_COUNTS = (
     "copies are made from noisy counts of marginals, and this release keeps none: its method fits something else, or "
     "it was made before counts were kept"
 )
-_DAMAGED = (
-    *(AttributeError, KeyError, ValueError, TypeError, OverflowError, OSError, EOFError),
-    *(RuntimeError, MemoryError, BadZipFile, zlib.error),
-)
-"""What readers of archives and of JSON raise for files that somebody changed."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +90,7 @@ class Study:
             names = sorted(name for name in files if name.startswith("copies/") and name.endswith(".csv.gz"))
             given = tuple(read_csv(project.schema, files[name]).codes for name in names)
             return cls(project, model, NoisyCounts.loads(files[COUNTS]), rows, given)
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise ProjectError(f"these are not the files of a release: {error}") from None
 
     @classmethod

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import EspalierError
+from core.errors import DAMAGED, EspalierError
 from core.graph.separations import Separation
 from core.models.base import Answer
 from core.models.copula.layout import Layout
@@ -226,7 +226,7 @@ class CopulaModel:
             inputs = Inputs(layout, shapes, drawn, arrays["slopes"], arrays["factor"])
             surface = Surface(features, arrays["weights"], head["middle"], head["half"])
             return cls(inputs, Response(surface, arrays["left"], arrays["left_edges"]), head["total"])
-        except (KeyError, ValueError, TypeError, EOFError, OSError) as error:
+        except DAMAGED as error:
             raise EspalierError("this is not a model saved by this program") from error
 
 

@@ -11,12 +11,11 @@ from math import prod
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.errors import EspalierError
+from core.errors import DAMAGED, EspalierError
 from core.graph.junction_tree import (
     IMPOSSIBLE,
     MAX_CELLS,
@@ -294,5 +293,5 @@ class GraphicalModel:
                     total=float(head["total"]),
                     fit=FitSummary(**head["fit"]),
                 )
-        except (KeyError, ValueError, TypeError, EOFError, BadZipFile) as error:
+        except DAMAGED as error:
             raise EspalierError("This is not a model saved by this program.") from error

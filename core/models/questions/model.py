@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import EspalierError
+from core.errors import DAMAGED, EspalierError
 from core.graph.junction_tree import MAX_CELLS, FloatArray
 from core.graph.separations import Separation
 from core.models.base import Answer
@@ -123,7 +123,7 @@ def loads(data: bytes) -> GraphicalModel | VisibleModel:
             names = json.loads(file[_NAMES].tobytes())
             visible, counts = tuple(map(str, names["visible"])), tuple(map(str, names["counts"]))
             links = tuple((str(a), str(b)) for a, b in names["links"])
-        except (KeyError, ValueError, TypeError) as error:
+        except DAMAGED as error:
             raise EspalierError("This is not a model saved by this program.") from error
     if not {*visible, *counts} <= set(inner.sizes):
         raise EspalierError("This is not a model saved by this program.")

@@ -88,6 +88,17 @@ def test_another_file_is_refused(tmp_path):
             GraphicalModel.load(tmp_path / name)
 
 
+def test_a_file_with_two_bytes_changed_is_read_or_refused_in_words():
+    data = random_model("tree", np.random.default_rng(0)).dumps()
+    refused = 0
+    for at in range(0, len(data) - 2, 2):
+        try:
+            GraphicalModel.loads(data[:at] + b"\xff\xff" + data[at + 2 :])
+        except EspalierError:
+            refused += 1
+    assert refused > 100
+
+
 def test_answers_above_the_limit_are_refused_by_name():
     model = random_model("tree", np.random.default_rng(3), columns=6, largest=5)
     names = tuple(model.sizes)
