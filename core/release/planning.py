@@ -295,7 +295,8 @@ def _warnings(
             "noticed with so few rows. The share for the test goes to the method."
         )
     if others := _unused(plan):
-        out.append(f"The method {method.title} does not read {', '.join(others)}: what they say is not used.")
+        use = "they are" if len(others) > 1 else "it is"
+        out.append(f"The method {method.title} does not read {', '.join(others)}: {use} not used.")
     elif plan.options.get("explain") and not any(line.pool == "explain" for line in lines):
         out.append(
             "This plan refuses no pair in a tree, so the share for explaining buys nothing: it goes to the counts."
