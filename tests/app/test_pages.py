@@ -417,6 +417,16 @@ def test_changing_methods_keeps_the_switch_and_logs_no_complaint(app: AppTest, m
     assert not said
 
 
+def test_a_fence_that_the_plan_asks_for_stays_when_the_method_leaves_it_to_the_plan(app: AppTest) -> None:
+    go(sample(app, "hiring"), "plan")
+    assert state(app).project.plan.fair
+    for method in ("workload", "mst", "prism"):
+        next(s for s in app.selectbox if s.label == "Method").set_value(method).run()
+        assert fenced(app) == (method != "mst")
+    next(s for s in app.selectbox if s.label == "Method").set_value("decoder").run()
+    assert "The drawing does not make hired independent of gender" in sentences(app).replace("\\", "")
+
+
 def test_a_wrong_delta_stays_in_its_field(app: AppTest) -> None:
     go(sample(app, "hiring"), "plan")
     field = next(t for t in app.text_input if t.label.startswith("δ"))
