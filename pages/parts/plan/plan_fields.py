@@ -307,7 +307,7 @@ def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | Non
             (take or (lambda s, v: s.change_plan(**{name: v})))(state, value)
             state.trouble.pop(name, None)
         except EspalierError as error:
-            state.trouble[name] = str(error)
+            state.trouble[name] = str(error).removeprefix("plan: ")
 
     return {"key": key, "on_change": changed}
 
