@@ -87,6 +87,7 @@ class Played:
     def verdict(self) -> str:
         """One sentence: what the main attack found, beside what the budget allows."""
         said = self.verdicts[0].says(self.control[0])
+        said = said[:1].upper() + said[1:]
         if self.blind:
             return f"{said}."
         auc = self.verdicts[0].auc
