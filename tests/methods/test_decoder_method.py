@@ -13,7 +13,7 @@ from core.methods import frame_of
 from core.methods.decoder import heads_of
 from core.project.file import Project
 from core.project.plan import Plan
-from core.release.planning import not_in_rows, preview
+from core.release.planning import preview
 from core.release.spend import release
 from tests.support.tables import bought, random_table, schema_of
 
@@ -70,16 +70,6 @@ def test_every_step_is_booked_alike_and_the_model_knows_its_steps():
     assert sum(1 for m in made.spending.draws if m.pool == "one-way") == 4
     assert made.spending.rho <= made.budget.rho
     assert made.model.steps == 4
-
-
-def test_the_plan_and_the_report_say_that_a_gradient_is_not_in_rows():
-    shown = preview(project(steps=4), 300)
-    assert not_in_rows(shown.lines).startswith("σ of clipped gradients of a training step is in the unit of these sums")
-    assert not_in_rows(line for line in shown.lines if line.pool == "one-way") == ""
-    report = release(project(steps=4), random_table(SCHEMA, 300, 0)).files["report.html"].decode()
-    assert report.count("clipped gradients of a training step") == 1
-    assert "4 times, each: clipped gradients of a training step" in report
-    assert "in rows per cell (of sums that are no counts, in their own unit)" in report
 
 
 def test_a_thousand_columns_are_planned_and_released():
