@@ -51,7 +51,8 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
         if missing := plan_fields.still_empty(error):
             st.info(f"The plan is not complete yet. Still to be given on the Plan page: **{missing}**.")
         else:
-            st.error("The table holds a value that is not declared." if error.data.get("value") else plain(error))
+            reason = "the table holds a value that is not declared" if error.data.get("value") else str(error)
+            st.error(f"{plain(reason[:1].upper() + reason[1:])}.")
         key = error.data.get("key")
         page = "Structure" if key in ("roles", "regime") else "Plan" if key else "Data"
         shell.link_to(page, f"Fix this on the {page} page")

@@ -59,10 +59,17 @@ def run(opt: argparse.Namespace) -> None:
 
 def summary(played: Any) -> list[str]:
     """The main figures in lines for a terminal. Confidential: they were computed on real rows."""
+    from core.evaluation.membership.attack import BLIND_BELOW
+
     lines = ["CONFIDENTIAL: computed on real rows. Do not share.", "", played.game, "", played.verdict, ""]
     lines.append(f"{'attack':<14} {'AUC (95 %)':<24} {'outliers':>8}  published rows")
     for found, control in zip(played.verdicts, played.control, strict=True):
         auc = f"{found.auc.value:.3f} ({found.auc.low:.3f} … {found.auc.high:.3f})"
         outlying = "none" if found.outlying is None else f"{found.outlying:.3f}"
         lines.append(f"{found.attack:<14} {auc:<24} {outlying:>8}  {control.auc.value:.3f}")
+    lines += [
+        "",
+        "published rows: the AUC of the same attack where the rows themselves are published, as a control. An attack",
+        f"with less than {BLIND_BELOW:g} there is blind: its other figures say nothing.",
+    ]
     return [*lines, "", "All figures: add --json"]

@@ -52,7 +52,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
 def run(opt: argparse.Namespace) -> None:
     from core.release.drawing import predicted
-    from core.release.planning import preview
+    from core.release.planning import not_in_rows, preview
 
     if opt.explain_sql:
         _explain(project_file.load(opt.project), opt.data, opt.relation)
@@ -88,6 +88,8 @@ def run(opt: argparse.Namespace) -> None:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>13}  what")
     _print_lines(shown.lines)
+    if other := not_in_rows(shown.lines):
+        print(f"\n{other}")
     for apart in shown.apart:
         print(f"\n{apart}")
     print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}{UP_TO if shown.spent < b.rho * (1 - 1e-9) else ''}")

@@ -87,6 +87,7 @@ class Played:
     def verdict(self) -> str:
         """One sentence: what the main attack found, beside what the budget allows."""
         said = self.verdicts[0].says(self.control[0])
+        said = said[:1].upper() + said[1:]
         if self.blind:
             return f"{said}."
         auc = self.verdicts[0].auc
@@ -140,7 +141,7 @@ def play(
     named = () if isinstance(targets, int) else tuple(dict.fromkeys(targets))
     count = targets if isinstance(targets, int) else len(named)
     if not 2 <= count <= size:
-        raise EspalierError(f"{count} targets cannot be taken from a pool of {size:,} rows; take 2 at least")
+        raise EspalierError(f"the game attacks 2 to {size:,} different rows, not {count:,}")
     if not all(0 <= row < table.rows for row in named):
         raise EspalierError(f"the rows to attack are counted from 1 to {table.rows:,}, the rows of the table")
     others = np.setdiff1d(np.arange(table.rows), named)

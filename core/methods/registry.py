@@ -112,8 +112,8 @@ def asks(project: Project) -> bool:
     if method.questions == "no":
         able = ", ".join(m.name for m in METHODS.values() if m.questions == "beside")
         raise ProjectError(
-            f"the method {method.name} counts no marginals, so questions cannot be measured beside them: set "
-            f"question_share to 0, or choose one of {able}",
+            f"the method {method.name} counts no marginals, so questions cannot be measured beside them: set the share "
+            f"of the budget for questions (question_share) to 0, or choose one of {able}",
             key="question_share",
         )
     return True

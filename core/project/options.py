@@ -7,6 +7,8 @@ A method declares each of its options with :func:`option`; pages draw the field 
 from __future__ import annotations
 
 import dataclasses
+import difflib
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -70,7 +72,9 @@ def check_known(given: Mapping[str, Any], kinds: Sequence[type[Any]]) -> None:
     for key in sorted(given):
         known = [said[key] for said in map(declared, kinds) if key in said]
         if not known:
-            raise ProjectError(f"plan: unknown key {key!r}", key=key)
+            near = difflib.get_close_matches(key, {name for said in map(declared, kinds) for name in said}, 1, 0.7)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ProjectError(f"plan: unknown key {key!r}{hint}", key=key)
         wrong = [error for said in known if (error := _refused(key, given[key], said)) is not None]
         if len(wrong) == len(known):
             raise wrong[0]
@@ -113,13 +117,15 @@ def check_number(key: str, value: Any, said: Option) -> None:
     if said.whole:
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise ProjectError(
-                f"plan: {key} ({short(value)}) must be a whole number from {low:,.0f} to {high:,.0f}", key=key
+                f"plan: {key} ({short(value)}) must be a whole number from {low:,.0f} to {high:,.0f}{unquoted(value)}",
+                key=key,
             )
         return
     if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
-        raise ProjectError(f"plan: {key} ({short(value)}) must be a number", key=key)
+        raise ProjectError(f"plan: {key} ({short(value)}) must be a number{unquoted(value)}", key=key)
     if not low <= value <= high:
-        raise ProjectError(f"plan: {key} ({value:g}) must be a share from {low:g} to {high:g}", key=key)
+        what = "share" if high <= 1 else "number"
+        raise ProjectError(f"plan: {key} ({value:g}) must be a {what} from {low:g} to {high:g}", key=key)
 
 
 def check_weights(key: str, given: Any, most: float, none: bool = False) -> None:
@@ -128,13 +134,19 @@ def check_weights(key: str, given: Any, most: float, none: bool = False) -> None
         raise ProjectError(f"plan: {key} maps column names to weights", key=key)
     for name, weight in given.items():
         if not isinstance(weight, int | float) or isinstance(weight, bool) or not abs(weight) <= sys.float_info.max:
-            raise ProjectError(f"plan: {key} ({short(weight)}) must be a number", key=key)
+            raise ProjectError(f"plan: {key} ({short(weight)}) must be a number{unquoted(weight)}", key=key)
         if not (0 < weight <= most or (none and weight == 0)):
             allowed = f"from 0 to {most:g}" if none else f"above 0 and at most {most:g}"
             raise ProjectError(
                 f"plan: the weight of {name!r} in {key} is {weight:g}; it must be {allowed}",
                 key=key,
             )
+
+
+def unquoted(value: Any) -> str:
+    """What to do about a number that stands in quotes, to end a message with; empty for anything else."""
+    plain = isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9}|,\d\d?)?", value)  # "1,000" may mean either
+    return f"; write {value.replace(',', '.')} without quotes" if plain else ""
 
 
 def short(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 from core.errors import ProjectError
 from core.graph.separations import Separation
-from core.project.options import Option, check_number, check_weights, short
+from core.project.options import Option, check_number, check_weights, short, unquoted
 
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
@@ -210,4 +210,4 @@ def _check_shares(given: Mapping[Any, Any]) -> None:
 
 def _check_finite(name: str, value: Any) -> None:
     if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= sys.float_info.max:
-        raise ProjectError(f"plan: {name} ({short(value)}) must be a number", key=name)
+        raise ProjectError(f"plan: {name} ({short(value)}) must be a number{unquoted(value)}", key=name)

@@ -49,6 +49,7 @@ class Line:
     largest candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected
     absolute error per cell σ√(2/π) as a share of n, None where n is not known; ``bound`` (a total variation distance,
     see `core.release.error_bounds`) is what the whole marginal stays within with all others in 95 of 100 releases.
+    ``sums``: a vector of sums that are no counts, such as a gradient, with σ in their own unit and not in rows.
     """
 
     pool: str
@@ -59,6 +60,7 @@ class Line:
     sigma: float
     error: float | None
     bound: float | None = None
+    sums: bool = False
 
 
 @dataclass(frozen=True)
@@ -242,14 +244,20 @@ def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds
             what = f"noisy choice of a {d.what}" if d.kind == "choice" else d.what
             if d.kind == "choice" and d.columns:
                 what += f": {' – '.join(d.columns)}"
-            cells = d.cells if d.kind in ("gradient", "sums") else None
-            yield Line(d.pool, what, None, cells, d.rho, d.scale, None)
+            sums = d.kind in ("gradient", "sums")
+            yield Line(d.pool, what, None, d.cells if sums else None, d.rho, d.scale, None, sums=sums)
 
 
 def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
     """Equal lines that follow each other, once each with how many there are: (times, the first of them)."""
     runs = (list(run) for _, run in itertools.groupby(lines, key=lambda x: (x.pool, x.what, x.rho)))
     return [(len(run), run[0]) for run in runs]
+
+
+def not_in_rows(lines: Iterable[Line]) -> str:
+    """Of which lines σ is not in rows, as a sentence; empty where there is none."""
+    what = dict.fromkeys(line.what for line in lines if line.sums)
+    return f"σ of {', '.join(what)} is in the unit of these sums, not in rows." if what else ""
 
 
 def _parts(names: list[str], edges: Iterable[Clique]) -> int:
@@ -295,7 +303,8 @@ def _warnings(
             "noticed with so few rows. The share for the test goes to the method."
         )
     if others := _unused(plan):
-        out.append(f"The method {method.title} does not read {', '.join(others)}: what they say is not used.")
+        use = "they are" if len(others) > 1 else "it is"
+        out.append(f"The method {method.title} does not read {', '.join(others)}: {use} not used.")
     elif plan.options.get("explain") and not any(line.pool == "explain" for line in lines):
         out.append(
             "This plan refuses no pair in a tree, so the share for explaining buys nothing: it goes to the counts."

@@ -5,6 +5,7 @@ Works on the facts of ``release.json`` alone, so it cannot show a figure that wa
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -360,20 +361,26 @@ def _explained(facts: Mapping[str, Any]) -> str:
 
 
 def _measurements(facts: Mapping[str, Any]) -> str:
+    sums = any(m.get("kind") in ("gradient", "sums") for m in facts["measurements"])
     return _table(
-        "Noisy counts; σ is the standard deviation of the noise, in rows per cell",
+        "Noisy counts; σ is the standard deviation of the noise, in rows per cell"
+        + (" (of sums that are no counts, in their own unit)" if sums else ""),
         ["columns", "pool", "cells#", "ρ#", "σ (rows)#"],
         _counts(facts),
     )
 
 
 def _counts(facts: Mapping[str, Any]) -> list[str]:
+    """Measurements that follow each other and are the same in all that is shown stand once, with how many there are."""
+    runs = [list(run) for _, run in itertools.groupby(facts["measurements"])]
     return [
-        f"<tr><td>{' × '.join(map(escape, m['columns'])) or escape(m.get('what', 'scores, listed above'))}</td>"
+        f"<tr><td>{f'{len(run)} times, each: ' if len(run) > 1 else ''}"
+        f"{' × '.join(map(escape, m['columns'])) or escape(m.get('what', 'scores, listed above'))}</td>"
         f"<td>{escape(m['pool'])}</td>"
         f'<td class="n">{m["cells"]:,}</td><td class="n">{round_up(m["rho"])}</td>'
         f'<td class="n">{m["sigma"]:.4g}</td></tr>'
-        for m in facts["measurements"]
+        for run in runs
+        for m in run[:1]
     ]
 
 

@@ -42,8 +42,9 @@ MOST = 100
 ROWS_AT_HAND = 100_000
 """Rows of a copy that is made only to work figures out: spread evenly, so many err by less than 1 in 100,000."""
 NO_COUNTS = (
-    "copies are made from noisy counts of marginals, and this release keeps none: its method fits something else, or "
-    "it was made before counts were kept"
+    "figures with intervals, and copies, are made from noisy counts of marginals, and this release keeps none: its "
+    "method fits something else, or it was made before counts were kept. Release with a method that counts marginals, "
+    "such as Workload or PRISM"
 )
 
 

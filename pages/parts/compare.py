@@ -110,7 +110,7 @@ def start_button(state: Session, chosen: Mapping[str, Project]) -> None:
     if reason := state.trouble.get("compare"):
         st.error(f"The comparison did not finish: {plain(reason)}.")
     if st.button(
-        f"Compare these {len(chosen)} plans" if len(chosen) > 1 else "Compare these plans",
+        f"Compare these {len(chosen)} plans" if len(chosen) > 1 else "Try this plan",
         type="primary",
         disabled=not chosen,
         icon=":material/balance:",
@@ -154,10 +154,12 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         with next(places):
             st.markdown(f"**{what[:1].upper()}{what[1:]}**")
             charts.show(charts.wrapped(figure, [o.name for o in found]), f"compare-{key}", what)
-    st.markdown("Plans in the pictures below: " + "; ".join(f"**{i}** is {plain(o.name)}" for i, o in numbered) + ".")
+    if len(found) > 1:
+        numbers = "; ".join(f"**{i}** is {plain(o.name)}" for i, o in numbered)
+        st.markdown(f"Plans in the pictures below: {numbers}.")
     places = itertools.cycle(st.columns(2))
     for key, what in PARETO.items():
-        if front := best(found, key):
+        if len(found) > 1 and (front := best(found, key)):
             listed = ", ".join(str(i) for i, o in numbered if o.name in front)
             called = f"plan {listed}" if len(front) == 1 else f"any of the plans {listed}"
             points = [(o.name, x, y, o.name in front) for o in found for x, y in [(o.figures[key], o.figures["auc"])]]

@@ -9,7 +9,7 @@ from core.project.plan import NO_EPSILON
 from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
 from core.tables.reading import read_table
 from pages.parts.data.samples import FOLDER
-from tests.support.app import finish, go, press, sample, state
+from tests.support.app import finish, go, press, sample, sentences, state
 
 FEW = "".join((FOLDER / "stays.csv").read_text("utf-8").splitlines(keepends=True)[:401]).encode()
 """The sample's first 400 rows."""
@@ -93,7 +93,8 @@ def test_plans_are_compared_from_a_method_that_keeps_its_promise(app: AppTest) -
     assert state(app).project.plan.method == "two-stage"
     methods = next(m for m in app.multiselect if m.label == "Methods")
     assert methods.value == [DEFAULT]
-    press(app, "Compare these plans")
+    press(app, "Try this plan")
     finish(app)
     assert not app.exception
+    assert "no plan here beats" not in sentences(app), "one plan has none beside it"
     assert not state(app).trouble

@@ -417,6 +417,25 @@ def test_changing_methods_keeps_the_switch_and_logs_no_complaint(app: AppTest, m
     assert not said
 
 
+def test_a_fence_that_the_plan_asks_for_stays_when_the_method_leaves_it_to_the_plan(app: AppTest) -> None:
+    go(sample(app, "hiring"), "plan")
+    assert state(app).project.plan.fair
+    for method in ("workload", "mst", "prism"):
+        next(s for s in app.selectbox if s.label == "Method").set_value(method).run()
+        assert fenced(app) == (method != "mst")
+    next(s for s in app.selectbox if s.label == "Method").set_value("decoder").run()
+    assert "The drawing does not make hired independent of gender" in sentences(app).replace("\\", "")
+
+
+def test_a_share_for_questions_that_a_method_cannot_use_can_be_taken_back(app: AppTest) -> None:
+    go(sample(app, "services"), "plan")
+    next(s for s in app.selectbox if s.label == "Method").set_value("decoder").run()
+    assert "counts no marginals" in sentences(app)
+    next(s for s in app.slider if s.label.startswith("Share of the budget for questions")).set_value(0).run()
+    assert "counts no marginals" not in sentences(app)
+    assert any(m.label == "Time to fit" for m in app.metric)
+
+
 def test_a_wrong_delta_stays_in_its_field(app: AppTest) -> None:
     go(sample(app, "hiring"), "plan")
     field = next(t for t in app.text_input if t.label.startswith("δ"))

@@ -302,6 +302,22 @@ def test_the_fence_is_drawn_with_sides_gate_and_scores() -> None:
     assert len([t for t in figure.data if t.line.dash is None]) == len(edges)
 
 
+def test_no_line_of_the_fence_picture_leaves_the_picture() -> None:
+    from core.graph.separations import Separation
+    from pages.parts.release import fence_picture
+
+    gates, beside = ("x", "y", "z"), "pqrst"
+    edges = [("sex", name) for name in (*beside, *gates)] + [(name, "hired") for name in gates]
+    edges += [("p", "z"), ("r", "y"), ("t", "x")]  # with these a line to the gate swings below all boxes
+    columns, fence = ("sex", *beside, *gates, "hired"), Separation(("hired",), ("sex",), gates)
+    roles, heads = Roles(("hired",), ("sex",), gates), ("Protected side", "Gate", "Outcome side")
+    figure = fence_picture.draw(columns, edges, fence, roles, [], heads)
+    low, high = figure.layout.yaxis.range
+    ys = [y for t in figure.data for y in t.y]
+    assert low < min(ys)
+    assert max(ys) < high
+
+
 @pytest.mark.parametrize(
     ("typed", "value"),
     [("1,5", 1.5), (" 0.5 ", 0.5), ("1e-9", 1e-9), ("2,5e-8", 2.5e-8), ("3", 3.0), ("0.125", 0.125), ("0,125", 0.125)],

@@ -38,6 +38,7 @@ def test_every_release_costs_what_the_plan_would_and_published_rows_are_told():
     assert not found.blind
     facts = found.to_json()
     assert (facts["private"], facts["looked_at_real_data"]) == (False, True)
+    assert facts["verdict"][0].isupper()
     assert facts["verdict"].endswith("that the budget allows.")
     row = rows_of(found)[0]
     assert row["AUC, published rows"] == found.control[0].auc.value
@@ -61,7 +62,7 @@ def test_replacing_a_row_costs_two_units_under_add_remove():
     )
     blind = Played("m", 1.0, 0.04, Unit(), 9, 20, (one,), (one,))
     assert blind.blind
-    assert blind.verdict.startswith(BLIND)
+    assert blind.verdict.startswith(BLIND.capitalize())
     assert rows_of(blind)[0]["conclusion"] == BLIND
     above = Played("m", 1.0, 0.04, Unit(), 9, 20, (sure,), (sure,))
     assert "above the" in above.verdict
@@ -97,8 +98,9 @@ def test_it_is_cancelled_and_what_cannot_be_judged_is_refused():
     assert said == sorted(said)
     with pytest.raises(EspalierError, match="judge nothing"):
         play(project(), TABLE, np.random.default_rng(0), models=10)
-    with pytest.raises(EspalierError, match="targets"):
-        play(project(), TABLE, np.random.default_rng(0), targets=1000)
+    for targets, count in ((1000, "1,000"), ([3, 3], "1")):
+        with pytest.raises(EspalierError, match=f"attacks 2 to 160 different rows, not {count}$"):
+            play(project(), TABLE, np.random.default_rng(0), targets=targets)
     with pytest.raises(TableError, match="at least 40 rows"):
         play(project(), TABLE.take(np.arange(30)), np.random.default_rng(0))
 

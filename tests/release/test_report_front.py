@@ -11,6 +11,7 @@ from core.evaluation import evaluate
 from core.evaluation.verdict import verdict
 from core.project.file import Project
 from core.release import release
+from core.release.planning import not_in_rows, preview
 from core.release.report import render
 from core.tables.reading import read_table
 from core.tables.table import Table
@@ -84,3 +85,15 @@ def test_the_card_describes_the_table(made):
     assert card["@type"] == "sc:Dataset"
     assert card["distribution"][0]["sha256"] == hashlib.sha256(made.files["synthetic.csv"]).hexdigest()
     assert [f["name"] for f in card["recordSet"][0]["field"]] == list(made.project.schema.names)
+
+
+def test_the_plan_and_the_report_say_that_a_gradient_is_not_in_rows(samples_folder):
+    project = Project.load(samples_folder / "readmission.json").with_plan(method="decoder", steps=4)
+    lines = preview(project, 8000).lines
+    assert not_in_rows(lines) == "σ of clipped gradients of a training step is in the unit of these sums, not in rows."
+    assert not_in_rows(line for line in lines if line.pool == "one-way") == ""
+    table = Table.encode(read_table(samples_folder / "readmission.csv"), project.schema)
+    report = release(project, table).files["report.html"].decode()
+    assert report.count("clipped gradients of a training step") == 1
+    assert "4 times, each: clipped gradients of a training step" in report
+    assert "in rows per cell (of sums that are no counts, in their own unit)" in report

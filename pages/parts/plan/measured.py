@@ -7,15 +7,19 @@ from typing import Any
 
 import streamlit as st
 
-from core.release.planning import Line, grouped
+from core.release.planning import Line, grouped, not_in_rows
 from core.release.pools import pool_in_words
+from pages.parts.text import plain
 
 HIGHEST = 420
 """Pixels; a longer table scrolls."""
 
 
 def table(bought: Sequence[Line], of: str = "n") -> None:
-    """``of`` says what an error and a bound are a share of. A column that would be empty is left out."""
+    """``of`` says what an error and a bound are a share of. A column that would be empty is left out.
+
+    A sentence below says in what unit σ is where it is not in rows.
+    """
     rows = grouped(bought)
     error, bound = f"error (% of {of})", f"bound (% of {of})"
     columns: dict[str, list[Any]] = {
@@ -35,7 +39,7 @@ def table(bought: Sequence[Line], of: str = "n") -> None:
         width="stretch",
         height=min(36 * (len(rows) + 1) + 4, HIGHEST),
         column_config={
-            "what": text(width=195 if any(x.error is not None for _, x in rows) else 320),
+            "what": text(width=285 if any(x.error is None for _, x in rows) else 195),
             "σ (rows)": number(format="%.1f", width=70),
             error: number(format="%.3f", width=100),
             "ρ (each)": number(format="%.3g", width=78),
@@ -44,3 +48,5 @@ def table(bought: Sequence[Line], of: str = "n") -> None:
             "paid for": text(width=168),
         },
     )
+    if other := not_in_rows(bought):
+        st.caption(plain(other))

@@ -307,16 +307,16 @@ def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | Non
             (take or (lambda s, v: s.change_plan(**{name: v})))(state, value)
             state.trouble.pop(name, None)
         except EspalierError as error:
-            state.trouble[name] = str(error)
+            state.trouble[name] = str(error).removeprefix("plan: ")
 
     return {"key": key, "on_change": changed}
 
 
 def _method(state: Session, method: str) -> None:
-    """Another method; the fence's switch is remembered for the methods that leave it to the plan."""
+    """Another method; what the plan says of the fence is remembered for the methods that leave it to the plan."""
     assert state.project is not None
     plan = state.project.plan
-    if method_of(plan).private and method_of(plan).fence == "optional":
+    if method_of(plan).private and (method_of(plan).fence == "optional" or plan.fair is not None):
         state.drafts.plan.fair = plan.fair
     if METHODS[method].numbers:  # it refuses what it cannot keep, and has no field to take that back
         shown = declared(METHODS[method].options)

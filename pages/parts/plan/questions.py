@@ -32,7 +32,9 @@ def show(state: Session) -> Any:
         _listed(state, listed)
         _build(state, listed)
         _file(state, listed)
-        if listed and method_of(plan).questions == "beside":
+        kind = method_of(plan).questions
+        in_the_way = kind == "no" and plan.question_share > 0  # so the field stays, to take it back
+        if listed and (kind == "beside" or in_the_way):
             key = f"question-share-{state.opened}"
             st.session_state[key] = round(100 * plan.question_share)
 

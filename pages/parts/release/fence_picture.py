@@ -50,9 +50,12 @@ def draw(
     lanes = _lanes(columns, edges, side)
     where, rows = _places(columns, edges, side, lanes)
     across = sum(len(of) for of in lanes.values())
-    figure = charts.blank(70 + ROW * rows, showlegend=True)
-    top, bottom = 0.7, -rows + 0.35
+    crossed = [y for pair in (*edges, *(p for p, _ in refused)) for y in _curve_of(pair, where)[1]]
+    top, bottom = max([0.7, *(y + 0.1 for y in crossed)]), min([-rows + 0.35, *(y - 0.1 for y in crossed)])
+    figure = charts.blank(round(70 + ROW * (top - bottom - 0.35)), showlegend=True)
     floor = min(y for n, (_, y) in where.items() if side[n] != "free") - 0.55
+    if "free" not in side.values():
+        floor = min([floor, *(y - 0.1 for y in crossed)])
     begin = -0.5
     for head, band, ground in zip(heads, lanes, (REFUSED, "#3f9a6b", "#c58a2b"), strict=True):
         wide = len(lanes[band])
@@ -104,9 +107,9 @@ def _lines(
 
     first = True
     for (a, b), score in pairs:
-        if a not in where or b not in where:
+        xs, ys = _curve_of((a, b), where)
+        if not xs:
             continue
-        xs, ys = _curve(where[a], where[b], [at for n, at in where.items() if n not in (a, b)])
         hover = charts.short(f"{a} – {b}: {label}", 200) + (
             "" if score is None else f", score {score:,.0f} rows (noisy)"
         )
@@ -134,6 +137,14 @@ def _lines(
                 yanchor="bottom",
             )
         first = False
+
+
+def _curve_of(pair: Sequence[str], where: Mapping[str, Place]) -> tuple[list[float], list[float]]:
+    """The line of a pair; no points where one of its columns has no place."""
+    a, b = pair
+    if a not in where or b not in where:
+        return [], []
+    return _curve(where[a], where[b], [at for n, at in where.items() if n not in (a, b)])
 
 
 def _curve(a: Place, b: Place, others: Sequence[Place]) -> tuple[list[float], list[float]]:
