@@ -66,13 +66,21 @@ def show(name: str, rows: Iterable[Sequence[float]], heading: str) -> None:
 
 # --- tables that settings are chosen on ---------------------------------------------------------------------------
 
-READ_CONSTANT = (clipped, decoder_model, decoder_steps, decoder_training)
-SETTINGS: dict[str, tuple[dict[str, Any], tuple[tuple[Any, str, float], ...]]] = {
+Constants = tuple[tuple[Any, str, float], ...]
+
+
+def _constant(value: float) -> Constants:
+    """What heads read beside their parents, wherever it is read; an intercept's prior stays what it is."""
+    readers = (clipped, decoder_model, decoder_steps, decoder_training)
+    return (*((module, "CONSTANT", value) for module in readers), (decoder_steps, "INTERCEPT", 2.0 / value))
+
+
+SETTINGS: dict[str, tuple[dict[str, Any], Constants]] = {
     "as it is": ({}, ()),
     "12 steps": ({"steps": 12}, ()),
     "clip 2": ({"clip": 2.0}, ()),
-    "a constant of 1": ({}, tuple((module, "CONSTANT", 1.0) for module in READ_CONSTANT)),
-    "a constant of 1/2": ({}, tuple((module, "CONSTANT", 0.5) for module in READ_CONSTANT)),
+    "a constant of 1": ({}, _constant(1.0)),
+    "a constant of 1/2": ({}, _constant(0.5)),
     "three tenths of each step": ({}, ((decoder_steps, "RATE", 0.3), (decoder_steps, "LEFT_OUT", 0.2))),
     "half of each step": ({}, ((decoder_steps, "RATE", 0.5),)),
     "arrows of strength 1.5": ({}, ((decoder_steps, "STRENGTH", 1.5),)),
