@@ -97,15 +97,19 @@ def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict
 
 def check_markets(opt: argparse.Namespace, project: Project) -> None:
     """Refuse wrong columns before anything is read off the rows; the column of sales is the target unless named."""
-    from core.evaluation.marketing import check_prices, check_target
+    from core.evaluation.marketing import check_prices, check_target, holds_amounts
 
     if opt.price is None and (opt.sales or opt.per):
         raise ProjectError("--sales and --per belong to --price, which names the column of prices", key="price")
-    opt.sales = opt.sales or project.plan.target or ""
+    target = project.plan.target
+    if opt.price is not None and not opt.sales and (target is None or not holds_amounts(project.schema[target])):
+        why = "the plan has no target" if target is None else f"the plan's target {target!r} is no number"
+        raise ProjectError(f"--price needs --sales COLUMN, what is sold at that price: {why}", key="sales")
+    opt.sales = opt.sales or target or ""
     if opt.price is not None:
         check_prices(project.schema, opt.price, opt.sales, opt.per)
     if opt.public:
-        check_target(project.schema, project.plan.target)
+        check_target(project.schema, target)
 
 
 def markets(opt: argparse.Namespace, project: Project, tables: tuple[Source, Table, Table | None]) -> dict[str, Any]:
