@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,8 @@ six fewer than its 53, and three fewer still where those go to 8."""
 LARGEST_WEIGHT = 1e6
 """Parameters beyond this are refused: they are no fit, and exponentials of their sums leave the numbers."""
 
+_Float = TypeVar("_Float", np.float32, np.float64)
+
 _EXACT = 2**53
 _CHUNK_ENTRIES = 2**18
 """One-hot entries held at once (2 MB): a chunk of rows then stays in the processor's cache."""
@@ -72,17 +74,16 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
     tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
     and the step alone: neither its place in the table nor any other row enters (the z of a row is drawn from a hash of
     its codes). That is true of its rounding too. Matrix products add in an order that hangs on the size of the chunk
-    and the place in it, so parameters are rounded to a lattice on which they are exact (`_on_lattices`); all else
-    is done entry by entry or added down a column, and a column is added in the same order wherever it stands and
-    however many there are beside it, but for a column alone, which is therefore never alone (`clipped_sums`). The
-    squared norm of that vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, q, m and z
-    whole numbers: every block is an outer product of one vector q_X with what the head reads, which is 45, m_X entries
-    64 (one for each parent that is not at its base category, counted row by row), zeros, and z. That number
-    is compared with ⌊C⌋² after all rounding, and a row that is above it, or whose numbers are not finite, adds 0. The
-    comparison is exact: all terms are whole and not negative, so a float64 sum of them is the true one up to 2⁵³ and
-    cannot fall below 2⁵³ once the true one is above, while the bound is at most 2⁵². k rows that come or go therefore
-    move the sum by at most k·⌊C⌋ (triangle inequality), replaced rows by 2k·⌊C⌋. Sums are exact (see `clipped_sums`),
-    so nothing is added for arithmetic. Base categories are public too: they are chosen by noisy counts.
+    and the place in it, so parameters are rounded to a lattice on which they are exact (`_on_lattices`); all else is
+    done entry by entry, or added up column by column in one order (`_down`) where order can matter. The squared norm of
+    that vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, q, m and z whole numbers: every block is an
+    outer product of one vector q_X with what the head reads, which is 45, m_X entries 64 (one for each parent that is
+    not at its base category, counted row by row), zeros, and z. That number is compared with ⌊C⌋² after all rounding,
+    and a row that is above it, or whose numbers are not finite, adds 0. The comparison is exact: all terms are whole
+    and not negative, so a float64 sum of them is the true one up to 2⁵³ and cannot fall below 2⁵³ once the true one is
+    above, while the bound is at most 2⁵². k rows that come or go therefore move the sum by at most k·⌊C⌋ (triangle
+    inequality), replaced rows by 2k·⌊C⌋. Sums are exact (see `clipped_sums`), so nothing is added for arithmetic. Base
+    categories are public too: they are chosen by noisy counts.
 
     Clipping a *sum* would prove nothing: a row could then move the direction of the whole.
     """
@@ -148,9 +149,7 @@ def clipped_sums(
     length = max(_CHUNK_ROWS, _CHUNK_ENTRIES // heads.width)
     for start in range(0, rows, length):
         chunk = {name: np.asarray(codes[name][start : start + length]) for name in heads.sizes}
-        copies = 2 if rows - start == 1 else 1  # numpy adds up a lone column in another order than one of several
-        chunk = {name: np.repeat(column, copies) for name, column in chunk.items()} if copies > 1 else chunk
-        total += _chunk(_Rows.of(chunk, heads, step), heads, read, bound) // copies
+        total += _chunk(_Rows.of(chunk, heads, step), heads, read, bound)
     return total
 
 
@@ -158,9 +157,9 @@ def clipped_sums(
 class _Rows:
     """A chunk: one-hot vectors (entries × rows, entry 0 the constant), a light copy, the noise of z (latent × rows).
 
-    ``reads`` counts the ones that each entry's head reads of each row (entries × rows; 0 where there is no head).
-    Probabilities are computed on the light copy in single precision, which halves the time; the sums are not. Its entry
-    0 is 1: the intercepts are multiplied by the constant before they are rounded.
+    ``reads`` adds up the squares of what each entry's head reads of each row beside z (entries × rows; 0 where there is
+    no head). Probabilities are computed on the light copy in single precision, which halves the time; the sums are not.
+    Its entry 0 is 1: the intercepts are multiplied by the constant before they are rounded.
     """
 
     hot: FloatArray
@@ -181,7 +180,7 @@ class _Rows:
         reads = np.zeros_like(hot)
         for name, span in heads.spans.items():
             if heads.sizes[name] > 1:
-                reads[span] = light[heads.features[name][1:]].sum(axis=0)
+                reads[span] = CONSTANT**2 + light[heads.features[name][1:]].sum(axis=0, dtype=np.float64)
         return cls(hot, light, _row_noise(codes, heads, step), reads)
 
 
@@ -232,13 +231,13 @@ def _residuals(
             logits += block[len(read) :].T @ z
         logits -= logits.max(axis=0)
         p = np.exp(logits, out=logits)
-        p /= p.sum(axis=0)
+        p /= _down(p)
         part = residuals[span]
         np.subtract(hot[span], p, out=part)
         if heads.weight(name) != 1:
             part *= heads.weight(name)
         if heads.latent:
-            pull += [(weights[:, None] * part).sum(axis=0) for weights in block[len(read) :]]
+            pull += [_down(weights[:, None] * part) for weights in block[len(read) :]]
     return residuals, pull
 
 
@@ -283,10 +282,17 @@ def _squares(
     one: int,
 ) -> FloatArray:
     """Each row's squared gradient norm from squared residuals and ‖z‖²; ``one`` is the square of a one-hot entry."""
-    constant = one * CONSTANT**2
-    total: FloatArray = one * np.einsum("er,er->r", reads, residuals) + (constant + z) * residuals.sum(axis=0)
+    total = one * _down(reads * residuals)
     if heads.latent:
-        total = total + (constant + one * len(heads.sizes)) * inner.sum(axis=0)
+        total += z * _down(residuals) + one * (CONSTANT**2 + len(heads.sizes)) * _down(inner)
+    return total
+
+
+def _down(table: NDArray[_Float]) -> NDArray[_Float]:
+    """The sum of every column, top down: the order in which numpy adds hangs on how many columns there are."""
+    total: NDArray[_Float] = np.zeros_like(table[0])
+    for line in table:
+        total += line
     return total
 
 
