@@ -26,7 +26,7 @@ from core.privacy.questions.lowering import mask_of
 from core.privacy.questions.recipes import answers
 from core.project.file import Project
 from core.project.question_list import QuestionList
-from core.project.questions import Question
+from core.project.question_types import Question
 from core.release.planning import preview
 from core.release.spend import release
 from core.tables.reading import read_table

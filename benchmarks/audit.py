@@ -65,19 +65,19 @@ from core.privacy.accounting import Budget, epsilon_of
 from core.privacy.clipped import LARGEST_CLIP, UNITS, ClippedGradient, clip_units, clipped_sums
 from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Measurement, Merged, ScoreMeasurement
-from core.privacy.features import TURN, Fourier, Surface
 from core.privacy.gradient import LogisticGradient
-from core.privacy.heads import FloatArray, Heads
 from core.privacy.moments import Bin, Histogram, Moments, Reading, Scored, WithOutcome
 from core.privacy.questions.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
+from core.privacy.regression_features import TURN, Fourier, Surface
 from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
+from core.privacy.softmax_heads import FloatArray, Heads
 from core.privacy.sums import SumRecipe
 from core.privacy.unit import Unit
-from core.project.axes import Axis
 from core.project.file import Project
+from core.project.numeric_axis import Axis
 from core.project.plan import Neighbors, Plan
 from core.project.question_list import QuestionList
-from core.project.questions import Count, Question
+from core.project.question_types import Count, Question
 from core.project.schema import Column, Schema
 from core.release.drawing import tested
 from core.release.spend import release

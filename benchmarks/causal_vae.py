@@ -47,7 +47,7 @@ from core.models.decoder_training import Training, distributions, rake, train
 from core.privacy.accounting import rho_of
 from core.privacy.clipped import UNITS, clipped_sums
 from core.privacy.draws import SumMeasurement
-from core.privacy.heads import FloatArray, Heads
+from core.privacy.softmax_heads import FloatArray, Heads
 from core.privacy.unit import Unit
 
 Targets = tuple[NDArray[np.intp], NDArray[np.bool_]]

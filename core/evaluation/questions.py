@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.privacy.questions.recipes import answers
 from core.project.file import Project
-from core.project.questions import Count
+from core.project.question_types import Count
 from core.tables.source import Source
 from core.tables.table import Table
 

@@ -25,7 +25,7 @@ from core.models.graphical import Size
 from core.privacy.clipped import ClippedGradient
 from core.privacy.curator import Curator
 from core.privacy.draws import SumMeasurement
-from core.privacy.heads import FloatArray, Heads
+from core.privacy.softmax_heads import FloatArray, Heads
 from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.options import option, read_options

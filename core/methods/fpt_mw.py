@@ -32,7 +32,7 @@ from core.privacy.questions.recipes import QuestionSums, WorstQuestion
 from core.progress import Report, silent
 from core.project.file import Project
 from core.project.options import option, read_options
-from core.project.questions import Question
+from core.project.question_types import Question
 
 TOTAL = 0.05
 """Of the budget, what buys the number of rows where that is private."""

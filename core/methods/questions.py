@@ -34,7 +34,7 @@ from core.privacy.questions.prediction import check_cost, direct_errors, direct_
 from core.privacy.questions.recipes import CountHistogram, QuestionSums
 from core.progress import Report, part, silent
 from core.project.file import Project
-from core.project.questions import Count, Question
+from core.project.question_types import Count, Question
 
 CERTIFIED = 500
 """Up to so many noisy numbers a release works out how closely any table could agree with them."""

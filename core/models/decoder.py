@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from core.errors import DAMAGED, EspalierError, GraphError, SizeError
 from core.graph.separations import Separation
 from core.models.base import Answer
-from core.privacy.heads import CONSTANT, FloatArray, Heads
+from core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from core.progress import Report
 
 FORMAT = "espalier-decoder/3"

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from core.models.decoder import Decoder, draw, logits, probabilities
 from core.privacy.draws import SumMeasurement
-from core.privacy.heads import CONSTANT, FloatArray, Heads
+from core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 
 RATE = 0.2
 """The part of each step that is taken."""

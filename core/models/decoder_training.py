@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.models.decoder import Decoder, causes_of, draw, logits, probabilities, uniforms
 from core.models.decoder_steps import Descent
 from core.privacy.draws import SumMeasurement
-from core.privacy.heads import CONSTANT, FloatArray, Heads
+from core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from core.progress import Report, silent
 
 COUNTS_SHARE = 0.3

@@ -5,9 +5,9 @@ runs. What is bought, in which order and at what price is public (:func:`prices`
 of their bins or categories at most, and the range of numbers where it is known, are declared. Every part is a
 :class:`Draw`; categories carry a δ₀ (:mod:`core.privacy.partitions`), bins none (:mod:`core.privacy.quantiles`).
 
-A table whose rows stay in a database or a large file is read once, into codes (:mod:`core.project.finest`): a column
-that is to be bought at the finest that is public, numbers at the grid of their declared range and codes of a hierarchy
-as they are. Everything here is made from the counts of these, so what is bought is the same, and so is the proof.
+A table in a database or a large file is read once, into codes (:mod:`core.project.public_grid`). A column to be bought
+is read at its finest public codes: the grid of a declared range, or the codes of a hierarchy. Everything here is made
+from counts of these codes, so the bought schema and the proof are the same as in memory.
 
 Of a column with a hierarchy (:mod:`core.project.hierarchy`) the codes are known, and what is bought is how far down
 they are told apart: the rows of the groups at the top, then of what belongs to those that hold rows enough, and so on.
@@ -43,9 +43,9 @@ from core.privacy.quantiles import (
 )
 from core.privacy.unit import Unit
 from core.project.file import Project
-from core.project.finest import column_grid, grid_of, round_points
 from core.project.hierarchy import Cut, descend
 from core.project.plan import Plan
+from core.project.public_grid import column_grid, grid_of, round_points
 from core.project.schema import Column, Schema
 from core.tables.remote import RemoteSnapshot
 from core.tables.snapshot import Snapshot
@@ -198,7 +198,7 @@ def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta:
     """``wanted`` with the undeclared columns described. All ``parts`` are paid before any row is read.
 
     ``table`` is what the release is made from: split and truncated; a :class:`Table` that was encoded with ``wanted``,
-    or codes that were read as :func:`core.project.finest.as_read` says. ``delta`` is the plan's δ. What a column's
+    or codes that were read as :func:`core.project.public_grid.as_read` says. ``delta`` is the plan's δ. What a column's
     texts and numbers do not say, and what no category was bought for, counts as missing.
     """
     spending.debit(part.draw for part in parts)
@@ -213,7 +213,7 @@ def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta:
             found[name] = _told_apart(table, column, unit, [part.call for part in bought])
         else:
             recipe = threshold_for(unit, bought[0].call, SLIPS * delta / count)
-            assert isinstance(table, Table)  # else `core.project.finest` has refused
+            assert isinstance(table, Table)  # else `core.project.public_grid` has refused
             shown = find_categories(table.text_counts(name), recipe, column.at_most)
             kept = tuple(sorted(shown.counts)) or (NONE,)
             found[name] = Column(name, column.kind, kept, missing=True, unknown="missing")

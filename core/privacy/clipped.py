@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.heads import CONSTANT, FloatArray, Heads
+from core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from core.privacy.unit import Unit
 from core.tables.source import Source
 

@@ -36,8 +36,8 @@ from core.errors import ProjectError, TableError
 from core.privacy.parts import split_snapshot, to_total
 from core.privacy.unit import Unit
 from core.project.file import Project
-from core.project.finest import as_read
 from core.project.plan import Plan
+from core.project.public_grid import as_read
 from core.project.schema import Column
 from core.tables.remote import RemoteSnapshot
 from core.tables.snapshot import Snapshot

@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.features import Codes, Surface, Tables, clipped, longest, side_by_side
+from core.privacy.regression_features import Codes, Surface, Tables, clipped, longest, side_by_side
 from core.privacy.unit import Unit
-from core.project.axes import Axis
+from core.project.numeric_axis import Axis
 from core.tables.source import Source
 
 BLOCK = 2**14

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.errors import ProjectError
-from core.project.questions import Condition, Count, Question
+from core.project.question_types import Condition, Count, Question
 from core.project.schema import NOT_KNOWN, TOP_ONLY, Column, Schema
 
 MOST = 20_000

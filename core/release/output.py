@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from core.models.base import BatchModel, Codes, Model
 from core.progress import Report, silent
+from core.project.bin_density import CHUNK, Inside, places
 from core.project.file import Project
 from core.project.schema import MISSING, Column, Schema
-from core.project.within import CHUNK, Inside, places
 from core.release.files import with_identifiers
 from core.tables.consistency import settle
 from core.tables.csv_safety import defuse

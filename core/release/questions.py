@@ -16,7 +16,7 @@ from core.methods.questions import Answers
 from core.models.base import Codes, Model
 from core.models.questions.model import VisibleModel
 from core.privacy.questions.lowering import mask_of
-from core.project.questions import Question
+from core.project.question_types import Question
 
 BETA = 0.05
 """All bounds of a release's questions and counts hold together with probability 1 − β."""

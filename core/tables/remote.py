@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from core.errors import EspalierError, TableError
 from core.graph.separations import Clique
 from core.progress import interruptible
-from core.project.finest import as_read
 from core.project.plan import Plan
+from core.project.public_grid import as_read
 from core.project.schema import Schema
 from core.tables.counting import assign, cover, marginal
 from core.tables.gradient import Weights, residual_sums

@@ -15,7 +15,7 @@ from core.models.decoder import Decoder, draw, logits, parents_of, separated
 from core.models.decoder_training import Training, rake, shares, train
 from core.privacy.clipped import UNITS, clipped_sums
 from core.privacy.draws import SumMeasurement
-from core.privacy.heads import CONSTANT, Heads
+from core.privacy.softmax_heads import CONSTANT, Heads
 
 SIZES = {"a": 2, "b": 3, "only": 1, "y": 2}
 EDGES = (("a", "b"), ("a", "y"), ("b", "y"), ("only", "y"))

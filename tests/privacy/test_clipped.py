@@ -19,7 +19,7 @@ from core.privacy.clipped import (
     clipped_sensitivity,
     clipped_sums,
 )
-from core.privacy.heads import CONSTANT, Heads
+from core.privacy.softmax_heads import CONSTANT, Heads
 from core.privacy.unit import Unit
 
 SIZES = {"a": 2, "one": 1, "b": 3, "y": 2}

@@ -15,10 +15,10 @@ from core.models.copula.planned import fourier, polynomial
 from core.privacy import moments as module
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
-from core.privacy.features import Surface, clipped, side_by_side
 from core.privacy.moments import BESIDE, DIAGONAL, Bin, Histogram, Left, Moments, Reading, Scored, WithOutcome
+from core.privacy.regression_features import Surface, clipped, side_by_side
 from core.privacy.unit import Unit
-from core.project.axes import Axis
+from core.project.numeric_axis import Axis
 from core.project.schema import Column, Schema
 from core.tables.table import Table
 

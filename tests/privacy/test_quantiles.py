@@ -26,7 +26,7 @@ from core.privacy.quantiles import (
     score_sensitivity,
 )
 from core.privacy.unit import Unit
-from core.project.finest import MOST_POINTS, grid_of
+from core.project.public_grid import MOST_POINTS, grid_of
 
 UNITS = [Unit(relation, k) for relation in ("replace-one", "add-remove") for k in (1, 2)]
 CELLS = (0.0, 1.0, 2.0, 3.0, float("nan"))

@@ -13,7 +13,7 @@ from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.privacy.questions.recipes import CHOICE_UNITS, UNITS, CountHistogram, QuestionSums, WorstQuestion, answers
 from core.privacy.unit import Unit
-from core.project.questions import Count, Question
+from core.project.question_types import Count, Question
 from core.project.schema import Column, Schema
 from core.tables.table import Table
 

@@ -21,8 +21,8 @@ from core.privacy.curator import Spending
 from core.privacy.quantiles import counts_on
 from core.privacy.unit import Unit
 from core.project.file import Project
-from core.project.finest import as_read
 from core.project.plan import Plan
+from core.project.public_grid import as_read
 from core.project.schema import Column, Schema
 from core.release.planning import preview
 from core.release.spend import release

@@ -18,8 +18,8 @@ from core.models.copula.layout import Layout
 from core.models.copula.model import CopulaModel, Inputs, Nominal, Response
 from core.models.copula.shapes import Pyramid, Shape
 from core.privacy.draws import SumMeasurement
-from core.privacy.features import Features, Surface, side_by_side
 from core.privacy.moments import Bin, Histogram, Left, Moments, Scored, WithOutcome
+from core.privacy.regression_features import Features, Surface, side_by_side
 from core.privacy.sums import SumRecipe
 
 Ask = Callable[[SumRecipe, float, str], SumMeasurement]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from core.errors import ProjectError
 from core.models.copula.planned import fourier, polynomial
-from core.privacy.features import Fourier, Polynomial
 from core.privacy.moments import Reading
-from core.project.axes import Axis
+from core.privacy.regression_features import Fourier, Polynomial
+from core.project.numeric_axis import Axis
 from core.project.schema import Column, Schema
 
 SMALL_TABLE = 5_000

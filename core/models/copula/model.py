@@ -16,9 +16,9 @@ from core.graph.separations import Separation
 from core.models.base import Answer
 from core.models.copula.layout import Layout
 from core.models.copula.shapes import Shape
-from core.privacy.features import Codes, Features, Fourier, Polynomial, Surface, side_by_side
+from core.privacy.regression_features import Codes, Features, Fourier, Polynomial, Surface, side_by_side
 from core.progress import Report
-from core.project.axes import Axis
+from core.project.numeric_axis import Axis
 
 FORMAT = "espalier-copula/1"
 """The tag in a model file."""

@@ -9,7 +9,7 @@ from core.models.questions.weights import Course, Rule, multiplicative_weights, 
 from core.privacy.questions.lowering import Block, Lowered, lower
 from core.privacy.questions.prediction import check_cost, direct_errors, direct_is_better, marginal_errors, predict_cost
 from core.privacy.questions.sensitivity import Sensitivity, sensitivity
-from core.project.questions import Count, Question
+from core.project.question_types import Count, Question
 
 __all__ = [
     "Block",

@@ -26,7 +26,7 @@ from core.errors import EspalierError, SizeError
 from core.graph.junction_tree import JunctionTree, Zeros, cells, junction_tree
 from core.graph.separations import Clique
 from core.privacy.questions.automaton import IntArray, automaton
-from core.project.questions import Count, Question, allowed
+from core.project.question_types import Count, Question, allowed
 
 DIRECT_CELLS = 4_096
 """A question whose columns have at most so many combinations together may be asked of their marginal."""

@@ -19,7 +19,7 @@ from core.privacy.questions.lowering import lower
 from core.privacy.questions.prediction import check_cost
 from core.privacy.questions.sensitivity import sensitivity
 from core.privacy.unit import Unit
-from core.project.questions import Condition, Count, Question, allowed
+from core.project.question_types import Condition, Count, Question, allowed
 from core.tables.source import Source
 
 UNITS = 2**20

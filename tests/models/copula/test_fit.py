@@ -19,8 +19,8 @@ from core.models.graphical import GraphicalModel
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.privacy.unit import Unit
-from core.project.axes import Axis
 from core.project.file import Project
+from core.project.numeric_axis import Axis
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.tables.table import Table
