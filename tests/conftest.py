@@ -37,7 +37,7 @@ def _nobodys_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of a PostgreSQL server of our own."""
-    from benchmarks.postgres import Absent, server
+    from tests.support.postgres import Absent, server
 
     try:
         with server() as running:

@@ -7,9 +7,9 @@ from unittest import mock
 
 import pytest
 
-from benchmarks import audit, seams
 from core.release.spend import release
 from core.tables import reading
+from tests.audits import audit, seams
 
 
 def named(check) -> seams.Seam:
