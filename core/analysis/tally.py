@@ -38,12 +38,6 @@ class Tally:
         codes = np.stack(np.unravel_index(found, shape), axis=1).astype(np.int64)
         return cls(tuple(columns), codes, counts.astype(np.float64))
 
-    @classmethod
-    def of_counts(cls, counts: NDArray[np.float64], columns: Sequence[str]) -> Tally:
-        """The same from a marginal, for exact figures of a model."""
-        codes = np.argwhere(counts > 0)
-        return cls(tuple(columns), codes.astype(np.int64), counts[counts > 0].astype(np.float64))
-
     def of(self, column: str) -> NDArray[np.int64]:
         """The code of ``column`` in each pattern."""
         return self.codes[:, self.columns.index(column)]
