@@ -1,4 +1,4 @@
-"""Random graphical models, and slow, obvious answers for comparison: d-separation by networkx, sums of the joint table."""
+"""Random graphical models, and slow, obvious answers: d-separation by networkx, sums over the joint table."""
 
 from __future__ import annotations
 
