@@ -46,7 +46,7 @@ def test_with_a_noisy_fixture(noisy):
 
 
 def test_repetition(tmp_path):
-    from core.privacy import mechanisms
+    from espalier.core.privacy import mechanisms
 
     file = tmp_path / "test_some.py"
     file.write_text(TESTS.replace("{mechanisms}", mechanisms.__name__))

@@ -16,8 +16,8 @@ Nothing here draws: the caller pays for ``choose(scores, sensitivity)``, the exp
 count nowhere. Infinite values are clipped into the grid like any other.
 
 For rows held out or bounded at random: every sensitivity here is k times a constant, so an answer calibrated to k rows
-costs at most (j/k)² of its price against j of them. The proof of :func:`core.privacy.contribution.split` requires this
-of each answer.
+costs at most (j/k)² of its price against j of them. The proof of :func:`espalier.core.privacy.contribution.split`
+requires this of each answer.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import SchemaError
-from core.privacy.unit import Unit
-from core.project.schema import MOST_BINS
+from espalier.core.errors import SchemaError
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.schema import MOST_BINS
 
 Choose = Callable[[Sequence[int], int], int]
 """The exponential mechanism at the price of one call: scores and their sensitivity → the index chosen."""

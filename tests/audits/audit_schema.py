@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 from scipy.stats import norm
 
-from core.privacy import bought_schema, mechanisms, partitions, quantiles
-from core.privacy.accounting import epsilon_of, rho_of
-from core.privacy.quantiles import Choose
-from core.privacy.unit import Unit
-from core.project.schema import Column, Schema
-from core.tables.reading import TextColumn, TextTable
-from core.tables.table import Table
+from espalier.core.privacy import bought_schema, mechanisms, partitions, quantiles
+from espalier.core.privacy.accounting import epsilon_of, rho_of
+from espalier.core.privacy.quantiles import Choose
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.table import Table
 from tests.audits.audit import CONFIDENCE, DELTA, EPSILON, RELATIONS, Case, breaking, telling_seed
 from tests.audits.distinguish import Verdict, audit
 

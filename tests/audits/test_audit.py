@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.privacy.accounting import delta_of
+from espalier.core.privacy.accounting import delta_of
 from tests.audits import audit
 from tests.audits.distinguish import audit as judge
 from tests.audits.distinguish import clopper_pearson, rho_at_least

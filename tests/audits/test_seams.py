@@ -7,8 +7,8 @@ from unittest import mock
 
 import pytest
 
-from core.release.spend import release
-from core.tables import reading
+from espalier.core.release.spend import release
+from espalier.core.tables import reading
 from tests.audits import audit, seams
 
 

@@ -12,10 +12,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from core.errors import SchemaError
-from core.privacy import quantiles
-from core.privacy.mechanisms import gumbel_scale, noisy_max
-from core.privacy.quantiles import (
+from espalier.core.errors import SchemaError
+from espalier.core.privacy import quantiles
+from espalier.core.privacy.mechanisms import gumbel_scale, noisy_max
+from espalier.core.privacy.quantiles import (
     calls_of_edges,
     calls_of_level,
     choose_edges,
@@ -26,8 +26,8 @@ from core.privacy.quantiles import (
     range_of,
     score_sensitivity,
 )
-from core.privacy.unit import Unit
-from core.project.public_grid import MOST_POINTS, grid_of
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.public_grid import MOST_POINTS, grid_of
 
 UNITS = [Unit(relation, k) for relation in ("replace-one", "add-remove") for k in (1, 2)]
 CELLS = (0.0, 1.0, 2.0, 3.0, float("nan"))

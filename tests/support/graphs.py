@@ -9,8 +9,8 @@ from string import ascii_letters
 import networkx as nx
 import numpy as np
 
-from core.graph.dag import Dag
-from core.models.graphical import FitSummary, GraphicalModel
+from espalier.core.graph.dag import Dag
+from espalier.core.models.graphical import FitSummary, GraphicalModel
 
 SHAPES = ("tree", "forest", "cycle", "grid", "clique", "triples")
 NO_FIT = FitSummary(0, 0.0, 0.0, True, "none")
