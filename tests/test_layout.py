@@ -31,7 +31,7 @@ LAYERS = (
     "cli",
 )
 """The rooms of `core`, lowest first, as the README lists them: a room imports only rooms before it."""
-TOP = {"app.py", "pages", "core", "tests", "sample_data", "benchmarks", "requirements.txt", "README.md"}
+TOP = {"app.py", "pages", "core", "tests", "sample_data", "benchmarks", "espalier", "requirements.txt", "README.md"}
 TOOLING = {
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -54,6 +54,15 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             out |= {node.module} | {f"{node.module}.{a.name}" for a in node.names}
     return out
+
+
+FILES = [p for folder in ("core", "pages", "tests", "benchmarks", "espalier") for p in (ROOT / folder).rglob("*.py")]
+
+
+@pytest.mark.parametrize("path", [ROOT / "app.py", *FILES], ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_product_is_imported_by_its_package_name(path):
+    """``core`` and ``pages`` at the top level exist in a clone only."""
+    assert path.name == "test_alias.py" or not {name.split(".")[0] for name in imports(path)} & {"core", "pages"}
 
 
 def room(path: Path) -> str:
@@ -82,8 +91,9 @@ def rooms_of(path: Path) -> set[str]:
             found |= {a.name for a in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are written out in full"
-            found |= {f"core.{a.name}" for a in node.names} if node.module == "core" else {node.module or ""}
-    return {name.split(".")[1] for name in found if name.startswith("core.")}
+            parents = {f"espalier.core.{a.name}" for a in node.names}
+            found |= parents if node.module == "espalier.core" else {node.module or ""}
+    return {name.split(".")[2] for name in found if name.startswith("espalier.core.")}
 
 
 def layer(path: Path) -> str:
@@ -115,11 +125,11 @@ def test_a_room_imports_only_rooms_below_it(path):
 
 def test_an_import_upwards_is_found(tmp_path):
     for code in (
-        "from core.release import spend",
-        "import core.release.spend",
-        "from core import release",
-        "def f():\n    from core.release.spend import release",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from core.release.artefact import Release",
+        "from espalier.core.release import spend",
+        "import espalier.core.release.spend",
+        "from espalier.core import release",
+        "def f():\n    from espalier.core.release.spend import release",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from espalier.core.release.artefact import Release",
     ):
         (tmp_path / "x.py").write_text(code)
         assert rooms_of(tmp_path / "x.py") == {"release"}
@@ -131,8 +141,8 @@ def test_the_readme_lists_the_rooms_in_this_order():
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
 def test_core_imports_no_user_interface(path):
-    ui = {"streamlit", "pyvis", "plotly", "pages", "app"}
-    assert not {name.split(".")[0] for name in imports(path)} & ui
+    ui = ("streamlit", "pyvis", "plotly", "espalier.pages", "espalier.app")
+    assert not [name for name in imports(path) if name.startswith(ui)]
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
@@ -141,7 +151,7 @@ def test_only_the_privacy_room_draws_protective_noise(path):
         return
     found = imports(path)
     assert not any(name.split(".")[0] == "opendp" for name in found)
-    assert not any(name.startswith("core.privacy.mechanisms") for name in found)
+    assert not any(name.startswith("espalier.core.privacy.mechanisms") for name in found)
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
@@ -157,7 +167,7 @@ def test_only_the_curator_the_bought_schema_and_the_diagnostics_see_exact_counts
 def test_methods_never_see_a_table():
     for folder in ("methods", "models"):
         for path in (ROOT / "core" / folder).rglob("*.py"):
-            assert not any(n.startswith("core.tables") for n in imports(path)), path
+            assert not any(n.startswith("espalier.core.tables") for n in imports(path)), path
 
 
 def test_one_module_imports_ibis():
@@ -185,10 +195,10 @@ def test_no_module_state_is_drawn_from_numpys_global_generator():
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("core.models.graphical", {"pandas", "scipy", "networkx", "opendp", "sklearn", "pyarrow"}),
-        ("core.release", {"pandas", "scipy", "networkx", "sklearn", "fairlearn", "streamlit"}),
-        ("core.release.planning", {"pandas", "scipy", "networkx", "sklearn", "pyarrow"}),
-        ("core.evaluation", {"sklearn", "fairlearn"}),
+        ("espalier.core.models.graphical", {"pandas", "scipy", "networkx", "opendp", "sklearn", "pyarrow"}),
+        ("espalier.core.release", {"pandas", "scipy", "networkx", "sklearn", "fairlearn", "streamlit"}),
+        ("espalier.core.release.planning", {"pandas", "scipy", "networkx", "sklearn", "pyarrow"}),
+        ("espalier.core.evaluation", {"sklearn", "fairlearn"}),
     ],
 )
 def test_imports_are_lazy(module, absent):
