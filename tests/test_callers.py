@@ -198,14 +198,11 @@ NOISE: Reasons = {
 OPENERS: Reasons = {
     "opens private tables": (
         "core/tables/csv_batches.py",
-        "core/tables/destination.py",
         "core/tables/frames.py",
-        "core/tables/lots.py",
         "core/tables/reading.py",
         "core/tables/relation.py",
         "core/tables/spark.py",
         "core/tables/sql.py",
-        "core/tables/stream.py",
     ),
     "reads and writes a project, a graph, questions or a model": (
         "core/cli/init.py",

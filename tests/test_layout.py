@@ -98,7 +98,7 @@ def rooms_of(path: Path) -> set[str]:
 
 
 def layer(path: Path) -> str:
-    """The room of a file, or the file itself where it stands in no folder."""
+    """Return the room of a file, or the name of a file without a folder."""
     return path.stem if path.parent == ROOT / "core" else room(path)
 
 
@@ -117,7 +117,7 @@ def test_every_room_has_its_layer_and_every_layer_a_room():
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
 def test_a_room_imports_only_rooms_below_it(path):
-    """Also inside functions and for types, so that no two rooms stand in a circle."""
+    """Also inside functions and for types, so that no two rooms import each other."""
     if layer(path) == "__main__":
         return
     above = LAYERS[LAYERS.index(layer(path)) + 1 :] if layer(path) in LAYERS else ()
@@ -153,7 +153,7 @@ def test_methods_never_see_a_table():
 
 
 def test_one_module_imports_ibis():
-    """What an engine is told stands in one file; connections and cursors are used beside it, never another dialect."""
+    """One file writes queries; others use connections and cursors, never another dialect."""
     found = {
         str(path.relative_to(ROOT / "core"))
         for path in CORE
