@@ -24,7 +24,14 @@ DEEPEST = 50
 
 @dataclass(frozen=True)
 class Project:
-    """Everything a release needs beside the table. Raises an :class:`EspalierError` where parts do not fit."""
+    """Everything a release needs beside the table. Raises an :class:`EspalierError` where parts do not fit.
+
+    >>> import espalier as es
+    >>> schema = es.Schema((es.Column("smoker", "categorical", ("no", "yes")),))
+    >>> project = es.Project("clinic", schema, es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> es.Project.loads(project.dumps()) == project
+    True
+    """
 
     name: str
     schema: Schema

@@ -92,7 +92,14 @@ def _hash(name: str, value: str) -> int:
 
 
 def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable:
-    """Read a file, or the bytes of one called ``name``. Raises :class:`TableError` saying where it is broken."""
+    """Read a file, or the bytes of one called ``name``. Raises :class:`TableError` saying where it is broken.
+
+    >>> import espalier as es, pandas as pd
+    >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)
+    >>> table = es.read_table("clinic.csv")
+    >>> table.rows, list(table.columns)
+    (2, ['smoker', 'age'])
+    """
     if isinstance(source, bytes):
         data, shown = source, name or "the table"
     else:
