@@ -11,11 +11,18 @@ from tokenize import TokenError
 from typing import Any
 from zipfile import BadZipFile
 
+from espalier import __version__
+
 DAMAGED = (
     *(AttributeError, LookupError, ValueError, TypeError, OverflowError, OSError, EOFError, RuntimeError, MemoryError),
     *(BadZipFile, zlib.error, TokenError),
 )
 """What readers of archives, arrays and JSON raise for files that somebody changed."""
+
+
+def wheel_with(extra: str) -> str:
+    """Return a sentence that says how to install an extra. It names a file: PyPI's `espalier` is another project."""
+    return f"Install it with: pip install 'espalier_tables-{__version__}-py3-none-any.whl[{extra}]'"
 
 
 class EspalierError(Exception):

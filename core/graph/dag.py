@@ -26,7 +26,7 @@ class Dag:
 
     >>> import espalier as es
     >>> es.Dag((("smoker", "sick"), ("age", "sick"))).parents("sick")
-    ('smoker', 'age')
+    ('age', 'smoker')
     """
 
     edges: tuple[tuple[str, str], ...] = ()

@@ -313,7 +313,7 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
     raise LedgerError(
         f"the ledger {where} has no table {table!r}"
         + (f"; it has {known}" if known else "")
-        + ". Open its budget first (python -m core ledger open, or the Ledger page)",
+        + ". Open its budget first (espalier ledger open, or the Ledger page)",
         table=table,
     )
 

@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from espalier import __version__
 from espalier.core.analysis.drawing_test import Tested
 from espalier.core.display import card
 from espalier.core.errors import EspalierError, ProjectError, TableError
@@ -144,6 +145,7 @@ class Release:
         project["plan"] = {**project["plan"], "fair": method.fenced(plan)}
         return {
             "format": "espalier-release/1",
+            "espalier": __version__,
             "project": project,
             "method": plan.method,
             "method_title": method.title,

@@ -70,7 +70,7 @@ def regression(schema: Schema, outcome: str, predictors: Sequence[str]) -> Regre
     >>> import espalier as es
     >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
     >>> es.regression(es.Schema(tuple(columns)), "sick=yes", ["smoker"]).columns
-    ('sick', 'smoker')
+    ('smoker', 'sick')
     """
     name, _, value = outcome.partition("=")
     for each in (name, *predictors):

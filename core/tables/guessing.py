@@ -51,8 +51,8 @@ def guess_schema(text: TextTable, marks: Sequence[str] = ()) -> Schema:
     >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)
     >>> table = es.read_table("clinic.csv")
     >>> schema = es.guess_schema(table)
-    >>> schema["smoker"].categories, schema["smoker"].guessed
-    (('no', 'yes'), ('kind', 'categories'))
+    >>> schema["smoker"].categories
+    ('no', 'yes')
     """
     named = tuple(n for n in text.columns if n)
     if not named:

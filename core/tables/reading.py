@@ -37,7 +37,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import TableError
+from espalier.core.errors import TableError, wheel_with
 from espalier.core.project.schema import MISSING
 from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
 
@@ -321,7 +321,10 @@ def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
 def _excel(data: bytes, shown: str) -> TextTable:
     import warnings
 
-    from openpyxl import load_workbook
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise TableError(f"Excel workbooks need openpyxl: the extra [formats]. {wheel_with('formats')}") from None
 
     rows: list[tuple[int, list[Any]]] = []  # those that hold something, each with its number in the sheet
     number = 0
