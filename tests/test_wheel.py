@@ -66,7 +66,7 @@ def test_the_wheel_holds_the_product_and_nothing_else(built):
 
 @pytest.mark.parametrize("name", ["app.py", "espalier/app.py"])
 def test_streamlit_finds_nothing_to_show_in_its_main_script(name):
-    """Streamlit writes every bare expression of the script that it runs onto each page, a string under a constant too."""
+    """Streamlit writes every bare expression of the script that it runs onto each page, also a constant's docstring."""
     body = ast.parse((ROOT / name).read_text("utf-8")).body
     bare = [node for node in body[1:] if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Call)]
     assert not bare
