@@ -10,7 +10,15 @@ from core.errors import EspalierError
 from core.project.plan import Plan
 from core.tables.relation import Relation
 from pages.parts import doors, shell
-from pages.parts.data import constraint_editor, far, hierarchy_editor, opening, schema_editor, schema_review
+from pages.parts.data import (
+    constraint_editor,
+    far,
+    hierarchy_editor,
+    opening,
+    person_question,
+    schema_editor,
+    schema_review,
+)
 from pages.parts.glossary import term
 from pages.parts.session.session import Session
 from pages.parts.text import CONFIDENTIAL, name, plain
@@ -132,6 +140,7 @@ else:
             schema_review.show(state)
     with head:
         opened(state)
+        person_question.show(state)
     with coarse:
         schema_editor.coarsen(state)
         hierarchy_editor.show(state)
