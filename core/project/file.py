@@ -8,17 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.errors import EspalierError, ProjectError
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.graph.separations import Separation
-from core.project.constraints import KEYS, Constraints
-from core.project.people import KEY as ONE_ROW
-from core.project.people import OPEN, UNASKED, Answer, answer_after, check_answer, is_open, read_answer, stated
-from core.project.people import in_words as people_in_words
-from core.project.plan import Plan
-from core.project.question_list import QuestionList
-from core.project.schema import Schema
+from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation
+from espalier.core.project.constraints import KEYS, Constraints
+from espalier.core.project.people import KEY as ONE_ROW
+from espalier.core.project.people import OPEN, UNASKED, Answer, answer_after, check_answer, is_open, read_answer, stated
+from espalier.core.project.people import in_words as people_in_words
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.schema import Schema
 
 FORMAT = "espalier-project/1"
 DEEPEST = 50
@@ -44,7 +44,7 @@ class Project:
     """Who answers for what: ``drawn_by``, ``schema_confirmed_by``, ``approved_by``; and why the plan was chosen:
     ``chosen_because``, ``compared_with``."""
     one_row_per_person: Answer = UNASKED
-    """Answer to the question that fixes the unit of privacy; see :mod:`core.project.people`."""
+    """Answer to the question that fixes the unit of privacy; see :mod:`espalier.core.project.people`."""
 
     def __post_init__(self) -> None:
         for s in self.separations:

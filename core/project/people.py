@@ -14,8 +14,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from core.errors import ProjectError
-from core.project.plan import Plan
+from espalier.core.errors import ProjectError
+from espalier.core.project.plan import Plan
 
 KEY = "one_row_per_person"
 """The key in the project file."""

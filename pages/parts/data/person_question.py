@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.project.people import ROWS_KEPT, UNASKED, proposed
-from core.tables.guessing import repeating
-from pages.parts import text
-from pages.parts.session.session import Session
-from pages.parts.text import CONFIDENTIAL, name, names, plain
+from espalier.core.errors import EspalierError
+from espalier.core.project.people import ROWS_KEPT, UNASKED, proposed
+from espalier.core.tables.guessing import repeating
+from espalier.pages.parts import text
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import CONFIDENTIAL, name, names, plain
 
 NO, COLUMN, PROMISE = "no", "column", "promise"
 ANSWERS = {

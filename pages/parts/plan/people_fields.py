@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts import shell, text
-from pages.parts.session.session import Session
+from espalier.pages.parts import shell, text
+from espalier.pages.parts.session.session import Session
 
 Bound = Callable[..., dict[str, Any]]
 TENTH = 0.1
