@@ -244,7 +244,12 @@ def _number(prompt: str, least: int, usual: int | None) -> int:
 def _to_answer(draft: Project) -> str:
     """The step that answers who can have several rows, while that is open."""
     if not draft.unit_open:
-        return f"     {in_words(draft.one_row_per_person, draft.plan)}\n"
+        said = f"     {in_words(draft.one_row_per_person, draft.plan)}\n"
+        if draft.plan.person is None:
+            return said
+        return (
+            f'{said}     Declare how many rows the table then has, from what is public anyway: "rows": N in the plan.\n'
+        )
     aside = [c.name for c in draft.schema.left_out]
     column = proposed(aside, draft.schema.names) or "COLUMN"
     return (
