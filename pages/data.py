@@ -116,7 +116,8 @@ def opened(state: Session) -> None:
     table_state(state)
     with st.container(horizontal=True):
         shell.link_to("Structure", "Next: Structure")
-        shell.link_to("Plan", "Skip to Plan", primary=False)
+        if not project.unit_open:
+            shell.link_to("Plan", "Skip to Plan", primary=False)
 
 
 if "open" in state.trouble:
