@@ -82,7 +82,7 @@ def run(opt: argparse.Namespace) -> None:
         raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
     _check_people(opt)
     if opt.buy and opt.missing:
-        raise ProjectError("--missing looks at the rows, and --buy takes names alone: give one of them")
+        raise ProjectError("--missing looks at the rows, and --buy takes names alone: give only one")
     read = read_data(opt.table, opt.relation)
     if opt.buy:
         draft = Project(
@@ -153,7 +153,7 @@ def _check_people(opt: argparse.Namespace) -> None:
     """Refuse options that contradict each other."""
     k = opt.rows_per_person
     if opt.one_row_per_person and k is not None and k > 1:
-        raise ProjectError(f"--one-row-per-person contradicts --rows-per-person {k}: give one of them")
+        raise ProjectError(f"--one-row-per-person contradicts --rows-per-person {k}: give only one")
     if k == 1 and opt.person is None and not opt.one_row_per_person:
         raise ProjectError("--rows-per-person 1 without --person: write --one-row-per-person")
 
@@ -242,7 +242,7 @@ def _number(prompt: str, least: int, usual: int | None) -> int:
 
 
 def _to_answer(draft: Project) -> str:
-    """The step that answers who can have several rows, while that is open."""
+    """The step that answers the question, or what the draft says."""
     if not draft.unit_open:
         said = f"     {in_words(draft.one_row_per_person, draft.plan)}\n"
         if draft.plan.person is None:

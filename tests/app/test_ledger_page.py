@@ -185,8 +185,7 @@ def test_diagnostics_are_recorded_before_the_next_release(app: AppTest, where: P
     shown = app.dataframe[0].value
     assert shown["looked"].dropna().tolist() == [1, 0]
     assert set(shown["unit"].dropna()) == {
-        "promised, no person column enforces it",
-        "promised, no person column enforces it; the project states one row per person",
+        "promised, no person column enforces it; the project states one row per person"
     }
 
 
