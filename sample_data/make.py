@@ -63,6 +63,7 @@ def project(
         "format": "espalier-project/1",
         "name": name,
         "schema": schema,
+        "one_row_per_person": "person" not in plan,
         "dag": {"edges": edges, "notes": {}, "positions": {}},
         "roles": roles,
         "plan": {**shared, **plan},

@@ -126,6 +126,7 @@ class Preview:
             "rho": b.rho,
             "spent": self.spent,
             "guess_right": guess_right(b.epsilon, b.delta),
+            "unit": self.project.unit_facts(),
             "pools": self.pools,
             "pools_alone": self.alone,
             "lines": [vars(line) for line in self.lines],
@@ -181,6 +182,7 @@ def _fitting(project: Project, rows: int | None) -> Iterator[str]:
 
 def _preview(project: Project, rows: int | None) -> Preview:
     need_private(project.plan)
+    project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
     if plan.neighbors == "replace-one":

@@ -73,6 +73,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     """
     check_options(project.plan)
     need_private(project.plan)
+    project.need_unit()
     refuse_guessed(project)
     reading = 0.0
     if isinstance(data, Relation):  # what will be refused is refused before a long scan

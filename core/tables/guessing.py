@@ -73,6 +73,17 @@ def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(column, marks))
 
 
+def repeating(text: TextTable, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns among ``names`` in which a value is in several rows. Private."""
+    found = []
+    for n in names:
+        column = text.columns[n]
+        counts = np.bincount(column.codes, minlength=len(column.values))
+        if any(count > 1 for count, value in zip(counts.tolist(), column.values, strict=True) if value != MISSING):
+            found.append(n)
+    return tuple(found)
+
+
 def _hardly_repeats(column: TextColumn, marks: Sequence[str]) -> bool:
     values = [v for v in column.values if v != MISSING and v not in marks]
     empty = [i for i, v in enumerate(column.values) if v == MISSING or v in marks]
