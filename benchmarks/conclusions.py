@@ -1,4 +1,4 @@
-"""Conclusions where cells are missing: `python -m benchmarks.conclusions missing [SETTING …] [--releases 30]`.
+"""Conclusions where cells are missing: `python -m benchmarks.conclusions missing [SETTING …] [--releases 60]`.
 
 Each release is made from rows drawn with replacement from a population that is known in full, at ε = 0.5, 1 and 3. The
 outcome is missing more often in one group than in the other. Four figures compare the groups: a difference, an odds
@@ -222,7 +222,7 @@ def run(name: str, epsilon: float, releases: int, keep: Path | None) -> list[Rec
     out = out[:releases]
     population = SETTINGS[name]()
     while len(out) < releases:
-        out.append(examine(population, epsilon, np.random.default_rng([31, len(out)])))
+        out.append(examine(population, epsilon, np.random.default_rng([31, round(1000 * epsilon), len(out)])))
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("a", encoding="utf-8") as lines:
@@ -253,7 +253,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["missing"])
     parser.add_argument("settings", nargs="*", default=list(SETTINGS))
-    parser.add_argument("--releases", type=int, default=30)
+    parser.add_argument("--releases", type=int, default=60)
     parser.add_argument("--epsilon", type=float, nargs="*", default=list(EPSILONS))
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write numbers there, and go on from them")
     args = parser.parse_args()
