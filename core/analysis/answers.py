@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.analysis.combine import combine
-from core.analysis.figures import Figure
-from core.analysis.gate import RARE, Badge, Gate, Needs
-from core.analysis.missing import MissingShares
-from core.analysis.tally import Tally
+from espalier.core.analysis.combine import combine
+from espalier.core.analysis.figures import Figure
+from espalier.core.analysis.gate import RARE, Badge, Gate, Needs
+from espalier.core.analysis.missing import MissingShares
+from espalier.core.analysis.tally import Tally
 
 MANY_MISSING = 0.05
 """Share of the rows left out from which missing cells are named as a reason for a wide interval."""

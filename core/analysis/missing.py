@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.analysis.effect import StandardisedEffect
-from core.analysis.figures import Difference, Figure, Mean, MeanDifference, OddsRatio, Proportion, Regression
-from core.analysis.gate import ENOUGH
-from core.privacy.draws import Measurement, Merged
+from espalier.core.analysis.effect import StandardisedEffect
+from espalier.core.analysis.figures import Difference, Figure, Mean, MeanDifference, OddsRatio, Proportion, Regression
+from espalier.core.analysis.gate import ENOUGH
+from espalier.core.privacy.draws import Measurement, Merged
 
 FloatArray = NDArray[np.float64]
 LEVEL = 0.05

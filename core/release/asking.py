@@ -12,9 +12,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any, TypeVar
 
-from core.analysis.answers import Answer
-from core.analysis.effect import StandardisedEffect, suggested_form
-from core.analysis.figures import (
+from espalier.core.analysis.answers import Answer
+from espalier.core.analysis.effect import StandardisedEffect, suggested_form
+from espalier.core.analysis.figures import (
     Difference,
     Figure,
     Level,
@@ -24,13 +24,13 @@ from core.analysis.figures import (
     Proportion,
     Regression,
 )
-from core.errors import GraphError, ProjectError
-from core.graph.adjustment import Effect, checked, choices, verdict
-from core.methods import METHODS, method_of
-from core.methods.frame import fence
-from core.project.file import Project
-from core.project.schema import Column, Schema
-from core.release.missing_cells import listed, missing_json, of_rows, percent, warning
+from espalier.core.errors import GraphError, ProjectError
+from espalier.core.graph.adjustment import Effect, checked, choices, verdict
+from espalier.core.methods import METHODS, method_of
+from espalier.core.methods.frame import fence
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.missing_cells import listed, missing_json, of_rows, percent, warning
 
 BADGES = {
     "counted": "counted",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from core.analysis.answers import Answer
-from core.analysis.missing import MissingShares, Share
-from core.project.schema import Schema
+from espalier.core.analysis.answers import Answer
+from espalier.core.analysis.missing import MissingShares, Share
+from espalier.core.project.schema import Schema
 
 
 def of_rows(observed: Sequence[str]) -> str:
