@@ -327,13 +327,18 @@ def _scores(schema: Schema, name: str) -> tuple[float, ...]:
     return middles(column)
 
 
+def _codes(column: Column) -> dict[str, int]:
+    """The code of each value as it may be written; an empty text is the missing cell, where there may be one."""
+    written = {label: code for code, label in reversed(list(enumerate(column.labels)))}
+    return written | ({"": column.values} if column.missing else {})
+
+
 def _code(column: Column, value: str) -> int:
-    if not value and column.missing:
-        return column.values
-    if value not in column.labels:
+    codes = _codes(column)
+    if value not in codes:
         known = ", ".join(column.labels[:12]) + (" …" if column.size > 12 else "")
         raise ProjectError(f"{column.name!r} has no value {value!r}; it has {known}", column=column.name)
-    return column.labels.index(value)
+    return codes[value]
 
 
 def _bare(schema: Schema, text: str) -> bool:
@@ -354,12 +359,12 @@ def _pair(schema: Schema, text: str) -> tuple[Level, Level]:
     """The value that is meant, and the one it is compared with."""
     name, _, value = text.partition("=")
     column = _column(schema, name)
-    labels = column.labels
+    codes = _codes(column)
     if column.size < 2:
         raise ProjectError(f"{name!r} has only one value: there is nothing to compare", column=name)
     for i in (i for i, mark in enumerate(value) if mark == ":"):
-        if value[:i] in labels and value[i + 1 :] in labels:
-            return Level(name, labels.index(value[:i])), Level(name, labels.index(value[i + 1 :]))
+        if value[:i] in codes and value[i + 1 :] in codes:
+            return Level(name, codes[value[:i]]), Level(name, codes[value[i + 1 :]])
     one = last(column) if _bare(schema, text) else _code(column, value)
     return Level(name, one), Level(name, 1 if one == 0 else 0)
 
