@@ -82,7 +82,7 @@ def answer(figure: Figure, copies: Copies, gate: Gate, missing: Sequence[Missing
         known = np.isfinite(values[:, i]).any() and badge.kind != "no overlap"
         centre, ends = float(np.nanmean(values[:, i])) if known else math.nan, None
         columns = part.needs.columns
-        left_out = {name: code for name, code in part.needs.missing.items() if name in columns}
+        left_out = {name: part.needs.missing[name] for name in columns if name in part.needs.missing}
         share = 1 - float(np.mean([t.observed(left_out).total / max(t.total, 1.0) for t in tallies]))
         if badge.interval:
             alone = copies.evenly or not np.isfinite(variances[:, i]).all()
