@@ -21,6 +21,7 @@ from espalier.core.analysis.answers import Answer, Copies, answer
 from espalier.core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from espalier.core.analysis.figures import Figure
 from espalier.core.analysis.gate import Gate
+from espalier.core.analysis.missing import missing_shares, questions
 from espalier.core.errors import DAMAGED, EspalierError, ProjectError
 from espalier.core.ledger.archive import MODEL, check_size
 from espalier.core.methods import METHODS
@@ -137,7 +138,8 @@ class Study:
     @cached_property
     def gate(self) -> Gate:
         """Which figures carry an interval."""
-        return Gate(self.counted.marginals, self.centre, self.counted.merged)
+        labels = {column.name: column.labels for column in self.project.schema.columns}
+        return Gate(self.counted.marginals, self.centre, self.counted.merged, labels)
 
     def drawn(
         self, number: int, rng: np.random.Generator, *, evenly: bool = True
@@ -176,8 +178,11 @@ class Study:
         return replace(self, given=made)
 
     def ask(self, figure: Figure) -> tuple[Answer, ...]:
-        """The numbers of ``figure``, with the intervals that it has earned."""
+        """The numbers of ``figure``, with the intervals that it has earned, and what is missing."""
         if len(self.given) < 2:
             raise EspalierError("a figure needs copies: make some first")
-        evenly = self.project.plan.rows_drawn == "even"
-        return answer(figure, Copies(self.given, self.project.schema.sizes, evenly), self.gate)
+        plan, sizes = self.project.plan, self.project.schema.sizes
+        copies = Copies(self.given, sizes, plan.rows_drawn == "even", plan.rows_per_person)
+        asked = questions(figure, sizes)
+        missing = missing_shares(asked, self.counted.marginals, self.counted.merged, plan.rows_per_person)
+        return answer(figure, copies, self.gate, missing)
