@@ -18,9 +18,8 @@ from core.ledger.population import (
     delta_drawn,
     person_in,
     rho_drawn,
-    rounded_up,
 )
-from core.privacy.accounting import rho_of
+from core.privacy.accounting import rho_of, rounded_up
 from core.privacy.draws import PartKind
 from core.project.plan import Neighbors
 

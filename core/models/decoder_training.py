@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from core.models.decoder import Decoder, causes_of, draw, logits, probabilities, uniforms
 from core.models.decoder_steps import Descent
+from core.privacy.accounting import total_up
 from core.privacy.draws import SumMeasurement
 from core.privacy.heads import CONSTANT, FloatArray, Heads
 from core.progress import Report, silent
@@ -51,9 +52,9 @@ class Training:
 def shares(rho: float, columns: int, steps: int) -> tuple[float, float]:
     """ρ of each one-way count and of each step; together they never exceed ``rho``."""
     counts = COUNTS_SHARE * rho / columns
-    left = rho - math.fsum([counts] * columns)
+    left = rho - total_up([counts] * columns)
     step = left / steps
-    while math.fsum([counts] * columns + [step] * steps) > rho:
+    while total_up([counts] * columns + [step] * steps) > rho:
         step = math.nextafter(step, 0)
     return counts, step
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
 from core.methods import check_options, fit, method_of, need_private
 from core.models.base import Codes, Model, NumberModel
+from core.privacy.accounting import total_up
 from core.privacy.bought_schema import buy, described, left, nothing_found, prices
 from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
@@ -136,7 +136,7 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
     if reservation:
         said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
         draws = _draws(bought)
-        if trouble := reservation.spend(said, kept, subtotals_of(draws), math.fsum(draw.delta for draw in draws)):
+        if trouble := reservation.spend(said, kept, subtotals_of(draws), total_up(draw.delta for draw in draws)):
             made = replace(made, ledger_trouble=trouble)
     return made
 

@@ -34,9 +34,8 @@ from core.ledger.archive import digest_of, unpacked, zipped
 from core.ledger.events import START, Event
 from core.ledger.ledger import Ledger
 from core.ledger.places import remembered as memory_of
-from core.ledger.population import rounded_down, rounded_up
 from core.ledger.replay import replay
-from core.privacy.accounting import Budget, epsilon_of, rho_of
+from core.privacy.accounting import Budget, epsilon_of, rho_of, rounded_down, rounded_up
 from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Subtotal
 from core.project.file import Project

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from core.errors import LedgerError, TableError
 from core.ledger.ledger import Ledger, default_ledger
-from core.privacy.accounting import epsilon_of
+from core.privacy.accounting import epsilon_of, total_up
 from core.privacy.bought_schema import table_described
 from core.privacy.contribution import public_rows, split
 from core.progress import Report, part
@@ -157,5 +157,5 @@ def total(state: Session) -> tuple[float, float, float] | None:
     mine = [s for s in state.spent if s.table == state.tables]
     if len({(s.neighbors, s.rows_per_person, s.person) for s in mine}) != 1:
         return None
-    rho, delta = sum(s.rho for s in mine), min(s.delta for s in mine)
+    rho, delta = total_up(s.rho for s in mine), min(s.delta for s in mine)
     return rho, epsilon_of(rho, delta), delta
