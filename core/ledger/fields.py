@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, get_args
 
-from core.errors import ProjectError
-from core.privacy.draws import Subtotal
-from core.project.plan import Neighbors
+from espalier.core.errors import ProjectError
+from espalier.core.privacy.draws import Subtotal
+from espalier.core.project.plan import Neighbors
 
 MOST_ROWS_PER_PERSON = 10_000
 MOST_NUMBER = 1e6

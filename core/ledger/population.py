@@ -12,13 +12,13 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any, Literal, TypedDict, get_args
 
-from core.errors import LedgerError, ProjectError
-from core.ledger.fields import number, one_of, whole
-from core.privacy.accounting import LARGEST_DELTA, epsilon_of, rho_of, round_up, rounded_down, rounded_up
-from core.privacy.draws import PartKind, Subtotal
-from core.project.file import Project
-from core.project.options import short
-from core.project.plan import Neighbors
+from espalier.core.errors import LedgerError, ProjectError
+from espalier.core.ledger.fields import number, one_of, whole
+from espalier.core.privacy.accounting import LARGEST_DELTA, epsilon_of, rho_of, round_up, rounded_down, rounded_up
+from espalier.core.privacy.draws import PartKind, Subtotal
+from espalier.core.project.file import Project
+from espalier.core.project.options import short
+from espalier.core.project.plan import Neighbors
 
 Status = Literal["reserved", "spent", "returned"]
 PART_NAMES: Mapping[PartKind, str] = {"select": "selection", "measure": "measurement", "look": "private evaluation"}

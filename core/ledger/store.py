@@ -30,11 +30,11 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
-from core.errors import LedgerError, LedgerUnavailable
-from core.ledger.events import Row, read_events
-from core.ledger.fingerprint import KEY_BYTES
-from core.ledger.places import database_url, file_name, key_file, remembered, shown
-from core.ledger.replay import replay
+from espalier.core.errors import LedgerError, LedgerUnavailable
+from espalier.core.ledger.events import Row, read_events
+from espalier.core.ledger.fingerprint import KEY_BYTES
+from espalier.core.ledger.places import database_url, file_name, key_file, remembered, shown
+from espalier.core.ledger.replay import replay
 
 VERSION = "4"
 """The layout that is written."""

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from core.errors import EspalierError, LedgerError
-from core.ledger.events import read_events
-from core.ledger.ledger import Ledger
-from core.ledger.replay import replay
-from core.privacy.accounting import Budget, rho_of, rounded_up, total_up
-from core.privacy.draws import Subtotal
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
+from espalier.core.errors import EspalierError, LedgerError
+from espalier.core.ledger.events import read_events
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.replay import replay
+from espalier.core.privacy.accounting import Budget, rho_of, rounded_up, total_up
+from espalier.core.privacy.draws import Subtotal
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
 
 DELTA = 1e-6
 SCHEMA = Schema((Column("a", "categorical", ("x", "y")),))
@@ -217,7 +217,7 @@ def test_a_database_that_stores_another_value_gets_no_commit(ledger, where):
 
 def test_an_event_that_breaks_a_rule_gets_no_commit(ledger, where):
     """The events are replayed with the new one before the commit."""
-    from core.ledger.events import next_event
+    from espalier.core.ledger.events import next_event
 
     before = ledger.head()
 
@@ -262,8 +262,8 @@ def test_what_is_spent_is_rounded_up_wherever_it_is_summed():
 
 def test_a_release_s_spent_rho_is_never_below_its_draws():
     """The ρ that release.json states and the ledger counts is at least the exact sum of the draws."""
-    from core.privacy.curator import Spending
-    from core.privacy.draws import Draw, subtotals_of
+    from espalier.core.privacy.curator import Spending
+    from espalier.core.privacy.draws import Draw, subtotals_of
 
     rng = np.random.default_rng(1)
     for _ in range(200):
@@ -281,9 +281,9 @@ def test_a_release_s_spent_rho_is_never_below_its_draws():
 
 def test_a_limit_holds_for_the_exact_sum():
     """0.1 ten times is more than 1, by less than half a last digit: rounding to nearest let it pass."""
-    from core.errors import BudgetError
-    from core.privacy.curator import Spending
-    from core.privacy.draws import Draw
+    from espalier.core.errors import BudgetError
+    from espalier.core.privacy.curator import Spending
+    from espalier.core.privacy.draws import Draw
 
     spending = Spending(1.0)
     tenth = Draw("count", "x", None, "p", 1, 1.0, 1.0, 0.1)
