@@ -18,9 +18,8 @@ from espalier.core.ledger.population import (
     delta_drawn,
     person_in,
     rho_drawn,
-    rounded_up,
 )
-from espalier.core.privacy.accounting import rho_of
+from espalier.core.privacy.accounting import rho_of, rounded_up
 from espalier.core.privacy.draws import PartKind
 from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.plan import Neighbors
