@@ -16,8 +16,8 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from core.tables.frames import read_data
-from core.tables.relation import open_relation
+from espalier.core.tables.frames import read_data
+from espalier.core.tables.relation import open_relation
 from tests.support.row_by_row import ROW, Cells, Kind, Layout, People
 
 NAN, INF = float("nan"), float("inf")
@@ -45,7 +45,13 @@ MOMENTS = (
     *(dt.datetime(1969, 12, 31, 23, 59, 59), dt.datetime(2020, 1, 2, 0, 0, 1)),
 )
 WRITTEN_MOMENTS = (*WRITTEN_DATES, "9999-12-31T23:59:59", "2020-01-02T00:00:01", "2020-01-02T00:00:00+00:00")
-NEAR = (dt.datetime(2020, 1, 2), None, dt.datetime(1700, 1, 1), dt.datetime(2262, 1, 1), dt.datetime(2020, 1, 2, 0, 0, 1))
+NEAR = (
+    dt.datetime(2020, 1, 2),
+    None,
+    dt.datetime(1700, 1, 1),
+    dt.datetime(2262, 1, 1),
+    dt.datetime(2020, 1, 2, 0, 0, 1),
+)
 ZONED = tuple(None if m is None else m.replace(tzinfo=dt.UTC) for m in NEAR)
 TIMES = (dt.time(10), None, dt.time(0), dt.time(23, 59, 59, 999999))
 WRITTEN_TIMES = ("10:00:00", "00:00:00", "23:59:59.999999")
@@ -73,7 +79,14 @@ ARROW = [
     Kind("date32", pa.date32(), (dt.date(2000, 1, 1), dt.date(2001, 5, 6)), DATES, DAYS, WRITTEN_DATES),
     Kind("date64", pa.date64(), (dt.date(2000, 1, 1), dt.date(2001, 5, 6)), DATES[:4], DAYS, WRITTEN_DATES),
     *(
-        Kind(f"timestamp-{unit}", pa.timestamp(unit), (dt.datetime(2000, 1, 1), dt.datetime(2001, 5, 6, 7)), at, DAYS, said)
+        Kind(
+            f"timestamp-{unit}",
+            pa.timestamp(unit),
+            (dt.datetime(2000, 1, 1), dt.datetime(2001, 5, 6, 7)),
+            at,
+            DAYS,
+            said,
+        )
         for unit, at, said in (
             *(("s", MOMENTS, WRITTEN_MOMENTS), ("ms", MOMENTS, WRITTEN_MOMENTS), ("us", MOMENTS, WRITTEN_MOMENTS)),
             ("ns", NEAR, WRITTEN_MOMENTS),
@@ -88,7 +101,16 @@ ARROW = [
 ]
 CELLS = [Kind("cell", pa.string(), ("x", "1"), TEXTS, ("numeric", "categorical", "dates"), WRITTEN_TEXTS)]
 """Columns of a text file."""
-RAW = [Kind("raw", None, ("x", "y"), ("7", '"7', '7"', '"7"', 'a"b', '""', "a\nb", "\\", "'", " 7", "\t", "#", ""), ("categorical",), ("x", "y", "7", '"7', "7\""))]
+RAW = [
+    Kind(
+        "raw",
+        None,
+        ("x", "y"),
+        ("7", '"7', '7"', '"7"', 'a"b', '""', "a\nb", "\\", "'", " 7", "\t", "#", ""),
+        ("categorical",),
+        ("x", "y", "7", '"7', '7"'),
+    )
+]
 """Cells written into a text file as they are, without quotation marks around them."""
 SHEET = [
     Kind(
@@ -106,7 +128,10 @@ OBJECTS = [
         ((7, 7), (7, "7", 7.5, True, None, 2**53 + 1, Decimal("7.0"))),
         (("7", "x"), (7, "7", 7.5, True, None, NAN)),
         ((Decimal("7"), Decimal("7.5")), (Decimal("7"), Decimal("7.00"), None, 7, 7.5)),
-        ((dt.date(2020, 1, 2), dt.date(2020, 1, 3)), (dt.date(2020, 1, 2), dt.datetime(2020, 1, 2), None, "2020-01-02")),
+        (
+            (dt.date(2020, 1, 2), dt.date(2020, 1, 3)),
+            (dt.date(2020, 1, 2), dt.datetime(2020, 1, 2), None, "2020-01-02"),
+        ),
         (
             (dt.datetime(2020, 1, 2, tzinfo=dt.UTC),) * 2,
             (
@@ -304,8 +329,17 @@ DUCKDB = [
 ]
 POSTGRES = [
     _sql("double", "float8", ("1", "2"), SAID_REALS, NUMBERS, WRITTEN_REALS),
-    _sql("float", "float4", ("1", "2"), [x for x in SAID_REALS if x not in ("1e300", "5e-324")], NUMBERS, WRITTEN_REALS),
-    _sql("numeric", "numeric", ("1", "2"), ("1.50", "7", "7.0", None, "NaN", "0", "1e200", "1e-200", "Infinity", "-Infinity"), NUMBERS, ("1", "1.50", "7", "7.0", "0", "Infinity")),
+    _sql(
+        "float", "float4", ("1", "2"), [x for x in SAID_REALS if x not in ("1e300", "5e-324")], NUMBERS, WRITTEN_REALS
+    ),
+    _sql(
+        "numeric",
+        "numeric",
+        ("1", "2"),
+        ("1.50", "7", "7.0", None, "NaN", "0", "1e200", "1e-200", "Infinity", "-Infinity"),
+        NUMBERS,
+        ("1", "1.50", "7", "7.0", "0", "Infinity"),
+    ),
     _sql("scaled", "numeric(10, 2)", ("1", "2"), ("1.50", "7", None, "NaN", "-99999999.99"), NUMBERS, ("1.50", "7.00")),
     _sql("bigint", "int8", ("1", "2"), SAID_WHOLE, NUMBERS, WRITTEN_WHOLE),
     _sql("small", "int2", ("1", "2"), ("7", None, "-32768"), NUMBERS, WRITTEN_WHOLE),
@@ -317,7 +351,9 @@ POSTGRES = [
     _dates("date", "date", (*SAID_DAYS, "0044-03-15 BC", "10000-01-01")),
     _dates("timestamp", "timestamp", (*SAID_MOMENTS, "0044-03-15 BC", "10000-01-01")),
     _dates("timestamptz", "timestamptz", SAID_MOMENTS[:8]),
-    _sql("time", "time", ("01:00", "02:00"), ("10:00", None, "23:59:59.999999", "24:00"), ("categorical",), WRITTEN_TIMES),
+    _sql(
+        "time", "time", ("01:00", "02:00"), ("10:00", None, "23:59:59.999999", "24:00"), ("categorical",), WRITTEN_TIMES
+    ),
     _sql("uuid", "uuid", ID[:2], ID, ("categorical",), (str(uuid.UUID(ID[0])),)),
     _sql("bytes", "bytea", ("x", "y"), ("7", None), ("categorical",), ("x", "7")),
     _sql("bit", "bit(3)", ("101", "111"), ("000", None), NUMBERS, ("101", "000")),
@@ -328,18 +364,48 @@ POSTGRES = [
     _sql("json", "jsonb", ("1", "2"), ("7", None, "null"), NUMBERS, ("1", "7")),
 ]
 SQLITE = [
-    _sql("real", "REAL", (1.0, 2.0), [x for x in REALS if x != x or x is None or abs(x) <= INF], NUMBERS, WRITTEN_REALS),
+    _sql(
+        "real", "REAL", (1.0, 2.0), [x for x in REALS if x != x or x is None or abs(x) <= INF], NUMBERS, WRITTEN_REALS
+    ),
     _sql("integer", "INTEGER", (1, 2), (*WHOLE, 7.25, "7x"), NUMBERS, WRITTEN_WHOLE),
     _sql("text", "TEXT", ("x", "1"), (*TEXTS, 7, 7.5, b"7"), ANY_TEXT, WRITTEN_TEXTS),
-    _sql("numeric", "DECIMAL(10,2)", (1, 2.5), (7, 7.25, None, "7x", "07", 1e300), NUMBERS, ("1", "2.5", "7", "7.25", "07")),
+    _sql(
+        "numeric",
+        "DECIMAL(10,2)",
+        (1, 2.5),
+        (7, 7.25, None, "7x", "07", 1e300),
+        NUMBERS,
+        ("1", "2.5", "7", "7.25", "07"),
+    ),
     _sql("boolean", "BOOLEAN", (1, 1), (1, 0, None, 2, "true"), NUMBERS, ("True", "False", "1", "0")),
-    _sql("date", "DATE", ("2000-01-01", "2001-05-06"), ("2020-01-02", None, "0001-01-01", "9999-12-31", "infinity", 7, ""), DAYS, WRITTEN_DATES),
-    _sql("moment", "TIMESTAMP", ("2000-01-01", "2001-05-06 07:00"), ("2020-01-02", None, "9999-12-31 23:59:59", 7), DAYS, WRITTEN_MOMENTS),
+    _sql(
+        "date",
+        "DATE",
+        ("2000-01-01", "2001-05-06"),
+        ("2020-01-02", None, "0001-01-01", "9999-12-31", "infinity", 7, ""),
+        DAYS,
+        WRITTEN_DATES,
+    ),
+    _sql(
+        "moment",
+        "TIMESTAMP",
+        ("2000-01-01", "2001-05-06 07:00"),
+        ("2020-01-02", None, "9999-12-31 23:59:59", 7),
+        DAYS,
+        WRITTEN_MOMENTS,
+    ),
     _sql("untyped", "", ("x", 1), (7, "7", 7.5, None, "07", b"7", 1.0), ANY_TEXT, WRITTEN_TEXTS),
     _sql("blob", "BLOB", (b"x", b"y"), (b"7", "7", 7, None), ("categorical",), ("x", "7")),
 ]
 MARIA = [
-    _sql("double", "double", ("1", "2"), [x for x in SAID_REALS if x not in ("nan", "inf", "-inf")], NUMBERS, WRITTEN_REALS),
+    _sql(
+        "double",
+        "double",
+        ("1", "2"),
+        [x for x in SAID_REALS if x not in ("nan", "inf", "-inf")],
+        NUMBERS,
+        WRITTEN_REALS,
+    ),
     _sql("float", "float", ("1", "2"), ("1", "7.3", None, "0", "-0.0"), NUMBERS, WRITTEN_REALS),
     _sql("decimal", "decimal(10, 2)", ("1.00", "2.00"), ("1.50", "7", None, "-99999999.99"), NUMBERS, ("1.50", "7.00")),
     _sql("bigint", "bigint", ("1", "2"), SAID_WHOLE, NUMBERS, WRITTEN_WHOLE),
@@ -349,9 +415,18 @@ MARIA = [
     _sql("padded", "char(5)", ("x", "1"), ("7", "07", " 7", "", None, "a ", "12345"), ANY_TEXT, (*WRITTEN_TEXTS, " 7")),
     _sql("enum", "enum('x', '1', '7', '07')", ("x", "1"), ("7", "07", None), NUMBERS, WRITTEN_TEXTS),
     _dates("date", "date", (*SAID_DAYS[:6], "0000-00-00", "2020-00-00")),
-    _dates("datetime", "datetime(6)", (*SAID_DAYS[:6], "9999-12-31 23:59:59.999999", "0000-00-00", "2020-01-02 00:00:01")),
+    _dates(
+        "datetime", "datetime(6)", (*SAID_DAYS[:6], "9999-12-31 23:59:59.999999", "0000-00-00", "2020-01-02 00:00:01")
+    ),
     _dates("timestamp", "timestamp", ("2020-01-02", "1970-01-02", "2020-01-02 00:00:01")),
-    _sql("time", "time", ("01:00:00", "02:00:00"), ("10:00:00", None, "-01:00:00", "25:00:00"), ("categorical",), WRITTEN_TIMES),
+    _sql(
+        "time",
+        "time",
+        ("01:00:00", "02:00:00"),
+        ("10:00:00", None, "-01:00:00", "25:00:00"),
+        ("categorical",),
+        WRITTEN_TIMES,
+    ),
     _sql("year", "year", ("2000", "2001"), ("2020", None, "0000"), NUMBERS, ("2000", "2020")),
     _sql("bit", "bit(3)", ("1", "2"), ("7", None), NUMBERS, ("1", "7")),
     _sql("blob", "blob", ("x", "y"), ("7", None), ("categorical",), ("x", "7")),
@@ -433,8 +508,14 @@ DUCKDB_LAYOUTS = [
     Layout("DuckDB, last, relation", in_duckdb),
     Layout("DuckDB, first, relation", in_duckdb, odd_first=True),
 ]
-DUCKDB_TEXT = [Layout("DuckDB, view of CSV, relation", view_of_text), Layout("DuckDB, path, relation", path_as_relation)]
-SQLITE_LAYOUTS = [Layout("SQLite, last, relation", in_sqlite), Layout("SQLite, first, relation", in_sqlite, odd_first=True)]
+DUCKDB_TEXT = [
+    Layout("DuckDB, view of CSV, relation", view_of_text),
+    Layout("DuckDB, path, relation", path_as_relation),
+]
+SQLITE_LAYOUTS = [
+    Layout("SQLite, last, relation", in_sqlite),
+    Layout("SQLite, first, relation", in_sqlite, odd_first=True),
+]
 
 TEXT_IDS = ("7", "07", "007", "7.0", " 7", "7 ", "+7", "A", "a", "é", "e\u0301", "NaN", "nan", "True", '"7"')
 TEXT_PEOPLE = People("text ids", Kind("id", pa.string(), ("", ""), (), (), ()), TEXT_IDS, ("7", "x", "0007", "E"))

@@ -23,13 +23,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from core.errors import EspalierError
-from core.privacy.contribution import bounded
-from core.project.schema import Column, Schema
-from core.tables.frames import opened
-from core.tables.relation import Relation
-from core.tables.source import Source
-from core.tables.table import Table
+from espalier.core.errors import EspalierError
+from espalier.core.privacy.contribution import bounded
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.frames import opened
+from espalier.core.tables.relation import Relation
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
 
 Cells = Mapping[str, list[Any]]
 ROW, OWNER, PERSON = "row", "owner", "id"

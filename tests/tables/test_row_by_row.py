@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from core.errors import TableError
-from core.tables.reading import from_arrow
-from core.tables.table import Table
+from espalier.core.errors import TableError
+from espalier.core.tables.reading import from_arrow
+from espalier.core.tables.table import Table
 from tests.support import layouts
 from tests.support.row_by_row import OWNER, PERSON, ROW, Kind, Layout, Outcome, People, check, check_people
 
