@@ -99,6 +99,8 @@ ARROW = [
     Kind("time", pa.time64("us"), (dt.time(1), dt.time(2)), TIMES, ("categorical", "dates"), WRITTEN_TIMES),
     Kind("nothing", pa.null(), (None, None), (None,), NUMBERS, ("x",)),
 ]
+PER_FILE = [Kind("number", None, (1, 2), (7, None, 0.4, 2.5), NUMBERS, ("1", "7", "2.5", "0.4"))]
+"""Numbers whose type differs from file to file."""
 CELLS = [Kind("cell", pa.string(), ("x", "1"), TEXTS, ("numeric", "categorical", "dates"), WRITTEN_TEXTS)]
 """Columns of a text file."""
 RAW = [
@@ -199,10 +201,12 @@ def by_duckdb(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> P
 
 
 def by_pandas(cells: Cells, kinds: Mapping[str, Kind | None], folder: Path) -> Path:
-    """A folder whose files pandas has written, each with types of its own: a null makes whole numbers floats."""
+    """A folder whose files pandas has written, each with types of its own: a null makes whole numbers floats, and one
+    text makes all cells texts."""
     (folder / "t").mkdir()
     for i, part in enumerate(parts(cells)):
-        pd.DataFrame(part).to_parquet(folder / "t" / f"{i}.parquet")
+        typed = {name: list(map(str, c)) if any(isinstance(x, str) for x in c) else c for name, c in part.items()}
+        pd.DataFrame(typed).to_parquet(folder / "t" / f"{i}.parquet")
     return folder / "t"
 
 
@@ -278,6 +282,7 @@ TEXT_FILES = [
     Layout("CSV, data", as_data(text_file)),
     Layout("CSV, first, relation", as_relation(text_file), odd_first=True),
 ]
+PER_FILE_LAYOUTS = [Layout("folder, a type for each file, relation", as_relation(by_pandas), odd_first=True)]
 RAW_FILES = [
     Layout("CSV, data", as_data(raw_file)),
     Layout("CSV, relation", as_relation(raw_file)),
@@ -523,6 +528,7 @@ WHOLE_PEOPLE = People(
     *("whole ids", Kind("id", pa.int64(), (0, 0), (), (), ()), (7, -7, 0, 2**53, 2**53 + 1)),
     (7, 8, 2**53 + 2, -(2**63)),
 )
+PER_FILE_PEOPLE = People("ids of each file's type", None, (5, "7", "07", "007"), (5, 6, "x"))
 MIXED_PEOPLE = [
     People(f"mixed ids {i}", None, ids, odd)
     for i, (ids, odd) in enumerate(

@@ -277,8 +277,8 @@ def check_people(people: People, layout: Layout, folder: Path) -> Outcome:
     )
     base: dict[str, list[Any]] = {
         ROW: [f"r{i}" for i in range(rows)],
-        OWNER: [f"o{i % len(people.ids)}" for i in range(rows)],
-        PERSON: [people.ids[i % len(people.ids)] for i in range(rows)],
+        OWNER: [f"o{i // ROWS_EACH}" for i in range(rows)],
+        PERSON: [people.ids[i // ROWS_EACH] for i in range(rows)],
     }
     kinds: dict[str, Kind | None] = {ROW: None, OWNER: None, PERSON: people.kind}
 

@@ -6,32 +6,39 @@ that the checker finds the breaks that Espalier's readers once had.
 
 from __future__ import annotations
 
-import datetime as dt
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
-from espalier.core.errors import TableError
-from espalier.core.tables.reading import from_arrow
-from espalier.core.tables.table import Table
-from tests.support import layouts
-from tests.support.row_by_row import OWNER, PERSON, ROW, Kind, Layout, Outcome, People, check, check_people
+from tests.support import broken_readers, layouts
+from tests.support.row_by_row import Kind, Layout, Outcome, check, check_people
 
 SHOWN = 5
 
 
-def confirmed(outcome: Outcome, record_property, least: int) -> None:
-    """No break, and at least this many combinations, which the test's record states."""
-    record_property("combinations", outcome.combinations)
-    record_property("refused", sorted(outcome.refused))
+def confirmed(outcome: Outcome, record: Any, least: int) -> None:
+    """No break; the combinations, at least this many, and what was refused are in the test's record."""
+    record("combinations", outcome.combinations)
+    record("refused", sorted(outcome.refused))
     assert not outcome.broken, "\n".join([f"{len(outcome.broken)} breaks", *outcome.broken[:SHOWN]])
     assert outcome.combinations >= least
 
 
-def of(name):
+def of(name: str) -> Any:
     return pytest.mark.parametrize("layout", getattr(layouts, name), ids=lambda layout: layout.name)
+
+
+def alone(kinds: list[Kind], layout: Layout, folder: Path) -> Outcome:
+    """Each kind, view and special value in a table of its own, where a table is refused as a whole."""
+    out = Outcome()
+    for i, kind in enumerate(kinds):
+        for view in kind.views:
+            for j in range(len(kind.special)):
+                own = folder / f"{i}-{view}-{j}"
+                own.mkdir()
+                out += check([kind._replace(views=(view,), special=(kind.special[j],))], layout, own)
+    return out
 
 
 @of("MEMORY")
@@ -62,3 +69,64 @@ def test_duckdb(layout, tmp_path, record_property):
 @of("SQLITE_LAYOUTS")
 def test_sqlite(layout, tmp_path, record_property):
     confirmed(check(layouts.SQLITE, layout, tmp_path), record_property, 500)
+
+
+@of("DUCKDB_TEXT")
+def test_text_files_through_duckdb(layout, tmp_path, record_property):
+    """DuckDB's own reader guesses the quotation mark from the rows: such a table is refused."""
+    confirmed(alone(layouts.RAW, layout, tmp_path), record_property, 10)
+
+
+@of("RAW_FILES")
+def test_quotation_marks(layout, tmp_path, record_property):
+    confirmed(alone(layouts.RAW, layout, tmp_path), record_property, 10)
+
+
+@of("PER_FILE_LAYOUTS")
+def test_a_folder_whose_files_differ(layout, tmp_path, record_property):
+    confirmed(check(layouts.PER_FILE, layout, tmp_path), record_property, 30)
+
+
+@pytest.mark.parametrize("kind", layouts.OBJECTS, ids=lambda kind: str(kind.ordinary[0]))
+def test_frames_of_objects(kind, tmp_path, record_property):
+    confirmed(alone([kind], Layout("objects", layouts.objects), tmp_path), record_property, 10)
+
+
+PEOPLE = [
+    *((people, layout) for people in (layouts.TEXT_PEOPLE, layouts.WHOLE_PEOPLE) for layout in (*layouts.FILES[::3], *layouts.MEMORY[::2])),
+    *((layouts.TEXT_PEOPLE, layout) for layout in (*layouts.TEXT_FILES, *layouts.SHEETS)),
+    *((people, layouts.SHEETS[0]) for people in (layouts.WHOLE_PEOPLE, *layouts.MIXED_PEOPLE)),
+    *((people, Layout("objects", layouts.objects)) for people in layouts.MIXED_PEOPLE),
+    (layouts.PER_FILE_PEOPLE, layouts.PER_FILE_LAYOUTS[0]),
+    *((people, layout) for people in (layouts.TEXT_PEOPLE, layouts.WHOLE_PEOPLE) for layout in (layouts.DUCKDB_LAYOUTS[0], layouts.SQLITE_LAYOUTS[0])),
+]
+
+
+@pytest.mark.parametrize(("people", "layout"), PEOPLE, ids=lambda of: of.name)
+def test_people(people, layout, tmp_path, record_property):
+    confirmed(check_people(people, layout, tmp_path), record_property, len(people.odd))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "layout"),
+    [
+        ([layouts.ARROW[0]], Layout("statistics", layouts.one_file(), read=broken_readers.by_query)),
+        (layouts.PER_FILE, Layout("first file", layouts.by_pandas, odd_first=True, read=broken_readers.by_first_file)),
+        (layouts.RAW, Layout("sniffed", layouts.raw_file, read=broken_readers.by_sniffing)),
+    ],
+    ids=lambda of: getattr(of, "name", ""),
+)
+def test_a_broken_reader_is_found(kinds, layout, tmp_path):
+    assert alone(kinds, layout, tmp_path).broken or check(kinds, layout, tmp_path).broken
+
+
+@pytest.mark.parametrize(
+    ("people", "layout"),
+    [
+        (layouts.PER_FILE_PEOPLE, Layout("first file", layouts.by_pandas, True, broken_readers.people_by_first_file)),
+        (layouts.MIXED_PEOPLE[0], Layout("text", layouts.sheet, read=broken_readers.people_as_text)),
+    ],
+    ids=lambda of: of.name,
+)
+def test_merged_people_are_found(people, layout, tmp_path):
+    assert any("merged" in text for text in check_people(people, layout, tmp_path).broken)
