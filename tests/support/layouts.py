@@ -528,6 +528,8 @@ WHOLE_PEOPLE = People(
     *("whole ids", Kind("id", pa.int64(), (0, 0), (), (), ()), (7, -7, 0, 2**53, 2**53 + 1)),
     (7, 8, 2**53 + 2, -(2**63)),
 )
+SHORT_PEOPLE = WHOLE_PEOPLE._replace(ids=(7, -7, 0), odd=(7, 8))
+"""For Excel, whose numbers have 15 digits."""
 PER_FILE_PEOPLE = People("ids of each file's type", None, (5, "7", "07", "007"), (5, 6, "x"))
 MIXED_PEOPLE = [
     People(f"mixed ids {i}", None, ids, odd)

@@ -33,8 +33,8 @@ from espalier.core.tables.table import Table
 
 Cells = Mapping[str, list[Any]]
 ROW, OWNER, PERSON = "row", "owner", "id"
-BASE_ROWS, HELD, ROWS_EACH, LIMIT = 5, 4, 3, 2
-"""Ordinary rows and special rows of a base table; rows of each person, and the row limit."""
+BASE_ROWS, ROWS_EACH, LIMIT = 5, 3, 2
+"""Ordinary rows of a base table; rows of each person, and the row limit."""
 TOGETHER = 6
 """Kinds whose numbers of special values differ by less than this share a table."""
 
@@ -60,6 +60,8 @@ class Layout(NamedTuple):
     """A reader to use instead of the product's."""
     without: tuple[str, ...] = ()
     """Kinds that the engine which writes does not have."""
+    together: int = 4
+    """Special values that one column holds at a time; one, where it is small and numbers are binned."""
 
 
 @dataclass
@@ -118,31 +120,32 @@ class Grid:
     Where numbers are binned, a column holds one special value, since statistics of the column may matter then.
     """
 
-    def __init__(self, kinds: Sequence[Kind]) -> None:
+    def __init__(self, kinds: Sequence[Kind], most: int) -> None:
         self.kinds: dict[str, Kind | None] = {ROW: None}
         self.held: dict[str, tuple[Any, ...]] = {}
         described_columns = []
         for kind in kinds:
             for view in kind.views:
-                together = 1 if view == "numeric" and isinstance(kind.ordinary[0], float) else HELD
+                together = 1 if view == "numeric" and isinstance(kind.ordinary[0], float) and most < 9 else most
                 for i in range(0, len(kind.special), together):
                     name = f"{kind.name} {view} {i}"
                     self.kinds[name], self.held[name] = kind, kind.special[i : i + together]
                     described_columns.append(described(name, view, kind.categories))
-        self.rows = BASE_ROWS + HELD
+        self.special = max(map(len, self.held.values()))
+        self.rows = BASE_ROWS + self.special
         marks = Column(ROW, "categorical", tuple(f"r{i}" for i in range(self.rows + 1)))
         self.columns = [marks, *described_columns]
         self.turns = max(len(kind.special) for kind in kinds)
 
     def base(self) -> dict[str, list[Any]]:
-        """The base table: ordinary values, and special ones in every other row."""
+        """The base table: ordinary values, and special ones between them."""
         cells: dict[str, list[Any]] = {ROW: [f"r{i}" for i in range(self.rows)]}
         for name, values in self.held.items():
             kind = self.kinds[name]
             assert kind is not None
             cells[name] = [kind.ordinary[i % 2] for i in range(self.rows)]
-            for i in range(HELD):
-                cells[name][2 * i + 1] = values[i % len(values)]
+            for i in range(self.special):
+                cells[name][2 * i % self.rows] = values[i % len(values)]
         return cells
 
     def odd(self, turn: int) -> dict[str, Any]:
@@ -176,7 +179,7 @@ def _size(kind: Kind) -> int:
 
 def _check_table(kinds: Sequence[Kind], layout: Layout, folder: Path) -> Outcome:
     """The kinds as columns of one table."""
-    grid, out = Grid(kinds), Outcome()
+    grid, out = Grid(kinds, layout.together), Outcome()
     refusals: Counter[str] = Counter()
 
     def tried(cells: Cells, place: str) -> Mapping[str, np.ndarray]:
