@@ -67,8 +67,12 @@ class Account:
         """Is this the table that was released from before, under this name? For the curator's eyes: never exported."""
         return [text for text, _ in _warnings(self._events(), self.store, self.table, digest)]
 
-    def reserve(self, project: Project, budget: Budget, digest: bytes, delta: float = 0.0) -> Reservation:
+    def reserve(
+        self, project: Project, budget: Budget, digest: bytes, delta: float = 0.0, relation: str | None = None
+    ) -> Reservation:
         """Set ``budget.rho`` and ``delta`` (the δ₀ of all draws) aside, or raise :class:`LedgerError`.
+
+        ``relation`` is what an engine's catalogue says the relation is, such as "view"; the entry records it.
 
         Nothing may be drawn before this returns.
         """
@@ -94,6 +98,8 @@ class Account:
                 )
             another = person != population.persons.get(self.table, person)
             plan = {"project": project.name, "plan": project.plan.to_json(), "another_unit": another}
+            if relation is not None:
+                plan["relation"] = relation
             if delta:
                 plan["delta_for_draws"] = float(delta)
             reserved = next_event(

@@ -86,6 +86,8 @@ class Entry:
     """How often diagnostics of its population had been looked at when it was reserved."""
     delta_reserved: float = 0.0
     delta_counted: float = 0.0
+    relation: str | None = None
+    """What the catalogue said the relation is, such as "view"; None for files, and in older entries."""
 
     @property
     def person(self) -> str | None:

@@ -152,6 +152,7 @@ class _State:
             diagnostics_before=len(self.diagnoses[p.name]),
             delta_reserved=draws,
             delta_counted=draws,
+            relation=stored.get("relation"),
         )
         self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
 
