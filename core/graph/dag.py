@@ -23,6 +23,10 @@ class Dag:
     that share an unmeasured cause (a ↔ b).
 
     Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a doubled one.
+
+    >>> import espalier as es
+    >>> es.Dag((("smoker", "sick"), ("age", "sick"))).parents("sick")
+    ('age', 'smoker')
     """
 
     edges: tuple[tuple[str, str], ...] = ()

@@ -104,6 +104,13 @@ class Column:
     what is bought is how far down they are told apart: at most ``at_most`` codes and groups (:meth:`of_hierarchy`).
 
     Raises :class:`SchemaError` for a description that cannot be.
+
+    >>> import espalier as es
+    >>> es.Column("smoker", "categorical", ("no", "yes")).size
+    2
+    >>> age = es.Column("age", "numeric", edges=(0, 18, 65, 120), integer=True)
+    >>> age.encode(["17", "70"]).tolist()
+    [0, 2]
     """
 
     name: str
@@ -701,6 +708,11 @@ class Schema:
     ``left_out`` are columns of the table that a guess took for identifiers. Which columns a schema has is public, and
     that guess counts private values, so it must be confirmed like any other. What a person leaves out need not be
     listed.
+
+    >>> import espalier as es
+    >>> schema = es.Schema((es.Column("smoker", "categorical", ("no", "yes")),))
+    >>> schema.names, schema["smoker"].size
+    (('smoker',), 2)
     """
 
     columns: tuple[Column, ...]
