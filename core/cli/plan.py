@@ -13,6 +13,7 @@ from espalier.core.cli.given import whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
 from espalier.core.methods import method_of
+from espalier.core.privacy.accounting import round_up, total_up
 from espalier.core.project.file import Project
 from espalier.core.tables.catalogue import TRUSTED
 
@@ -112,7 +113,8 @@ def run(opt: argparse.Namespace) -> None:
         print(f"\n{other}")
     for apart in shown.apart:
         print(f"\n{apart}")
-    print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}{UP_TO if shown.spent < b.rho * (1 - 1e-9) else ''}")
+    up_to = UP_TO if shown.spent < b.rho * (1 - 1e-9) else ""
+    print(f"\nspent in all: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
@@ -153,7 +155,8 @@ def _print_lines(lines: Iterable[Line]) -> None:
         sigma = _range((x.sigma for x in run), "{:.1f}")
         error = _range((100 * x.error for x in run if x.error is not None), "{:.2g}%")
         times = f"{len(run)} times: " if len(run) > 1 else ""
-        print(f"{pool:<12} {cells:>9} {sum(x.rho for x in run):>11.3e} {sigma:>13} {error:>13}  {times}{what}")
+        rho = float(round_up(total_up(x.rho for x in run)))
+        print(f"{pool:<12} {cells:>9} {rho:>11.3e} {sigma:>13} {error:>13}  {times}{what}")
 
 
 def _range(values: Iterable[float], form: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from espalier.core.evaluation.private.figures import PrivateEvaluation
 from espalier.core.evaluation.private.held_out import judge
 from espalier.core.methods import check_options, fit, method_of, need_private
 from espalier.core.models.base import Codes, Model, NumberModel
+from espalier.core.privacy.accounting import total_up
 from espalier.core.privacy.bought_schema import buy, described, left, nothing_found, prices
 from espalier.core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from espalier.core.privacy.curator import PrivateCurator, Spending
@@ -158,7 +158,7 @@ def _release(
     if reservation:
         said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
         draws = _draws(bought)
-        if trouble := reservation.spend(said, kept, subtotals_of(draws), math.fsum(draw.delta for draw in draws)):
+        if trouble := reservation.spend(said, kept, subtotals_of(draws), total_up(draw.delta for draw in draws)):
             made = replace(made, ledger_trouble=trouble)
     return made
 

@@ -289,9 +289,7 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
             opened = Relation(backend, table, shown, plain, origin=sql.origin_of(backend, relation))
         else:
             backend, table, stream = sql.open_stream(text, relation, shown)
-            opened = Relation(
-                backend, table, shown, feed=stream, origin=sql.origin_of(stream.backend, relation)
-            )
+            opened = Relation(backend, table, shown, feed=stream, origin=sql.origin_of(stream.backend, relation))
     except EspalierError:
         raise
     except ImportError:

@@ -111,12 +111,20 @@ def postgres_layout(postgres):
 
 
 PEOPLE = [
-    *((people, layout) for people in (layouts.TEXT_PEOPLE, layouts.WHOLE_PEOPLE) for layout in (*layouts.FILES[::3], *layouts.MEMORY[::2])),
+    *(
+        (people, layout)
+        for people in (layouts.TEXT_PEOPLE, layouts.WHOLE_PEOPLE)
+        for layout in (*layouts.FILES[::3], *layouts.MEMORY[::2])
+    ),
     *((layouts.TEXT_PEOPLE, layout) for layout in (*layouts.TEXT_FILES, *layouts.SHEETS)),
     *((people, layouts.SHEETS[0]) for people in (layouts.SHORT_PEOPLE, *layouts.MIXED_PEOPLE)),
     *((people, Layout("objects", layouts.objects)) for people in layouts.MIXED_PEOPLE),
     (layouts.PER_FILE_PEOPLE, layouts.PER_FILE_LAYOUTS[0]),
-    *((people, layout) for people in (layouts.TEXT_PEOPLE, layouts.WHOLE_PEOPLE) for layout in (layouts.DUCKDB_LAYOUTS[0], layouts.SQLITE_LAYOUTS[0])),
+    *(
+        (people, layout)
+        for people in (layouts.TEXT_PEOPLE, layouts.WHOLE_PEOPLE)
+        for layout in (layouts.DUCKDB_LAYOUTS[0], layouts.SQLITE_LAYOUTS[0])
+    ),
 ]
 
 
