@@ -34,6 +34,7 @@ LAYERS = (
 TOP = {"app.py", "pages", "core", "tests", "sample_data", "benchmarks", "espalier", "requirements.txt", "README.md"}
 TOOLING = {
     "CHANGELOG.md",
+    "CITATION.cff",
     "CONTRIBUTING.md",
     "pyproject.toml",
     "requirements-dev.txt",
@@ -41,6 +42,8 @@ TOOLING = {
     "requirements-postgres.txt",
     "requirements-spark.txt",
     "LICENSE",
+    "NOTICE",
+    "docs",
     "SECURITY.md",
 }
 
