@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import SchemaError, TableError
+from espalier.core.project.bin_density import places
 from espalier.core.project.cells import MISSING as MISSING
 from espalier.core.project.dates import DateBins, date_texts, day_number
 from espalier.core.project.hierarchy import Cut, Hierarchy
-from espalier.core.project.within import places
 
 Kind = Literal["categorical", "ordinal", "numeric"]
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
@@ -431,9 +431,7 @@ class Column:
         )
 
     def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
-        """Texts for ``codes``; a number is drawn inside its bin (`espalier.core.project.within`), a whole one where
-        declared.
-        """
+        """Return texts for ``codes``. Numbers are drawn inside their bins (`espalier.core.project.bin_density`)."""
         if self.kind != "numeric":
             names = np.array([*self.categories, MISSING], dtype=object)
             cells: list[str] = names[codes].tolist()

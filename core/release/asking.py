@@ -106,16 +106,12 @@ def odds_ratio(schema: Schema, event: str, group: str) -> OddsRatio:
 def regression(schema: Schema, outcome: str, predictors: Sequence[str]) -> Regression:
     """A logistic regression of the ``outcome`` (``column`` or ``column=value``), linear for a numeric one.
 
-    <<<<<<< HEAD
-        A numeric column without a place for missing cells enters by the middles of its bins, any other by its categories.
+    A numeric column enters by the middles of its bins, any other by its categories.
 
-        >>> import espalier as es
-        >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
-        >>> es.regression(es.Schema(tuple(columns)), "sick=yes", ["smoker"]).columns
-        ('smoker', 'sick')
-    =======
-        A numeric column enters by the middles of its bins, any other by its categories.
-    >>>>>>> missing
+    >>> import espalier as es
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
+    >>> es.regression(es.Schema(tuple(columns)), "sick=yes", ["smoker"]).columns
+    ('smoker', 'sick')
     """
     name = outcome.partition("=")[0]
     for each in (name, *predictors):

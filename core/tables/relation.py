@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import EspalierError, TableError, wheel_with
 from espalier.core.progress import Report, silent
-from espalier.core.project.finest import as_read
 from espalier.core.project.plan import Plan
+from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables.lots import kept_rows, new_key
 from espalier.core.tables.reading import TextColumn, TextTable, from_arrow
@@ -185,7 +185,7 @@ class Relation:
 
         ``key`` is that of the lots (a fresh one if not given). Raises :class:`TableError` that names the column, and
         never a value, where a cell is not declared, empty against the schema, or a row says not whose it is. Columns
-        that are to be bought are read :func:`~espalier.core.project.finest.as_read` says, which refuses some.
+        that are to be bought are read :func:`~espalier.core.project.public_grid.as_read` says, which refuses some.
         """
         schema = as_read(schema)
         if self.remote:
