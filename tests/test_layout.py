@@ -35,6 +35,7 @@ TOP = {"app.py", "core", "pages", "espalier", "tests", "sample_data", "benchmark
 TOOLING = {
     "requirements.txt",
     "CHANGELOG.md",
+    "CITATION.cff",
     "CONTRIBUTING.md",
     "pyproject.toml",
     "requirements-dev.txt",
@@ -42,6 +43,8 @@ TOOLING = {
     "requirements-postgres.txt",
     "requirements-spark.txt",
     "LICENSE",
+    "NOTICE",
+    "docs",
     "SECURITY.md",
 }
 
