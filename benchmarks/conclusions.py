@@ -4,7 +4,7 @@ Each release is made from rows drawn with replacement from a population that is 
 outcome is missing more often in one group than in the other. Four figures compare the groups: a difference, an odds
 ratio, a regression, and an effect adjusted by the drawing. Shown for each figure: the truth in the population's rows
 where all its columns are observed, the mean answer, how many intervals hold the truth, the median width against the
-real rows' own interval, and what the same copies say where a missing outcome counts as "no event". Coverage over all
+real rows' own interval, and the mean answer of the same copies if a missing outcome counts as "no event". Coverage over all
 figures has a standard error clustered by release. ``warned`` is how often the shares that are missing were found to
 differ.
 
@@ -191,7 +191,7 @@ def examine(population: Population, epsilon: float, rng: np.random.Generator) ->
 
 
 def reference(population: Population, table: Table) -> str:
-    """The regression of the real rows by statsmodels, beside this package's; why not where it is not installed."""
+    """The real rows' coefficient by statsmodels and by this package, or why there is none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
