@@ -38,12 +38,6 @@ class Tally:
         codes = np.stack(np.unravel_index(found, shape), axis=1).astype(np.int64)
         return cls(tuple(columns), codes, counts.astype(np.float64))
 
-    @classmethod
-    def of_counts(cls, counts: NDArray[np.float64], columns: Sequence[str]) -> Tally:
-        """The same from a marginal, for exact figures of a model."""
-        codes = np.argwhere(counts > 0)
-        return cls(tuple(columns), codes.astype(np.int64), counts[counts > 0].astype(np.float64))
-
     def observed(self, missing: Mapping[str, int]) -> Tally:
         """The patterns without a missing cell; ``missing`` names columns and the code of their missing cells."""
         keep = np.ones(len(self.weights), dtype=np.bool_)

@@ -57,7 +57,13 @@ def _missing(schema: Schema, columns: Sequence[str], asked: Sequence[Level]) -> 
 
 
 def proportion(schema: Schema, event: str, among: str | None = None) -> Proportion:
-    """P(event | among), each as ``column=value``; raises :class:`ProjectError` for what is not declared."""
+    """P(event | among), each as ``column=value``; raises :class:`ProjectError` for what is not declared.
+
+    >>> import espalier as es
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
+    >>> es.proportion(es.Schema(tuple(columns)), "sick=yes", among="smoker=no").columns
+    ('sick', 'smoker')
+    """
     return of_observed(schema, Proportion(_level(schema, event), None if among is None else _level(schema, among)))
 
 
@@ -73,7 +79,13 @@ def mean_difference(schema: Schema, column: str, group: str) -> MeanDifference:
 
 
 def difference(schema: Schema, event: str, group: str) -> Difference:
-    """P(event) in one group less that in another; ``group`` as :func:`odds_ratio` takes it."""
+    """P(event) in one group less that in another; ``group`` as :func:`odds_ratio` takes it.
+
+    >>> import espalier as es
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
+    >>> es.difference(es.Schema(tuple(columns)), "sick=yes", "smoker=yes:no").columns
+    ('sick', 'smoker')
+    """
     happens, _ = _pair(schema, event)
     return of_observed(schema, Difference(happens, *_apart(schema, event, group)))
 
@@ -82,6 +94,11 @@ def odds_ratio(schema: Schema, event: str, group: str) -> OddsRatio:
     """Each side as ``column``, ``column=value`` or ``column=value:other``.
 
     Without a value it is the last one; without another value to compare with, the first one that is not it.
+
+    >>> import espalier as es
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
+    >>> es.odds_ratio(es.Schema(tuple(columns)), "sick", "smoker").columns
+    ('sick', 'smoker')
     """
     return of_observed(schema, OddsRatio(*_pair(schema, event), *_apart(schema, event, group)))
 
@@ -90,6 +107,11 @@ def regression(schema: Schema, outcome: str, predictors: Sequence[str]) -> Regre
     """A logistic regression of the ``outcome`` (``column`` or ``column=value``), linear for a numeric one.
 
     A numeric column enters by the middles of its bins, any other by its categories.
+
+    >>> import espalier as es
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
+    >>> es.regression(es.Schema(tuple(columns)), "sick=yes", ["smoker"]).columns
+    ('smoker', 'sick')
     """
     name = outcome.partition("=")[0]
     for each in (name, *predictors):
@@ -208,7 +230,17 @@ def middles(column: Column) -> tuple[float, ...]:
 
 
 def sentence(answer: Answer) -> str:
-    """The number with its interval, or why it has none."""
+    """The number with its interval, or why it has none.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> study = es.Study.of(es.release(project, frame)).with_copies(5)
+    >>> [answer] = study.ask(es.proportion(project.schema, "sick=yes"))
+    >>> es.sentence(answer).split(":")[0]
+    'proportion'
+    """
     if not math.isfinite(answer.value):
         return f"{answer.name}: cannot be told. {answer.badge.sentence}"
     said, rows = f"{answer.name}: {shown(answer.value)}", of_rows(answer.observed)

@@ -51,7 +51,16 @@ NO_COUNTS = (
 
 @dataclass(frozen=True)
 class Study:
-    """A release as its figures see it: ``rows`` of each copy, and the copies it came with (``given``)."""
+    """A release as its figures see it: ``rows`` of each copy, and the copies it came with (``given``).
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> study = es.Study.of(es.release(project, frame)).with_copies(5)
+    >>> [answer.name for answer in study.ask(es.proportion(project.schema, "sick=yes"))]
+    ['proportion']
+    """
 
     project: Project
     model: GraphicalModel | VisibleModel

@@ -36,9 +36,8 @@ def test_a_tally_counts_every_row_once():
     assert got.total == 4000
     table = np.zeros((3, 3, 2))
     np.add.at(table, tuple(rows()[n] for n in ("z", "t", "y")), 1)
-    same = Tally.of_counts(table, ("z", "t", "y"))
-    assert np.array_equal(got.codes, same.codes)
-    assert np.array_equal(got.weights, same.weights)
+    assert np.array_equal(got.codes, np.argwhere(table > 0))
+    assert np.array_equal(got.weights, table[table > 0])
     with pytest.raises(ValueError, match="too many combinations"):
         Tally.of_rows(
             {f"c{i}": np.zeros(2, int) for i in range(20)},
