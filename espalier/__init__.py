@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from espalier.core.project.plan import Plan as Plan
     from espalier.core.project.schema import Column as Column
     from espalier.core.project.schema import Schema as Schema
-    from espalier.core.release.artefact import load_release as load_release
     from espalier.core.release.asking import difference as difference
     from espalier.core.release.asking import odds_ratio as odds_ratio
     from espalier.core.release.asking import proportion as proportion
     from espalier.core.release.asking import regression as regression
     from espalier.core.release.asking import sentence as sentence
+    from espalier.core.release.loading import load_release as load_release
     from espalier.core.release.planning import preview as preview
     from espalier.core.release.spend import release as release
     from espalier.core.release.study import Study as Study
@@ -63,7 +63,7 @@ _WHERE = {
     "guess_schema": "tables.guessing",
     "preview": "release.planning",
     "release": "release.spend",
-    "load_release": "release.artefact",
+    "load_release": "release.loading",
     "evaluate": "notebook",
     "Study": "release.study",
     "proportion": "release.asking",
