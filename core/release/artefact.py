@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from espalier import __version__
 from espalier.core.analysis.drawing_test import Tested
 from espalier.core.display import card
 from espalier.core.evaluation.private.figures import PrivateEvaluation
@@ -25,7 +26,6 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
-from espalier.core.project.plan import Plan
 from espalier.core.release.counts import COUNTS, NoisyCounts
 from espalier.core.release.drawing import Test, test_facts
 from espalier.core.release.files import copy_files, csv_text, save_files
@@ -46,7 +46,6 @@ PROMISES = (
     "Whoever made this release declares the schema (column names, categories, bin edges) to be public.",
     "That the table has at least one row is public.",
 )
-PROMISED = "What the plan says about rows per person is a promise; no person column enforces it."
 ENFORCED = (
     "The protected unit is one person, with all their rows, however many: of each person in the column {person!r} at "
     "most {k} were kept, chosen at random before anything was counted. Two spellings of a person count as two people."
@@ -142,6 +141,7 @@ class Release:
         project["plan"] = {**project["plan"], "fair": method.fenced(plan)}
         return {
             "format": "espalier-release/1",
+            "espalier": __version__,
             "project": project,
             "method": plan.method,
             "method_title": method.title,
@@ -154,6 +154,7 @@ class Release:
                 "rows_per_person": plan.rows_per_person,
                 "person": plan.person,
             },
+            "unit": self.project.unit_facts(),
             "asked": {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "rho": self.budget.rho},
             "selected": list(self.fitted.features),
             "refused": list(self.plan_frame.refused),
@@ -182,7 +183,7 @@ class Release:
             **({} if self.effect is None else {"effect": dict(self.effect)}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
-            "promises": [*promises(plan), *([SHRUNK] if getattr(self.fitted, "shrunk", False) else [])],
+            "promises": [*promises(self.project), *([SHRUNK] if getattr(self.fitted, "shrunk", False) else [])],
             "ledger": self.reservation.facts() if self.reservation else None,
         }
 
@@ -290,10 +291,11 @@ def _choice(d: Draw) -> dict[str, Any]:
     }
 
 
-def promises(plan: Plan) -> list[str]:
-    """What is promised beside (ε, δ), and what only by whoever made the release."""
+def promises(project: Project) -> list[str]:
+    """What is promised in addition to (ε, δ), and by whom."""
+    plan = project.plan
     even = [EVEN] if plan.rows_drawn == "even" else []
     if plan.person is None:
-        return [*PROMISES, PROMISED, *even]
+        return [*PROMISES, project.unit_facts()["stated"], *even]
     filled = [FILLED.format(rows=plan.rows)] if plan.neighbors == "replace-one" else []
     return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled, *even]

@@ -88,7 +88,16 @@ class Files:
 
 
 def load_release(folder: str | Path) -> Released:
-    """Read a release folder back; raises :class:`ProjectError` if it is not one."""
+    """Read a release folder back; raises :class:`ProjectError` if it is not one.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> es.release(project, frame).save("clinic")
+    >>> es.load_release("clinic").facts["spent"]["delta"]
+    1e-06
+    """
     folder = Path(folder)
     files = files_of(folder)
     try:

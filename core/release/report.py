@@ -19,6 +19,7 @@ from espalier.core.project.schema import FIELDS
 from espalier.core.release import report_front as front
 from espalier.core.release.conclusion_section import conclusions
 from espalier.core.release.effect_section import effect_section
+from espalier.core.release.html import made_with
 from espalier.core.release.html import table as _table
 from espalier.core.release.pools import pool_in_words
 from espalier.core.release.question_section import question_section
@@ -112,6 +113,7 @@ def render(facts: Mapping[str, Any]) -> str:
             ]
         ),
         _notes(project),
+        made_with(facts),
         "</div>",
     ]
     body = "\n".join(p for p in parts if p)
