@@ -15,6 +15,7 @@ from espalier.core.errors import ProjectError
 from espalier.core.methods import method_of
 from espalier.core.privacy.accounting import round_up, total_up
 from espalier.core.project.file import Project
+from espalier.core.tables.catalogue import TRUSTED
 
 if TYPE_CHECKING:
     from espalier.core.release.planning import Line
@@ -33,7 +34,7 @@ def add(commands: Any) -> None:
     plan.add_argument("--rows", type=whole, help="number of rows n, where it is public")
     plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
     plan.add_argument("--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no row")
-    plan.add_argument("--data", metavar="TABLE", help="for --explain-sql: " + TABLE)
+    plan.add_argument("--data", metavar="TABLE", help="state also what its catalogue says the relation is; " + TABLE)
     plan.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
     questions.add_option(plan)
     ledger.add_options(plan)
@@ -49,6 +50,19 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
     found = located(data, relation)
     print(f"-- {found.told}")
     print(";\n".join(found.statements(project.schema, project.plan)) + ";")
+
+
+def _origin(data: str | None, relation: str | None) -> str | None:
+    """What the catalogue says the relation is; None where no engine is named."""
+    from espalier.core.tables.frames import located
+
+    if data is None or relation is None:
+        return None
+    found = located(data, relation)
+    try:
+        return found.origin
+    finally:
+        found.close()
 
 
 def run(opt: argparse.Namespace) -> None:
@@ -75,8 +89,10 @@ def run(opt: argparse.Namespace) -> None:
         ) from None
     if account is not None:
         left = account.population.outlook(shown.budget.rho)
+    relation = _origin(opt.data, opt.relation)
     if opt.json:
-        print(json.dumps({**shown.to_json(), "ledger": left}, indent=1, ensure_ascii=False))
+        facts = {**shown.to_json(), "ledger": left, **({} if relation is None else {"relation": relation})}
+        print(json.dumps(facts, indent=1, ensure_ascii=False))
         return
     b = shown.budget
     print(
@@ -125,7 +141,7 @@ def run(opt: argparse.Namespace) -> None:
     )
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")
-    for warning in shown.warnings:
+    for warning in (*shown.warnings, *([TRUSTED[relation]] if relation in TRUSTED else [])):
         print(f"note: {warning}")
 
 

@@ -70,8 +70,12 @@ class Account:
         """Is this the table that was released from before, under this name? For the curator's eyes: never exported."""
         return [text for text, _ in _warnings(self._events(), self.store, self.table, digest)]
 
-    def reserve(self, project: Project, budget: Budget, digest: bytes, delta: float = 0.0) -> Reservation:
+    def reserve(
+        self, project: Project, budget: Budget, digest: bytes, delta: float = 0.0, relation: str | None = None
+    ) -> Reservation:
         """Set ``budget.rho`` and ``delta`` (the δ₀ of all draws) aside, or raise :class:`LedgerError`.
+
+        ``relation`` is what an engine's catalogue says the relation is, such as "view"; the entry records it.
 
         Nothing may be drawn before this returns.
         """
@@ -101,6 +105,8 @@ class Account:
             plan = {"project": project.name, "plan": project.plan.to_json(), "another_unit": another}
             if (one_row := stated(project.one_row_per_person, project.plan)) is not None:
                 plan[ONE_ROW] = one_row
+            if relation is not None:
+                plan["relation"] = relation
             if delta:
                 plan["delta_for_draws"] = delta
             reserved = next_event(

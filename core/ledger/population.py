@@ -90,6 +90,8 @@ class Entry:
     delta_counted: float = 0.0
     one_row_per_person: bool | None = None
     """What its project states; ``None`` if it does not say, as before projects held an answer."""
+    relation: str | None = None
+    """What the catalogue said the relation is, such as "view"; None for files, and in older entries."""
 
     @property
     def person(self) -> str | None:

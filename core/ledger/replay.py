@@ -153,6 +153,7 @@ class _State:
             delta_reserved=draws,
             delta_counted=draws,
             one_row_per_person=_answer(stored),
+            relation=stored.get("relation"),
         )
         self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
 

@@ -33,6 +33,7 @@ from espalier.core.release.output import WHOLE, write_into, write_texts, write_w
 from espalier.core.release.planning import error_bounds_of
 from espalier.core.release.questions import question_facts
 from espalier.core.release.told_apart import ToldApart
+from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.consistency import violations
 from espalier.core.tables.destination import Destination
 from espalier.core.tables.snapshot import Snapshot
@@ -100,6 +101,8 @@ class Release:
     drawing: tuple[tuple[Test, Tested], ...] = ()
     effect: Mapping[str, Any] | None = None
     apart: tuple[ToldApart, ...] = ()
+    relation: str | None = None
+    """What the catalogue says the relation is that was read (`espalier.core.tables.catalogue`); None for files."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -183,7 +186,12 @@ class Release:
             **({} if self.effect is None else {"effect": dict(self.effect)}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
-            "promises": [*promises(self.project), *([SHRUNK] if getattr(self.fitted, "shrunk", False) else [])],
+            **({} if self.relation is None else {"relation": self.relation}),
+            "promises": [
+                *promises(self.project),
+                *([SHRUNK] if getattr(self.fitted, "shrunk", False) else []),
+                *([TRUSTED[self.relation]] if self.relation in TRUSTED else []),
+            ],
             "ledger": self.reservation.facts() if self.reservation else None,
         }
 

@@ -84,11 +84,22 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
         scan, rest = part(report, 0.0, reading), part(report, reading, 1.0)
         k = project.plan.rows_per_person
         table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
-        return _release(project, table, rest, ledger, held)
+        relation = data.origin if isinstance(data, Relation) else None
+        return _release(project, table, rest, ledger, held, relation)
 
 
-def _release(project: Project, table: Source, report: Report, ledger: Account | None, files: ExitStack) -> Release:
-    """:func:`release` of an open table; what is made of it on the way is closed with ``files``."""
+def _release(
+    project: Project,
+    table: Source,
+    report: Report,
+    ledger: Account | None,
+    files: ExitStack,
+    relation: str | None = None,
+) -> Release:
+    """:func:`release` of an open table; what is made of it on the way is closed with ``files``.
+
+    ``relation`` is what the catalogue says the relation is; None for files and frames.
+    """
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan = planned.plan
@@ -112,7 +123,7 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
     rest, held = _parts(plan, table, total, files)
     looked, of_schema = Spending(0.0), Spending(shown.budget.rho)  # ``looked``: until it is known what was spent before
     bought = [of_schema, looked]
-    reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta) if ledger else None
+    reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta, relation) if ledger else None
     try:
         report(0.0, "Measuring")  # the last moment to cancel for nothing
         known, rest, held = _described(planned, shown, rest, held, of_schema)
@@ -132,6 +143,7 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
             budget=shown.budget,
             spending=every,
             reservation=reservation,
+            relation=relation,
         )
         kept = made.files if reservation else {}
     except BaseException as error:
