@@ -41,6 +41,7 @@ TOOLING = {
     "requirements-mysql.txt",
     "requirements-postgres.txt",
     "requirements-spark.txt",
+    "requirements.lock",
     "LICENSE",
     "SECURITY.md",
 }

@@ -9,7 +9,6 @@ import os
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -43,7 +42,7 @@ MEMORY = {**CASES, **FURTHER}
 
 
 def rows(seed: int, n: int) -> dict[str, np.ndarray]:
-    """Codes of a table; another seed gives one that has nothing to do with it, and one of its columns is constant."""
+    """Codes of a table; another seed gives an unrelated table, in which column `s` is constant."""
     rng = np.random.default_rng(seed)
     codes = {}
     for column in SCHEMA.columns:
@@ -160,7 +159,7 @@ def sqlite(cells, place):
     return f"sqlite://{place / 't.sqlite'}", "people"
 
 
-def postgresql(cells, place):
+def postgresql(cells, _place):
     import sqlalchemy as sa
 
     server = os.environ["TEST_POSTGRES"]
@@ -271,7 +270,7 @@ def scales_by_cell(patch):
 
 def leaves_without_noise(patch):
     """A choice by the exact scores."""
-    patch.setattr(mechanisms, "noisy_max", lambda scores, scale: int(np.argmax(list(scores))))  # noqa: ARG005
+    patch.setattr(mechanisms, "noisy_max", lambda scores, scale: int(np.argmax(list(scores))))
 
 
 def fails_for_some(patch):
@@ -307,7 +306,7 @@ def test_a_broken_copy_is_caught(broken):
             if broken is leaves_without_noise:
                 from tests.support import noninterference
 
-                patch.setattr(noninterference.Noise, "choice", lambda _, scores, scale: int(np.argmax(list(scores))))  # noqa: ARG005
+                patch.setattr(noninterference.Noise, "choice", lambda _, scores, scale: int(np.argmax(list(scores))))
             else:
                 broken(patch)
             return run(seed, n)

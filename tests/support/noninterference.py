@@ -1,7 +1,7 @@
 """Runs a release with replaced noise: what it asks for, writes and says may depend on public facts and answers alone.
 
 `Noise` replaces every protective draw by values that depend on the number of the draw, its shape and its scale. So two
-tables with the same public facts get the same noisy answers, and everything that follows must be the same, byte by byte.
+tables with the same public facts get the same noisy answers. Everything that follows must then be the same bytes.
 A difference is a path from a private row to the outside that no budget paid for.
 """
 
@@ -36,7 +36,7 @@ class Noise:
 
     def _rng(self) -> np.random.Generator:
         """The generator of the next answer: it depends on everything that was asked for, and on nothing else."""
-        digest = hashlib.sha256(json.dumps(self.requests[-1:] + [len(self.requests)], default=str).encode()).digest()
+        digest = hashlib.sha256(json.dumps([*self.requests[-1:], len(self.requests)], default=str).encode()).digest()
         return _default_rng(int.from_bytes(digest[:8]))
 
     def gaussian(self, counts: Any, sigma: float) -> Any:
