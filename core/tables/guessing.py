@@ -46,6 +46,13 @@ def guess_schema(text: TextTable, marks: Sequence[str] = ()) -> Schema:
     out, which is marked as a guess too. Where every column looks like one, none is left out.
 
     ``marks`` are texts that mean an empty cell, in each column that holds them.
+
+    >>> import espalier as es, pandas as pd
+    >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)
+    >>> table = es.read_table("clinic.csv")
+    >>> schema = es.guess_schema(table)
+    >>> schema["smoker"].categories
+    ('no', 'yes')
     """
     named = tuple(n for n in text.columns if n)
     if not named:

@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import EspalierError, TableError
+from espalier.core.errors import EspalierError, TableError, wheel_with
 from espalier.core.progress import Report, silent
-from espalier.core.project.finest import as_read
 from espalier.core.project.plan import Plan
+from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
+from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.lots import kept_rows, new_key
 from espalier.core.tables.reading import TextColumn, TextTable, from_arrow
 from espalier.core.tables.snapshot import PERSON, CodeFile, Digest, Snapshot
@@ -37,6 +38,8 @@ BATCH_ROWS = 1 << 19
 ENGINES = ("duckdb", "postgres", "postgresql", "pyspark")
 """Schemes of the URLs of engines that encode rows themselves. Rows of others come here in batches and are encoded by
 the embedded engine (`espalier.core.tables.stream`)."""
+EXTRAS = {"postgres": "postgres", "mysql": "mysql", "pyspark": "spark"}
+"""This package's extras that install an engine's driver."""
 SAMPLE_ROWS = 10_000
 """Rows of a sample that a schema is guessed from."""
 ROWS = "espalier_rows"
@@ -70,6 +73,7 @@ class Relation:
     ``plain`` is the query that reads ``table`` with texts that are compared byte by byte, where the engine might not:
     a collation that finds two ids equal would merge two people. ``feed`` gives the rows of a CSV file, or of an engine
     that is no one of `ENGINES`, to an embedded engine. ``path`` is the file or folder that it lies in, if it does.
+    ``origin`` is what the engine's catalogue says the relation is (`espalier.core.tables.catalogue`); None for files.
     """
 
     backend: Any
@@ -78,6 +82,7 @@ class Relation:
     plain: str | None = None
     feed: Feed | None = None
     path: Path | None = None
+    origin: str | None = None
 
     @property
     def columns(self) -> dict[str, str]:
@@ -91,7 +96,11 @@ class Relation:
 
     @property
     def told(self) -> str:
-        """What of the rows leaves where they are, and where it is kept: for whoever is about to release."""
+        """What leaves the source and where it is kept, and who is trusted with the relation."""
+        return " ".join([self._leaves, *([TRUSTED[self.origin]] if self.origin in TRUSTED else [])])
+
+    @property
+    def _leaves(self) -> str:
         if self.remote:
             return "A release asks the database for counts and sums. Rows and codes stay there."
         if self.feed is not None and self.path is None:
@@ -183,7 +192,7 @@ class Relation:
 
         ``key`` is that of the lots (a fresh one if not given). Raises :class:`TableError` that names the column, and
         never a value, where a cell is not declared, empty against the schema, or a row says not whose it is. Columns
-        that are to be bought are read :func:`~espalier.core.project.finest.as_read` says, which refuses some.
+        that are to be bought are read :func:`~espalier.core.project.public_grid.as_read` says, which refuses some.
         """
         schema = as_read(schema)
         if self.remote:
@@ -277,18 +286,17 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     try:
         if scheme[1] in ENGINES:
             backend, table, plain = sql.open_url(text, relation)
-            opened = Relation(backend, table, shown, plain)
+            opened = Relation(backend, table, shown, plain, origin=sql.origin_of(backend, relation))
         else:
             backend, table, stream = sql.open_stream(text, relation, shown)
-            opened = Relation(backend, table, shown, feed=stream)
+            opened = Relation(backend, table, shown, feed=stream, origin=sql.origin_of(stream.backend, relation))
     except EspalierError:
         raise
     except ImportError:
         engine = scheme[1].replace("postgresql", "postgres")
-        raise TableError(
-            f"the driver for {engine} is not installed; install it where Espalier runs: "
-            f"pip install 'ibis-framework[{engine}]>=12,<13'"
-        ) from None
+        extra = EXTRAS.get(engine)
+        how = wheel_with(extra) if extra else f"Install it with: pip install 'ibis-framework[{engine}]>=12,<13'"
+        raise TableError(f"The driver for {engine} is not installed where Espalier runs. {how}") from None
     except Exception as error:
         raise TableError(f"cannot open {shown}: {type(error).__name__}") from None
     weakref.finalize(opened, _disconnected, backend, opened.feed)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from espalier.core.project.file import Project
-from espalier.core.release.artefact import load_release
+from espalier.core.release.loading import load_release
 from espalier.core.release.report import render
 from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
