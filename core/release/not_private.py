@@ -128,6 +128,7 @@ def blurred(project: Project, data: Any, report: Report = silent, public: Any = 
     if make is None:
         raise ProjectError(f"the method {plan.method} is private: release with it instead", key="method")
     frame_of(project)
+    project.need_unit()
     refuse_guessed(project)
     table = as_table(data, project.schema)
     beside = None if public is None else as_table(public, project.schema)
