@@ -218,7 +218,7 @@ PREVIEWED: dict[str, dict[str, object]] = {
 
 def previews() -> None:
     """Print median and slowest of seven previews of each plan, for 48,842 rows of which none is read."""
-    from core.release.planning import preview
+    from core.planning.preview import preview
 
     for name, changes in PREVIEWED.items():
         project = adult_project("mst").with_plan(**changes)
@@ -232,9 +232,9 @@ def previews() -> None:
 
 def copies(data: Path, repeats: int) -> None:
     """Print CPU seconds of 20 copies: counts disturbed and fitted, rows drawn, the text packed, models saved."""
+    from core.analysis.study import Study
     from core.release import release
     from core.release.files import copy_files
-    from core.release.study import Study
     from core.tables.reading import read_table
     from core.tables.table import Table
 

@@ -20,6 +20,7 @@ from core.models.base import MarginalModel
 from core.models.graphical.estimation import SMOOTHING, estimate
 from core.models.questions import Network, Rule, fit, lower, multiplicative_weights, public_rule, sensitivity
 from core.models.questions.weights import Choose, Margin
+from core.planning.preview import preview
 from core.privacy.accounting import rho_of
 from core.privacy.draws import Measurement
 from core.privacy.questions.lowering import mask_of
@@ -27,7 +28,6 @@ from core.privacy.questions.recipes import answers
 from core.project.file import Project
 from core.project.question_list import QuestionList
 from core.project.questions import Question
-from core.release.planning import preview
 from core.release.spend import release
 from core.tables.reading import read_table
 from core.tables.table import Table

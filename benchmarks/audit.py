@@ -54,6 +54,7 @@ from scipy.special import log_softmax
 
 from benchmarks import seams
 from benchmarks.distinguish import Verdict, audit
+from core.analysis.drawing import tested
 from core.evaluation.private import held_out
 from core.graph.dag import Dag
 from core.graph.roles import Roles
@@ -79,7 +80,6 @@ from core.project.plan import Neighbors, Plan
 from core.project.question_list import QuestionList
 from core.project.questions import Count, Question
 from core.project.schema import Column, Schema
-from core.release.drawing import tested
 from core.release.spend import release
 from core.tables import relation as relations
 from core.tables.gradient import Weights

@@ -31,13 +31,13 @@ from benchmarks.tables import drawn
 from core.analysis.combine import combine
 from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
 from core.analysis.gate import Cell
+from core.analysis.study import Study
 from core.analysis.tally import Tally
 from core.graph.dag import Dag
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release import Release, release
-from core.release.study import Study
 from core.tables.table import Table
 
 Rows = Mapping[str, NDArray[np.integer]]

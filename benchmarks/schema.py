@@ -32,6 +32,7 @@ from core.methods import METHODS
 from core.methods.frame import Frame
 from core.models.graphical import estimate, smoothing_for
 from core.models.graphical.problem import Zeros
+from core.planning.preview import preview
 from core.privacy import bought_schema, flat_bins
 from core.privacy.accounting import Budget
 from core.privacy.bought_schema import buy, prices
@@ -41,7 +42,6 @@ from core.project.constraints import Constraints
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release.planning import preview
 from core.release.spend import release
 from core.tables.consistency import settle, violations
 from core.tables.reading import TextColumn, TextTable, read_table

@@ -30,12 +30,12 @@ from sklearn.ensemble import RandomForestRegressor
 
 from benchmarks.lookalikes import KINDS, lookalike
 from benchmarks.smooth_tables import LARGE, SMALL
+from core.blurring import kernel
+from core.blurring.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
+from core.blurring.rows import Made, Numbers, Options, synthesize
 from core.errors import ProjectError
 from core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
 from core.evaluation.numeric_fidelity import train_and_test
-from core.models.two_stage import kernel
-from core.models.two_stage.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
-from core.models.two_stage.rows import Made, Numbers, Options, synthesize
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema

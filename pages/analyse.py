@@ -3,8 +3,8 @@
 import streamlit as st
 
 from core.analysis.combine import PYTHON, R
+from core.analysis.study import SUGGESTED, Study
 from core.errors import EspalierError
-from core.release.study import SUGGESTED, Study
 from pages.parts import doors, shell
 from pages.parts.analyse import opening, questions
 from pages.parts.glossary import term

@@ -12,10 +12,10 @@ from core.errors import EspalierError
 from core.ledger.archive import zipped
 from core.ledger.ledger import Ledger, default_ledger
 from core.ledger.population import PART_NAMES, Entry, Population
+from core.methods.pools import pool_in_words
 from core.privacy.accounting import rho_of, round_up
 from core.project.file import Project
 from core.project.plan import Plan
-from core.release.pools import pool_in_words
 from pages.parts import charts, doors, shell, text
 from pages.parts.analyse import opening
 from pages.parts.glossary import term

@@ -4,8 +4,8 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.methods import frame_of, method_of
+from core.methods.pools import pool_in_words
 from core.privacy.accounting import guess_right, round_up
-from core.release.pools import pool_in_words
 from pages.parts import charts, doors, shell, text
 from pages.parts.glossary import TERMS, term
 from pages.parts.plan import (

@@ -4,9 +4,9 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.methods import method_of
+from core.planning.preview import Preview
 from core.privacy.accounting import round_up
 from core.privacy.contribution import public_rows
-from core.release.planning import Preview
 from core.tables.table import Table
 from pages.parts import doors, shell, text
 from pages.parts.data import far

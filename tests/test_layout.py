@@ -22,9 +22,12 @@ LAYERS = (
     "privacy",
     "ledger",
     "models",
+    "blurring",
     "methods",
-    "evaluation",
     "analysis",
+    "evaluation",
+    "planning",
+    "report",
     "release",
     "compare",
     "notebook",
@@ -187,7 +190,7 @@ def test_no_module_state_is_drawn_from_numpys_global_generator():
     [
         ("core.models.graphical", {"pandas", "scipy", "networkx", "opendp", "sklearn", "pyarrow"}),
         ("core.release", {"pandas", "scipy", "networkx", "sklearn", "fairlearn", "streamlit"}),
-        ("core.release.planning", {"pandas", "scipy", "networkx", "sklearn", "pyarrow"}),
+        ("core.planning.preview", {"pandas", "scipy", "networkx", "sklearn", "pyarrow"}),
         ("core.evaluation", {"sklearn", "fairlearn"}),
     ],
 )

@@ -47,8 +47,8 @@ def add(commands: Any) -> None:
 def _copies(opt: argparse.Namespace) -> None:
     import numpy as np
 
+    from core.analysis.study import Study
     from core.release.files import check_folder, copy_files, save_files
-    from core.release.study import Study
 
     study = Study.of_folder(opt.folder)
     out = opt.out or opt.folder.resolve().with_name(f"{opt.folder.resolve().name}-copies")
@@ -65,8 +65,8 @@ def _copies(opt: argparse.Namespace) -> None:
 
 
 def _analyse(opt: argparse.Namespace) -> None:
-    from core.release import asking
-    from core.release.study import Study
+    from core.analysis import asking
+    from core.analysis.study import Study
 
     if (opt.outcome is None) != (opt.predictors is None):
         raise ProjectError("a regression needs both --outcome and --predictors")

@@ -16,7 +16,7 @@ from core.methods import method_of
 from core.project.file import Project
 
 if TYPE_CHECKING:
-    from core.release.planning import Line
+    from core.planning.preview import Line
 
 
 MOST_SHOWN = 40
@@ -51,8 +51,8 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    from core.release.drawing import predicted
-    from core.release.planning import not_in_rows, preview
+    from core.analysis.drawing import predicted
+    from core.planning.preview import not_in_rows, preview
 
     if opt.explain_sql:
         _explain(project_file.load(opt.project), opt.data, opt.relation)

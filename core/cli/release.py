@@ -75,7 +75,8 @@ def run(opt: argparse.Namespace) -> None:
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
     """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger can stand for it."""
-    from core.release.files import NOT_PRIVATE, check_folder
+    from core.blurring.notice import NOT_PRIVATE
+    from core.release.files import check_folder
     from core.release.not_private import blurred, shown
     from core.release.spend import refuse_guessed
     from core.tables.reading import read_table

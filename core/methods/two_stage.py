@@ -85,8 +85,8 @@ def two_stage(curator: Curator, project: Project, frame: Frame, report: Report =
 
 def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
     """One blurred row for each real one, shuffled, and what they disclose."""
-    from core.models.two_stage.kernel import EXACT_ROWS
-    from core.models.two_stage.rows import Numbers, Options, synthesize
+    from core.blurring.kernel import EXACT_ROWS
+    from core.blurring.rows import Numbers, Options, synthesize
 
     plan, schema = project.plan, project.schema
     options = read_options(TwoStageOptions, plan.options)

@@ -1,7 +1,6 @@
-"""From a project and a table to the files that are handed over."""
+"""Spending a plan's budget on a private table, and the files handed over."""
 
 from core.release.artefact import Release, Released, load_release
-from core.release.planning import Preview, preview
 from core.release.spend import release
 
-__all__ = ["Preview", "Release", "Released", "load_release", "preview", "release"]
+__all__ = ["Release", "Released", "load_release", "release"]

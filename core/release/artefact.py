@@ -13,14 +13,19 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from core.analysis.drawing import Test, test_facts
 from core.analysis.drawing_test import Tested
+from core.analysis.noisy_counts import COUNTS, NoisyCounts
+from core.blurring.notice import NOT_PRIVATE_CSV
 from core.display import card
 from core.errors import EspalierError, ProjectError, TableError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.graph.separations import Clique, Separation
-from core.ledger.archive import MODEL
+from core.ledger.archive import MODEL, check_release
 from core.methods import METHODS, Fitted, Frame, method_of
 from core.models.base import Codes, Model
+from core.planning.hierarchies import ToldApart
+from core.planning.preview import error_bounds_of
 from core.privacy.accounting import Budget, round_up
 from core.privacy.curator import Spending
 from core.privacy.draws import Draw
@@ -28,15 +33,12 @@ from core.privacy.partitions import epsilon_beside
 from core.progress import Report, silent
 from core.project.file import Project
 from core.project.plan import Plan
-from core.release.counts import COUNTS, NoisyCounts
-from core.release.drawing import Test, test_facts
-from core.release.files import NOT_PRIVATE_CSV, check_release, copy_files, csv_text, read_csv, save_files
+from core.release.files import copy_files, save_files
 from core.release.output import WHOLE, write_into, write_texts, write_whole
-from core.release.planning import error_bounds_of
-from core.release.questions import question_facts
-from core.release.told_apart import ToldApart
+from core.release.question_facts import question_facts
 from core.tables.consistency import violations
 from core.tables.destination import Destination
+from core.tables.released import csv_text, read_csv
 from core.tables.snapshot import Snapshot
 from core.tables.table import Table
 
@@ -78,7 +80,7 @@ class Release:
     ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
     aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
     told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), each a model and codes;
-    ``drawing`` is what the test of the drawing found, ``effect`` what `core.release.effect_section` says of the plan's
+    ``drawing`` is what the test of the drawing found, ``effect`` what `core.report.effect` says of the plan's
     treatment. ``date`` is the day it was made, in UTC. Of more than a million rows ``codes`` and ``table`` hold only
     some, and ``whole`` all, as codes on disk while somebody holds the release (`core.release.output`).
     """
@@ -224,8 +226,8 @@ class Release:
     @cached_property
     def files(self) -> dict[str, bytes]:
         """What is handed over, by file name: the table, the accounting, the project file, the report, the model."""
-        from core.release.card import card
-        from core.release.report import render
+        from core.report.croissant import card
+        from core.report.page import render
 
         facts, model, table = self.to_json(), self._dumped, self.csv().encode()
         return {

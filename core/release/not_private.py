@@ -18,15 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
 from core.errors import ProjectError
 from core.evaluation.marketing import gain_of
 from core.methods import check_options, frame_of, method_of
 from core.methods.base import Rows
 from core.progress import Report, part, silent
 from core.project.file import Project
-from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV, csv_text, save_files
+from core.release.files import save_files
 from core.release.spend import refuse_guessed
 from core.tables.frames import as_table
+from core.tables.released import csv_text
 from core.tables.table import Table
 
 FIGURES = {

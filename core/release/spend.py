@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.analysis.drawing import outcome, tested
+from core.analysis.noisy_counts import NoisyCounts
+from core.analysis.plan_effect import effect_facts
+from core.analysis.study import Study
 from core.errors import Cancelled, EspalierError, ProjectError, SchemaError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
 from core.methods import check_options, fit, method_of, need_private
 from core.models.base import Codes, Model, NumberModel
+from core.planning.hierarchies import told_apart
+from core.planning.preview import Preview, preview
 from core.privacy.bought_schema import buy, described, left, nothing_found, prices
 from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from core.privacy.curator import PrivateCurator, Spending
@@ -27,14 +33,8 @@ from core.progress import Report, part, silent
 from core.project.file import Project
 from core.project.plan import MAX_ROWS, Plan
 from core.release.artefact import Release
-from core.release.counts import NoisyCounts
-from core.release.drawing import outcome, tested
-from core.release.effect_section import effect_facts
 from core.release.files import with_identifiers
 from core.release.output import IN_MEMORY, on_disk
-from core.release.planning import Preview, preview
-from core.release.study import Study
-from core.release.told_apart import told_apart
 from core.tables.consistency import settle
 from core.tables.frames import opened
 from core.tables.relation import Relation

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from core.ledger.population import Population
-from core.release.planning import Line
-from core.release.pools import pool_in_words
+from core.methods.pools import pool_in_words
+from core.planning.preview import Line
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.analysis.study import Study
 from core.errors import EspalierError
 from core.ledger.archive import zipped
 from core.project.file import Project
 from core.release.spend import release
-from core.release.study import Study
 from core.tables.reading import read_table
 from pages.parts.analyse import opening
 from pages.parts.session.session import Session

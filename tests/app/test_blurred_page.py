@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
+from core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
 from core.methods import DEFAULT
 from core.project.plan import NO_EPSILON
-from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
 from core.tables.reading import read_table
 from pages.parts.data.samples import FOLDER
 from tests.support.app import finish, go, press, sample, sentences, state

@@ -15,14 +15,14 @@ from core.evaluation.classifier import fit
 from core.evaluation.private.counts import HeldOutCounts
 from core.evaluation.private.held_out import judge, judged, rehearse
 from core.graph.roles import Roles
+from core.planning.preview import preview
 from core.privacy.accounting import Budget
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release.planning import preview
-from core.release.report import render
 from core.release.spend import release
+from core.report.page import render
 from core.tables.table import Table
 
 SCHEMA = Schema(

@@ -12,10 +12,10 @@ from core.graph.dag import Dag
 from core.graph.merge import differences, inside, merge
 from core.methods import method_of
 from core.methods.prism_frame import advice
+from core.planning.preview import preview
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release.planning import preview
 
 A, B = Annotation("seen twice", "contested", "Smith 2019"), Annotation(belief="established", may_break=True)
 DAG = Dag((("a", "y"), ("b", "y"), ("y", "c")), annotations={("a", "y"): A, ("y", "c"): B, ("b",): Annotation("n")})
@@ -89,7 +89,7 @@ def test_a_fragile_cause_is_said_under_the_causal_regime_too():
 
 
 def test_the_report_shows_what_was_said():
-    from core.release.report import _notes
+    from core.report.page import _notes
 
     html = _notes({"schema": [{"name": "b"}], "dag": {**DAG.to_json(), "notes": {"<old>": "kept"}}})
     for text in (

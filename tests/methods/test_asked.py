@@ -19,6 +19,7 @@ from core.graph.separations import Separation
 from core.methods import METHODS, frame_of
 from core.methods.question_links import links_of, widened
 from core.models.questions import Network, lower_bound
+from core.planning.preview import preview
 from core.privacy.questions.lowering import Block
 from core.project.constraints import Constraints
 from core.project.file import Project
@@ -26,7 +27,6 @@ from core.project.plan import Plan
 from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
 from core.release.artefact import load_release
-from core.release.planning import preview
 from core.release.spend import release
 from tests.methods.test_contract import ASKED, SCHEMA, project, table
 

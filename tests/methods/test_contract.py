@@ -18,12 +18,12 @@ from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.methods import METHODS
 from core.methods.marginals import Marginals
+from core.planning.preview import preview
 from core.privacy.accounting import epsilon_of
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
-from core.release.planning import preview
 from core.release.spend import release
 from core.tables.table import Table
 from tests.support.tables import bought

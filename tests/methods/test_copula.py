@@ -12,10 +12,10 @@ import pytest
 from core.errors import ProjectError, TableError
 from core.graph.separations import Separation
 from core.methods import frame_of
+from core.planning.preview import preview
 from core.release.artefact import load_release
-from core.release.planning import preview
-from core.release.report import render
 from core.release.spend import release
+from core.report.page import render
 from tests.models.copula.test_fit import SCHEMA, project, table
 
 

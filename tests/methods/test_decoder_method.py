@@ -11,10 +11,10 @@ from core.graph.roles import Roles
 from core.graph.separations import Separation
 from core.methods import frame_of
 from core.methods.decoder import heads_of
+from core.planning.preview import preview
 from core.privacy.curator import PrivateCurator
 from core.project.file import Project
 from core.project.plan import Plan
-from core.release.planning import preview
 from core.release.spend import release
 from tests.support.tables import bought, random_table, schema_of
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from core.analysis import asking
+from core.analysis.study import Study
 from core.errors import ProjectError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.methods import frame_of
+from core.planning.preview import preview
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release import asking, preview, release
-from core.release.study import Study
+from core.release import release
 from core.tables.table import Table
 
 SCHEMA = Schema(

@@ -15,6 +15,7 @@ from core.graph.separations import clique_edges
 from core.methods.select.allocation import BudgetSplit, Choices
 from core.methods.select.network import WIDE, choose_network
 from core.models.graphical import predict_size
+from core.planning.preview import preview
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.privacy.rehearsal import Rehearsal
@@ -22,7 +23,6 @@ from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release.planning import preview
 from core.release.spend import release
 from core.tables.table import Table
 from tests.support.tables import bought

@@ -21,12 +21,12 @@ from core.graph.roles import Roles
 from core.ledger.ledger import Ledger
 from core.methods import METHODS, check_options
 from core.models.base import MarginalModel, Model
+from core.planning.preview import preview
 from core.project.file import Project
 from core.project.plan import Plan
 from core.release.artefact import load_release
-from core.release.planning import preview
-from core.release.report import render
 from core.release.spend import release
+from core.report.page import render
 from core.tables.table import Table
 from tests.support.tables import random_table, schema_of
 from tests.support.toy import TOY, ConstantModel, Toy, play

@@ -21,6 +21,7 @@ from core.methods.select.allocation import BudgetSplit
 from core.methods.select.marginals import TREES
 from core.methods.select.pairs import tells_its_pairs
 from core.methods.workload import TOGETHER, Request, Workload, measure_pairs, workload
+from core.planning.preview import preview
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.privacy.unit import Unit
@@ -28,7 +29,6 @@ from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release.artefact import SHRUNK
-from core.release.planning import preview
 from core.release.spend import release
 from core.tables.table import Table
 

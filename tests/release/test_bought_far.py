@@ -14,6 +14,7 @@ from pyarrow import csv, parquet
 
 from core.errors import ProjectError, SchemaError
 from core.ledger.ledger import Ledger
+from core.planning.preview import preview
 from core.privacy import bought_schema
 from core.privacy.accounting import Budget
 from core.privacy.bought_schema import buy, described, prices
@@ -24,7 +25,6 @@ from core.project.file import Project
 from core.project.finest import as_read
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release.planning import preview
 from core.release.spend import release
 from core.tables.reading import read_table
 from core.tables.relation import open_relation

@@ -10,6 +10,7 @@ from core.errors import EspalierError, ProjectError, SchemaError, SizeError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.methods import METHODS, frame_of
+from core.planning.preview import preview
 from core.privacy.accounting import Budget
 from core.privacy.rehearsal import Rehearsal
 from core.privacy.unit import Unit
@@ -17,9 +18,8 @@ from core.project.constraints import Constraints
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release.planning import preview
-from core.release.report import render
 from core.release.spend import release
+from core.report.page import render
 from core.tables.table import Table
 
 GIVEN = {

@@ -10,8 +10,8 @@ import pytest
 
 from core.project.file import Project
 from core.release.artefact import load_release
-from core.release.report import render
 from core.release.spend import release
+from core.report.page import render
 from core.tables.reading import read_table
 from core.tables.table import Table
 

@@ -9,12 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.analysis.study import Study
+from core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
 from core.cli.main import main
 from core.errors import EspalierError, LedgerError, ProjectError
 from core.evaluation import evaluate
 from core.graph.separations import Separation
 from core.ledger.account import Account
 from core.methods import METHODS, check_options, frame_of
+from core.planning.preview import preview
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.project.file import Project
@@ -22,11 +25,8 @@ from core.project.plan import NO_EPSILON, Plan
 from core.project.schema import Column, Schema
 from core.release import shelf
 from core.release.artefact import load_release
-from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
 from core.release.not_private import blurred
-from core.release.planning import preview
 from core.release.spend import release
-from core.release.study import Study
 
 SCHEMA = Schema(
     (

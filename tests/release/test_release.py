@@ -12,13 +12,13 @@ import pytest
 
 from core.errors import Cancelled, ProjectError, SchemaError, SizeError, TableError
 from core.graph.roles import Roles
+from core.planning.preview import preview
 from core.privacy.curator import PrivateCurator
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release import load_release, release
-from core.release.planning import preview
-from core.release.report import render
+from core.report.page import render
 from core.tables.table import Table
 
 NASTY = 'a, "b" <script>alert(1)</script> 年齢'

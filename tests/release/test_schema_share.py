@@ -12,6 +12,7 @@ import pytest
 
 from core.errors import EspalierError, ProjectError, SchemaError
 from core.ledger.ledger import Ledger
+from core.planning.preview import preview
 from core.privacy.accounting import rho_of
 from core.project.constraints import Constraints
 from core.project.file import Project
@@ -19,9 +20,8 @@ from core.project.plan import Plan
 from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
 from core.release.artefact import load_release
-from core.release.planning import preview
-from core.release.report import render
 from core.release.spend import release
+from core.report.page import render
 from core.tables.reading import read_table
 from core.tables.table import Table
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import streamlit as st
 
+from core.analysis.study import Study
 from core.errors import EspalierError, ProjectError
-from core.ledger.archive import MOST_BYTES, check_names, has_model, is_known, unpacked
-from core.release.files import check_release
+from core.ledger.archive import MOST_BYTES, check_names, check_release, has_model, is_known, unpacked
 from core.release.shelf import identity
-from core.release.study import Study
 from pages.parts import doors, shell
 from pages.parts.session.session import Session
 from pages.parts.text import plain

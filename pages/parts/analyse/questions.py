@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.analysis import asking
 from core.analysis.effect import StandardisedEffect
 from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
+from core.analysis.study import Study
 from core.errors import EspalierError
 from core.graph.adjustment import Effect, choices
 from core.project.file import Project
-from core.release import asking
-from core.release.study import Study
 from pages.parts.text import name, names, plain
 
 FEW = 8

@@ -6,8 +6,8 @@ from typing import Any
 
 import streamlit as st
 
+from core.blurring.notice import NOT_PRIVATE
 from core.evaluation.numeric_fidelity import numbers_of
-from core.release.files import NOT_PRIVATE
 from core.release.not_private import Blurred
 from core.tables.table import Table
 from pages.parts import shell

@@ -8,7 +8,8 @@ from typing import Any
 import streamlit as st
 
 from core.models.base import Model
-from core.release.questions import agreement, agreement_said
+from core.release.question_facts import agreement
+from core.report.questions import agreement_said
 from pages.parts import charts
 from pages.parts.text import plain
 

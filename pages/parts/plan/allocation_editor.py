@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.methods.pools import pool_in_words
 from core.methods.select.allocation import MOST_BY_HAND, label
-from core.release.planning import Line, Preview, preview
-from core.release.pools import pool_in_words
+from core.planning.preview import Line, Preview, preview
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 

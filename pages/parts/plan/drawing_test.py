@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
+from core.analysis.drawing import LEVEL, POOL, predicted
+from core.planning.preview import Preview
 from core.project.plan import MOST_STATEMENTS
-from core.release.drawing import LEVEL, POOL, predicted
-from core.release.planning import Preview
 from pages.parts.session.session import Session
 from pages.parts.text import names, plain
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.planning.error_bounds import excess_risk
+from core.planning.preview import Preview
 from core.project.plan import Plan
-from core.release.error_bounds import excess_risk
-from core.release.planning import Preview
 from pages.parts import text
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from core.release.planning import Line, grouped, not_in_rows
-from core.release.pools import pool_in_words
+from core.methods.pools import pool_in_words
+from core.planning.preview import Line, grouped, not_in_rows
 from pages.parts.text import plain
 
 HIGHEST = 420

@@ -7,13 +7,13 @@ from typing import Any
 
 import streamlit as st
 
+from core.blurring.notice import NOT_PRIVATE
 from core.errors import EspalierError
 from core.methods import METHODS, method_of
 from core.methods.purpose import Advice
 from core.privacy.contribution import public_rows
 from core.project.options import declared
 from core.project.plan import ALWAYS, NO_EPSILON
-from core.release.files import NOT_PRIVATE
 from core.release.not_private import SENTENCE
 from pages.parts import fields, shell, text
 from pages.parts.plan import drawing_test, options, people_fields, purpose

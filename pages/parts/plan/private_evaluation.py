@@ -7,8 +7,8 @@ import json
 import streamlit as st
 
 from core.evaluation.private.figures import PrivateEvaluation, PrivateFigure
+from core.planning.preview import Preview
 from core.privacy.accounting import round_up
-from core.release.planning import Preview
 from pages.parts.plan import measured
 from pages.parts.text import SAFE, name, plain
 

@@ -8,9 +8,9 @@ import streamlit as st
 
 from core.errors import EspalierError
 from core.methods import method_of
+from core.planning.preview import Preview
 from core.project.question_list import QuestionList, in_words, read_questions
 from core.project.schema import Column
-from core.release.planning import Preview
 from pages.parts.session.session import Session
 from pages.parts.text import plain
 

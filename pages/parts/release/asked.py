@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from core.project.question_list import in_words
-from core.release.questions import agreement_said, asked_words
+from core.report.questions import agreement_said, asked_words
 from pages.parts import charts
 from pages.parts.text import plain
 

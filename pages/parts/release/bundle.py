@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.analysis.noisy_counts import COUNTS
 from core.errors import EspalierError
 from core.ledger.archive import zipped
 from core.methods import method_of
+from core.planning.preview import Line, lines_of
 from core.privacy.accounting import round_up
 from core.privacy.bought_schema import nothing_found
 from core.release import shelf
 from core.release.artefact import Release
-from core.release.counts import COUNTS
-from core.release.planning import Line, lines_of
 from pages.parts import charts, doors, shell, text
 from pages.parts.board import graph_picture
 from pages.parts.plan import measured

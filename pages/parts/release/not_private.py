@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
+from core.blurring.notice import NOT_PRIVATE
 from core.errors import EspalierError
 from core.methods import frame_of
 from core.progress import Report
-from core.release.files import NOT_PRIVATE
 from core.release.not_private import SENTENCE, Blurred, blurred, shown
 from core.tables.reading import TextTable, read_table
 from core.tables.table import Table

@@ -11,10 +11,10 @@ import streamlit as st
 from core.errors import EspalierError, LedgerUnavailable
 from core.ledger.ledger import Ledger, default_ledger, whoami
 from core.ledger.population import Population
+from core.planning.preview import Preview
 from core.privacy.accounting import round_up
 from core.privacy.contribution import public_rows
 from core.project.plan import Neighbors
-from core.release.planning import Preview
 from core.tables.source import Source
 from pages.parts import doors, fields, shell, text
 from pages.parts.session import session

@@ -7,7 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from core.project.file import SIGNOFF
-from core.release.report_front import SIGNED
+from core.report.front import SIGNED
 from pages.parts.session.session import Session
 
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from core.errors import LedgerError, TableError
 from core.ledger.ledger import Ledger, default_ledger
+from core.planning.preview import Preview, preview
 from core.privacy.accounting import epsilon_of
 from core.privacy.bought_schema import table_described
 from core.privacy.contribution import public_rows, split
 from core.progress import Report, part
 from core.project.file import Project
 from core.release.artefact import Release
-from core.release.planning import Preview, preview
 from core.tables.relation import Relation
 from core.tables.table import Table
 from pages.parts.session.session import ReleaseBundle, Session, Spent

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from core.analysis.study import Study
 from core.compare.plans import Outcome
 from core.errors import EspalierError
 from core.graph.dag import Dag
@@ -24,6 +25,7 @@ from core.graph.roles import Roles
 from core.graph.separations import Clique, Separation
 from core.ledger.ledger import Ledger
 from core.methods.registry import DEFAULT
+from core.planning.preview import Preview, preview
 from core.privacy.contribution import public_rows
 from core.progress import Report
 from core.project.file import Project
@@ -32,8 +34,6 @@ from core.project.question_list import QuestionList
 from core.project.schema import Schema
 from core.release.artefact import Release
 from core.release.not_private import Blurred
-from core.release.planning import Preview, preview
-from core.release.study import Study
 from core.tables.reading import TextTable
 from core.tables.relation import Relation
 from core.tables.table import Table

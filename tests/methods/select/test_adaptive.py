@@ -9,13 +9,13 @@ import pytest
 
 from core.methods import fit, frame_of
 from core.methods.select.adaptive import LARGEST_ERROR
+from core.planning.preview import preview
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release.planning import preview
 from core.tables.table import Table
 
 SCHEMA = Schema(tuple(Column(name, "categorical", tuple("uvwxyz")) for name in "abcdefgh"))

@@ -17,6 +17,7 @@ from core.methods import frame_of
 from core.methods.select.allocation import BudgetSplit, Choices
 from core.methods.select.expected import by_model, independent
 from core.methods.select.spanning import Growth, choose_tree
+from core.planning.preview import preview
 from core.privacy.accounting import Budget
 from core.privacy.curator import PrivateCurator
 from core.privacy.draws import Measurement
@@ -26,7 +27,6 @@ from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release.planning import preview
 from tests.support.tables import FakeSource, bought
 
 FIVE = tuple("abcde")

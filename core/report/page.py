@@ -13,16 +13,16 @@ from typing import Any
 
 from core.graph.annotations import Annotation, annotations_from_json
 from core.methods import METHODS
+from core.methods.pools import pool_in_words
+from core.planning.hierarchies import CARRIED
 from core.privacy.accounting import round_up
 from core.privacy.unit import Unit
 from core.project.schema import FIELDS
-from core.release import report_front as front
-from core.release.conclusion_section import conclusions
-from core.release.effect_section import effect_section
-from core.release.html import table as _table
-from core.release.pools import pool_in_words
-from core.release.question_section import question_section
-from core.release.told_apart import CARRIED
+from core.report import front
+from core.report.conclusions import conclusions
+from core.report.effect import effect_section
+from core.report.html import table as _table
+from core.report.questions import question_section
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }

@@ -12,6 +12,7 @@ import pytest
 from core.errors import EspalierError
 from core.evaluation import evaluate
 from core.graph.roles import Roles
+from core.planning.preview import preview
 from core.privacy import bought_schema
 from core.privacy.accounting import Budget
 from core.privacy.bought_schema import buy, prices
@@ -23,9 +24,8 @@ from core.project.plan import Plan
 from core.project.question_list import QuestionList
 from core.project.schema import Column, Schema
 from core.release.artefact import load_release
-from core.release.planning import preview
-from core.release.report import render
 from core.release.spend import release
+from core.report.page import render
 from core.tables.reading import TextColumn, TextTable
 from core.tables.table import Table
 

@@ -1,7 +1,4 @@
-"""The effect of the plan's treatment: what a release says of it, and the report's section.
-
-It is worked out from copies of the release, so from noisy counts that the budget has paid for.
-"""
+"""The report's section on the effect of the plan's treatment."""
 
 from __future__ import annotations
 
@@ -9,39 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.graph.adjustment import Effect, choices, ways
-from core.progress import Report, silent
-from core.release import asking
-from core.release.html import table
-from core.release.study import Study
-
-MOST_WAYS = 8
-"""Paths that the report writes out."""
-
-
-def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None:
-    """The section of ``release.json``; None where the plan asks for no effect."""
-    project = study.project
-    treatment, outcome = project.plan.options.get("treatment"), project.plan.target
-    if project.plan.options.get("regime") != "effect" or treatment is None or outcome is None:
-        return None
-    asked = Effect(project.dag, treatment, outcome)
-    figure = asking.effect_by_drawing(project, treatment, outcome, None, study.rows)
-    studied = study.with_copies(report=report)
-    valid = choices(asked, project.schema.sizes)
-    return {
-        "treatment": treatment,
-        "outcome": outcome,
-        "event": None if figure.event is None else project.schema[outcome].labels[figure.event],
-        "adjust": list(figure.adjust),
-        "by": "plan" if project.plan.options.get("adjust") is not None else "drawing",
-        "valid_sets": len(valid),
-        "why": asking.adjusted_for(project, figure),
-        "ways": [way.sentence for way in ways(asked, figure.adjust, MOST_WAYS)],
-        "form": figure.form,
-        "copies": len(studied.given),
-        "numbers": [asking.to_json(answer) for answer in studied.ask(figure)],
-    }
+from core.analysis import asking
+from core.report.html import table
 
 
 def effect_section(facts: Mapping[str, Any]) -> str:

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from core.analysis.drawing import POOL, Test, predicted, tested
+from core.analysis.noisy_counts import NoisyCounts
 from core.display import card
 from core.errors import EspalierError, ProjectError, SizeError
 from core.evaluation.private.figures import PrivateFigure
@@ -20,6 +22,10 @@ from core.graph.separations import Clique
 from core.methods import METHODS, Frame, asks, fit, frame_of, method_of, need_private
 from core.methods.select.allocation import MOST_BY_HAND, label
 from core.models.graphical import Size
+from core.planning.error_bounds import Counted, ErrorBounds, error_bounds
+from core.planning.expected_answers import Expected
+from core.planning.expected_answers import expected as expected_answers
+from core.planning.hierarchies import Foreseen, foreseen
 from core.privacy.accounting import Budget, epsilon_of, guess_right
 from core.privacy.bought_schema import budget_of, left, prices
 from core.privacy.contribution import held_rows, public_rows
@@ -30,12 +36,6 @@ from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.options import declared
 from core.project.plan import ALWAYS, Plan
-from core.release.counts import NoisyCounts
-from core.release.drawing import POOL, Test, predicted, tested
-from core.release.error_bounds import Counted, ErrorBounds, error_bounds
-from core.release.questions import Expected
-from core.release.questions import expected as expected_answers
-from core.release.told_apart import Foreseen, foreseen
 
 NAMED = 2
 """So many other methods are named where a plan's questions do not fit."""
@@ -48,7 +48,7 @@ class Line:
     ``columns`` is None where a private choice decides them at release; then ``cells`` and ``sigma`` are those of the
     largest candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected
     absolute error per cell σ√(2/π) as a share of n, None where n is not known; ``bound`` (a total variation distance,
-    see `core.release.error_bounds`) is what the whole marginal stays within with all others in 95 of 100 releases.
+    see `core.planning.error_bounds`) is what the whole marginal stays within with all others in 95 of 100 releases.
     ``sums``: a vector of sums that are no counts, such as a gradient, with σ in their own unit and not in rows.
     """
 

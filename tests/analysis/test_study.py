@@ -9,8 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from core.analysis import asking
 from core.analysis.figures import Level
 from core.analysis.gate import Badge
+from core.analysis.noisy_counts import NoisyCounts
+from core.analysis.study import Study
 from core.cli.main import main
 from core.errors import ProjectError
 from core.graph.dag import Dag
@@ -19,9 +22,7 @@ from core.models.graphical import GraphicalModel
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release import asking, release
-from core.release.counts import NoisyCounts
-from core.release.study import Study
+from core.release import release
 from core.tables.table import Table
 
 SCHEMA = Schema(

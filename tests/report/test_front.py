@@ -9,10 +9,10 @@ import pytest
 
 from core.evaluation import evaluate
 from core.evaluation.verdict import verdict
+from core.planning.preview import not_in_rows, preview
 from core.project.file import Project
 from core.release import release
-from core.release.planning import not_in_rows, preview
-from core.release.report import render
+from core.report.page import render
 from core.tables.reading import read_table
 from core.tables.table import Table
 

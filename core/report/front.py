@@ -7,10 +7,10 @@ from html import escape
 from typing import Any
 
 from core.methods import METHODS
+from core.methods.pools import pool_in_words
 from core.privacy.accounting import guess_right, round_up
 from core.privacy.unit import Unit
-from core.release import picture
-from core.release.pools import pool_in_words
+from core.report import picture
 
 SIGNED = {
     "drawn_by": "Drew the causes and roles",

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from core.analysis.combine import PYTHON, R
-from core.release.drawing import sentences
+from core.analysis.drawing import sentences
 
 
 def conclusions(facts: Mapping[str, Any]) -> str:

@@ -7,8 +7,7 @@ from html import escape
 from typing import Any
 
 from core.project.question_list import in_words
-from core.release.html import table
-from core.release.questions import asked_words
+from core.report.html import table
 
 
 def question_section(facts: Mapping[str, Any]) -> str:
@@ -80,3 +79,16 @@ def _rounds(rounds: Mapping[str, Any] | None) -> str:
         return ""
     ended = "a noisy test said that further choices would be noise" if rounds["stopped"] else "all of them ran"
     return f"<p>{rounds['ran']} of {rounds['planned']} planned rounds: {ended}.</p>"
+
+
+def agreement_said(best: Mapping[str, Any]) -> str:
+    """The same for a screen."""
+    return (
+        f"No table agrees better with the noisy answers than to within {best['bound']:.3g} σ in the worst of them; the "
+        "weights that prove it are in release.json."
+    )
+
+
+def asked_words(project: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The project file's questions and counts by name."""
+    return {str(e["name"]): e for key in ("questions", "counts") for e in project.get(key, [])}

@@ -8,33 +8,32 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 from zipfile import ZipFile
 
 import numpy as np
 
 from core.analysis.answers import Answer, Copies, answer
+from core.analysis.asked_copies import asked_copies, fitted_as_copy
 from core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from core.analysis.figures import Figure
 from core.analysis.gate import Gate
+from core.analysis.noisy_counts import COUNTS, NoisyCounts
+from core.blurring.notice import NOT_PRIVATE
 from core.errors import DAMAGED, EspalierError, ProjectError
-from core.ledger.archive import MODEL, check_size
-from core.methods import METHODS
+from core.ledger.archive import MODEL, check_release, check_size
+from core.methods import METHODS, Fitted
 from core.methods.questions import Asked
+from core.models.base import Model
 from core.models.graphical import GraphicalModel, Zeros
 from core.models.questions.model import VisibleModel
 from core.progress import Report, silent
 from core.project.file import Project
-from core.release.asked_copies import asked_copies, fitted_as_copy
-from core.release.counts import COUNTS, NoisyCounts
-from core.release.files import NOT_PRIVATE, check_release, read_csv
-
-if TYPE_CHECKING:
-    from core.release.artefact import Release
+from core.tables.released import read_csv
 
 SUGGESTED = 20
 """Copies: with 5, intervals cover as well and are a third wider."""
@@ -48,6 +47,35 @@ NO_COUNTS = (
 )
 
 
+class Finished(Protocol):
+    """The parts of a finished release that a study reads."""
+
+    @property
+    def project(self) -> Project:
+        """The project with its released schema."""
+        ...
+
+    @property
+    def fitted(self) -> Fitted:
+        """The noisy answers that the model was fitted to."""
+        ...
+
+    @property
+    def model(self) -> Model:
+        """The model that the rows were drawn from."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """Number of synthetic rows."""
+        ...
+
+    @property
+    def copies(self) -> Sequence[tuple[Model, Rows]]:
+        """The copies that were made with the release."""
+        ...
+
+
 @dataclass(frozen=True)
 class Study:
     """A release as its figures see it: ``rows`` of each copy, and the copies it came with (``given``)."""
@@ -59,7 +87,7 @@ class Study:
     given: tuple[Rows, ...] = ()
 
     @classmethod
-    def of(cls, release: Release) -> Study:
+    def of(cls, release: Finished) -> Study:
         """Of a release just made; raises :class:`ProjectError` where no copies can be made of it."""
         counted = NoisyCounts.of(release.fitted)
         if counted is None or not isinstance(release.model, GraphicalModel | VisibleModel):

@@ -7,14 +7,15 @@ import json
 import numpy as np
 import pytest
 
+from core.analysis.drawing import POOL, statements_of
 from core.cli.main import main
 from core.errors import ProjectError
 from core.graph.dag import Dag
+from core.planning.preview import preview
 from core.project.file import Project
 from core.project.plan import Plan
 from core.project.schema import Column, Schema
-from core.release import preview, release
-from core.release.drawing import POOL, statements_of
+from core.release import release
 from core.tables.table import Table
 
 SCHEMA = Schema(

@@ -1,0 +1,41 @@
+"""The effect of the plan's treatment on its target, estimated from copies of the release.
+
+The copies are made of noisy counts that the budget has paid for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.analysis import asking
+from core.analysis.study import Study
+from core.graph.adjustment import Effect, choices, ways
+from core.progress import Report, silent
+
+MOST_WAYS = 8
+"""Paths that the report writes out."""
+
+
+def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None:
+    """The section of ``release.json``; None where the plan asks for no effect."""
+    project = study.project
+    treatment, outcome = project.plan.options.get("treatment"), project.plan.target
+    if project.plan.options.get("regime") != "effect" or treatment is None or outcome is None:
+        return None
+    asked = Effect(project.dag, treatment, outcome)
+    figure = asking.effect_by_drawing(project, treatment, outcome, None, study.rows)
+    studied = study.with_copies(report=report)
+    valid = choices(asked, project.schema.sizes)
+    return {
+        "treatment": treatment,
+        "outcome": outcome,
+        "event": None if figure.event is None else project.schema[outcome].labels[figure.event],
+        "adjust": list(figure.adjust),
+        "by": "plan" if project.plan.options.get("adjust") is not None else "drawing",
+        "valid_sets": len(valid),
+        "why": asking.adjusted_for(project, figure),
+        "ways": [way.sentence for way in ways(asked, figure.adjust, MOST_WAYS)],
+        "form": figure.form,
+        "copies": len(studied.given),
+        "numbers": [asking.to_json(answer) for answer in studied.ask(figure)],
+    }
