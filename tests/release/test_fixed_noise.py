@@ -84,7 +84,8 @@ def differences(stored: Any, made: Any, at: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("sample", CASES)
-def test_no_number_changes(sample, fixed):
+@pytest.mark.usefixtures("fixed")
+def test_no_number_changes(sample):
     stored = json.loads((STORED / f"{sample}.json").read_text("utf-8"))
     assert differences(stored, facts_of(sample, CASES[sample])) == []
 
