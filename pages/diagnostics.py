@@ -4,8 +4,8 @@ import json
 
 import streamlit as st
 
+from core.blurring.registry import is_blurring
 from core.evaluation import MOST_ROWS
-from core.methods import method_of
 from pages.parts import doors, shell, text
 from pages.parts.diagnostics import (
     blurred,
@@ -27,7 +27,7 @@ state = shell.start(
     "Diagnostics", f"What is the {term('synthetic table')} good for? It is compared with the real rows."
 )
 project = shell.need_project(state)
-if not method_of(project.plan).private and state.blurred is not None and state.blurred_from is not None:
+if is_blurring(project.plan) and state.blurred is not None and state.blurred_from is not None:
     st.markdown(f"{text.CONFIDENTIAL} Every figure below is computed on real rows.")
     blurred.show(state, state.blurred, state.blurred_from)
     shell.link_to("Plan", "Change the plan", primary=False)

@@ -2,8 +2,9 @@
 
 import streamlit as st
 
+from core.blurring.registry import blurring_of, is_blurring
 from core.errors import EspalierError
-from core.methods import frame_of, method_of
+from core.methods import check_options, is_fenced, method_of
 from core.methods.pools import pool_in_words
 from core.privacy.accounting import guess_right, round_up
 from pages.parts import charts, doors, shell, text
@@ -32,9 +33,10 @@ spots = plan_fields.show(state)
 spots["questions"] = spots["question_share"] = questions.show(state)
 project = state.project or project
 plan = project.plan
-if not method_of(plan).private:
+if is_blurring(plan):
     try:
-        frame_of(project)
+        check_options(plan)
+        blurring_of(plan).check(project)
     except EspalierError as error:
         plan_fields.conflict(spots, error)
     shell.link_to("Release", "Next: Release")
@@ -119,8 +121,8 @@ if seen.frame.separations:
     for s in seen.frame.separations:
         st.markdown(f"- {text.separation(s)}  \n  :small[{plain(s.why)}]")
 else:
-    st.markdown(method_of(plan).unseparated(bool(project.dag.edges)))
-if method_of(plan).fenced(plan) and project.roles.inadmissible:
+    st.markdown(method_of(plan).guidance.unseparated(bool(project.dag.edges)))
+if is_fenced(plan) and project.roles.inadmissible:
     st.markdown(
         "**Where the inadmissible columns may fall.** The fence stands between the outcome and the protected columns."
     )

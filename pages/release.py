@@ -2,8 +2,8 @@
 
 import streamlit as st
 
+from core.blurring.registry import is_blurring
 from core.errors import EspalierError
-from core.methods import method_of
 from core.planning.preview import Preview
 from core.privacy.accounting import round_up
 from core.privacy.contribution import public_rows
@@ -18,7 +18,7 @@ from pages.parts.text import name, names, plain
 
 doors.enter("steward")
 opened = here().project
-promised = opened is None or method_of(opened.plan).private
+promised = opened is None or not is_blurring(opened.plan)
 state = shell.start(
     "Release",
     f"Make the synthetic table: this spends privacy {term('budget')}. The files that come of it are safe to "
@@ -27,7 +27,7 @@ state = shell.start(
     else "These files are as confidential as the table itself.",
 )
 project = shell.need_project(state)
-if not method_of(project.plan).private:
+if is_blurring(project.plan):
     not_private.show(state)
     shell.sidebar(state)
     st.stop()

@@ -12,7 +12,7 @@ from core.analysis.effect import StandardisedEffect, suggested_form
 from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
 from core.errors import GraphError, ProjectError
 from core.graph.adjustment import Effect, checked, choices, verdict
-from core.methods import METHODS, method_of
+from core.methods import METHODS, method_of, planned_effect
 from core.methods.frame import fence
 from core.project.file import Project
 from core.project.schema import Column, Schema
@@ -99,9 +99,9 @@ def effect_by_drawing(
     schema, name = project.schema, outcome.partition("=")[0]
     for each in (treatment, name, *(adjust or ())):
         _column(schema, each)
-    question, given = Effect(project.dag, treatment, name), project.plan.options
-    if adjust is None and (given.get("treatment"), project.plan.target) == (treatment, name):
-        adjust = given.get("adjust")
+    question, planned = Effect(project.dag, treatment, name), planned_effect(project.plan)
+    if adjust is None and planned and (planned.treatment, planned.outcome) == (treatment, name):
+        adjust = planned.adjust
     if adjust is None:
         found = choices(question, schema.sizes)
         if not found:
@@ -188,9 +188,9 @@ def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:
     fences = fence(project, []) if method.fenced(project.plan) else ()
     if kept := next((pair for pair in needed if any(s.forbids(*pair) for s in fences)), None):
         return f"The fence keeps {kept[0]} and {kept[1]} apart, so no plan that has it counts them together."
-    steps, able = method.counts_with(project, outcome, others, treatment), method
+    steps, able = method.guidance.counts_with(project, outcome, others, treatment), method
     if not steps:
-        ways = ((other.counts_with(project, outcome, others, treatment), other) for other in METHODS.values())
+        ways = ((other.guidance.counts_with(project, outcome, others, treatment), other) for other in METHODS.values())
         steps, able = next((way for way in ways if way[0]), ("", method))
     if not steps:
         return ""

@@ -21,6 +21,7 @@ from core.analysis.strength import POWER, noticed, power
 from core.errors import ProjectError
 from core.graph.separations import Separation
 from core.graph.statements import check_statement, statements
+from core.methods import planned_effect
 from core.methods.select.allocation import BudgetSplit
 from core.privacy.curator import Curator
 from core.privacy.draws import Measurement
@@ -76,7 +77,8 @@ def statements_of(project: Project) -> tuple[Separation, ...]:
     if not project.dag.edges:
         raise ProjectError("there is no drawing to test: draw arrows on the Structure page", key="test_drawing")
     if isinstance(plan.statements, int):
-        first = [name for name in (plan.target, plan.options.get("treatment")) if name is not None]
+        effect = planned_effect(plan)
+        first = [name for name in (plan.target, effect.treatment if effect else None) if name is not None]
         return statements(project.dag, schema.sizes, first, most=plan.statements)
     for statement in plan.statements:
         named = (*statement.left, *statement.right, *statement.given)

@@ -10,6 +10,7 @@ from typing import Any
 from core.analysis import asking
 from core.analysis.study import Study
 from core.graph.adjustment import Effect, choices, ways
+from core.methods import planned_effect
 from core.progress import Report, silent
 
 MOST_WAYS = 8
@@ -19,9 +20,10 @@ MOST_WAYS = 8
 def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None:
     """The section of ``release.json``; None where the plan asks for no effect."""
     project = study.project
-    treatment, outcome = project.plan.options.get("treatment"), project.plan.target
-    if project.plan.options.get("regime") != "effect" or treatment is None or outcome is None:
+    planned = planned_effect(project.plan)
+    if planned is None:
         return None
+    treatment, outcome = planned.treatment, planned.outcome
     asked = Effect(project.dag, treatment, outcome)
     figure = asking.effect_by_drawing(project, treatment, outcome, None, study.rows)
     studied = study.with_copies(report=report)
@@ -31,7 +33,7 @@ def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None
         "outcome": outcome,
         "event": None if figure.event is None else project.schema[outcome].labels[figure.event],
         "adjust": list(figure.adjust),
-        "by": "plan" if project.plan.options.get("adjust") is not None else "drawing",
+        "by": "drawing" if planned.adjust is None else "plan",
         "valid_sets": len(valid),
         "why": asking.adjusted_for(project, figure),
         "ways": [way.sentence for way in ways(asked, figure.adjust, MOST_WAYS)],

@@ -1,1 +1,4 @@
-"""The two-stage method of Liu et al. It is NOT private: each row that it makes is a blurred real person."""
+"""Methods without a privacy guarantee: each row is a blurred real person.
+
+They have a registry and a path of their own. No method, curator, plan preview or ledger takes them.
+"""

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from core.blurring.registry import is_blurring
 from core.cli import ledger, questions
 from core.cli.terminal import bar
 from core.errors import EspalierError, ProjectError
-from core.methods import check_options, method_of
+from core.methods import check_options
 from core.project.file import Project
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def add(commands: Any) -> None:
 
 def run(opt: argparse.Namespace) -> None:
     project = questions.load(opt)
-    if not method_of(project.plan).private:
+    if is_blurring(project.plan):
         _not_private(project, opt)
         return
     if opt.public:
@@ -76,8 +77,8 @@ def run(opt: argparse.Namespace) -> None:
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
     """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger can stand for it."""
     from core.blurring.notice import NOT_PRIVATE
+    from core.release.blurred import blurred, shown
     from core.release.files import check_folder
-    from core.release.not_private import blurred, shown
     from core.release.spend import refuse_guessed
     from core.tables.reading import read_table
 

@@ -20,7 +20,6 @@ from core.ledger.store import Store
 from core.privacy.accounting import Budget, rho_of
 from core.privacy.draws import Subtotal
 from core.project.file import Project
-from core.project.plan import NO_EPSILON
 
 KEPT_BYTES = 64 << 20
 """Releases are kept up to this size, zipped."""
@@ -53,7 +52,7 @@ class Account:
 
         A plan takes all of its (ε, δ) in ρ, whatever is spent of that in the end.
         """
-        if project.plan.epsilon == NO_EPSILON:
+        if not project.plan.has_epsilon:
             raise LedgerError(
                 "a ledger keeps count of private releases: this plan gives no epsilon; what it makes is not private",
                 key="epsilon",

@@ -15,7 +15,7 @@ import numpy as np
 
 from core.errors import ProjectError
 from core.graph.separations import Clique, Separation
-from core.methods.base import Method
+from core.methods.base import Capabilities, Guidance, Method
 from core.methods.frame import Frame
 from core.methods.marginals import one_ways
 from core.models.decoder import Decoder, separated
@@ -210,12 +210,15 @@ DECODER = Method(
     name="decoder",
     title="Causal decoder",
     summary="every column is predicted from its drawn causes by a model trained with noisy gradients",
-    when="Choose it where the drawing is right and the table has many columns.",
     fit=decoder,
+    load=Decoder.loads,
     options=DecoderOptions,
     frame=_frame,
-    targets=True,
-    holds_constraints=False,
-    load=Decoder.loads,
+    guidance=Guidance(
+        when="Choose it where the drawing is right and the table has many columns.",
+        pools={"training": "training the model"},
+    ),
+    capabilities=Capabilities(targets=True, constraints=False),
     arrows=lambda project: project.dag.edges,
+    causes_only=lambda plan: plan.options.get("regime") == "causal",
 )

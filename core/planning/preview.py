@@ -19,7 +19,7 @@ from core.errors import EspalierError, ProjectError, SizeError
 from core.evaluation.private.figures import PrivateFigure
 from core.evaluation.private.held_out import rehearse
 from core.graph.separations import Clique
-from core.methods import METHODS, Frame, asks, fit, frame_of, method_of, need_private
+from core.methods import METHODS, Frame, asks, asks_causes_only, fit, frame_of, method_of, unused_options
 from core.methods.select.allocation import MOST_BY_HAND, label
 from core.models.graphical import Size
 from core.planning.error_bounds import Counted, ErrorBounds, error_bounds
@@ -35,7 +35,7 @@ from core.privacy.rehearsal import Rehearsal
 from core.privacy.unit import Unit
 from core.project.file import Project
 from core.project.options import declared
-from core.project.plan import ALWAYS, Plan
+from core.project.plan import Plan
 
 NAMED = 2
 """So many other methods are named where a plan's questions do not fit."""
@@ -163,7 +163,7 @@ def preview(project: Project, rows: int | None = None) -> Preview:
 def _fitting(project: Project, rows: int | None) -> Iterator[str]:
     """The methods that could ask the project's questions within its ``max_cells``, all else as planned."""
     for other in METHODS.values():
-        if other.questions == "beside" and other.links and other.name != project.plan.method:
+        if other.capabilities.questions == "beside" and other.capabilities.links and other.name != project.plan.method:
             try:
                 _preview(project.with_plan(method=other.name), rows)
             except EspalierError:
@@ -172,7 +172,6 @@ def _fitting(project: Project, rows: int | None) -> Iterator[str]:
 
 
 def _preview(project: Project, rows: int | None) -> Preview:
-    need_private(project.plan)
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
     if plan.neighbors == "replace-one":
@@ -193,13 +192,14 @@ def _preview(project: Project, rows: int | None) -> Preview:
             "0, or change the method or the questions",
             key="copies",
         )
-    size = fitted.size(plan.max_cells, method.largest(project, frame)).at_least(method.cells(project))
-    size = size.chosen(method.fits(project), sizes)
+    size = fitted.size(plan.max_cells, method.limits.largest(project, frame)).at_least(method.limits.cells(project))
+    size = size.chosen(method.limits.fits(project), sizes)
     forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
     draws = curator.spending.draws
     bounds = error_bounds_of(draws, rows, plan) if rows else None
     lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
-    warnings = (*frame.warnings, *method.advice(project), *_warnings(project, frame, budget, forest, rows, lines))
+    more = _warnings(project, frame, budget, forest, rows, lines)
+    warnings = (*frame.warnings, *method.guidance.advice(project), *more)
     spent, features = curator.spending.rho, len(fitted.features)
     shown = Preview(
         project,
@@ -229,7 +229,7 @@ def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBoun
     counted = (
         Counted(d.columns, d.cells, d.scale) for d in draws if d.kind == "count" and d.columns and d.pool != POOL
     )
-    return error_bounds(counted, rows, plan.rows or rows, plan.target if method_of(plan).targets else None)
+    return error_bounds(counted, rows, plan.rows or rows, plan.target if method_of(plan).capabilities.targets else None)
 
 
 def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds | None = None) -> Iterator[Line]:
@@ -286,7 +286,7 @@ def _warnings(
         out.append("Every column is declared, so the share for the schema buys nothing: it goes to the counts.")
     if frame.refused:
         out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
-    if forest and method.links and not frame.warnings:
+    if forest and method.capabilities.links and not frame.warnings:
         out.append(
             "Not all columns are linked with one another: the model falls into separate parts (a forest), which the "
             "table shows as unrelated."
@@ -295,20 +295,26 @@ def _warnings(
         out.append("The project lists questions or counts, but their share of the budget is 0: they are not measured.")
     if plan.question_share and not project.question_list:
         out.append("Nothing is asked, so the share for questions goes to the method.")
-    if plan.question_share and method.questions == "alone":
+    if plan.question_share and method.capabilities.questions == "alone":
         out.append(f"The method {method.title} spends its whole budget on questions: their share is not read.")
     if plan.test_drawing and not any(line.pool == POOL for line in lines):
         out.append(
             "Nothing of the drawing can be tested: it implies no independence, or no odds ratio up to 2.5 would be "
             "noticed with so few rows. The share for the test goes to the method."
         )
-    if others := _unused(plan):
+    if asks_causes_only(plan) and not method.causes_only(plan):
+        out.append(
+            f"The plan asks for a table in which {plan.target} depends on its drawn causes only. The method "
+            f"{method.title} does not keep that."
+        )
+    if others := unused_options(plan):
         use = "they are" if len(others) > 1 else "it is"
         out.append(f"The method {method.title} does not read {', '.join(others)}: {use} not used.")
-    elif plan.options.get("explain") and not any(line.pool == "explain" for line in lines):
-        out.append(
-            "This plan refuses no pair in a tree, so the share for explaining buys nothing: it goes to the counts."
-        )
+    out += [
+        f"{option.unbought}: the share goes to the counts."
+        for key, option in declared(method.options).items()
+        if option.pool and plan.options.get(key) and not any(line.pool == option.pool for line in lines)
+    ]
     if plan.epsilon > 8:
         out.append(f"ε = {plan.epsilon:g} protects little: an attacker's odds may change by a factor of e^ε.")
     if rows and budget.delta > 1 / rows:
@@ -344,15 +350,6 @@ def _warnings(
             "Which shareable figures the rows held out can carry depends on their number; all of them are listed."
         )
     return out
-
-
-def _unused(plan: Plan) -> list[str]:
-    """Options that the plan gives and its method does not read, but for those that say what is the default anyway."""
-    read = declared(method_of(plan).options)
-    known: dict[str, Any] = {}
-    for method in METHODS.values():
-        known |= vars(method.options())
-    return [k for k, v in plan.options.items() if k not in (*read, *ALWAYS) and known.get(k) != v]
 
 
 def _by_hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:

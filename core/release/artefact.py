@@ -148,7 +148,7 @@ class Release:
             "project": project,
             "method": plan.method,
             "method_title": method.title,
-            "private": method.private,
+            "private": True,
             "spent": {
                 "epsilon": epsilon_beside(s.rho, self.budget.delta, [s.delta] if s.delta else []),
                 "delta": self.budget.delta,
@@ -249,7 +249,7 @@ class Release:
     @cached_property
     def _counted(self) -> NoisyCounts | None:
         """The noisy counts of the fit, for copies made later."""
-        return NoisyCounts.of(self.fitted) if method_of(self.project.plan).private else None
+        return NoisyCounts.of(self.fitted)
 
     def save(self, folder: str | Path, kind: Literal["csv", "parquet"] = "csv", report: Report = silent) -> None:
         """Write the :attr:`files` into a new or empty folder; all of them or nothing.

@@ -20,7 +20,7 @@ from core.analysis.study import Study
 from core.errors import Cancelled, EspalierError, ProjectError, SchemaError
 from core.evaluation.private.figures import PrivateEvaluation
 from core.evaluation.private.held_out import judge
-from core.methods import check_options, fit, method_of, need_private
+from core.methods import check_options, fit, method_of
 from core.models.base import Codes, Model, NumberModel
 from core.planning.hierarchies import told_apart
 from core.planning.preview import Preview, preview
@@ -63,7 +63,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     machine went down.
     """
     check_options(project.plan)
-    need_private(project.plan)
+    method_of(project.plan)
     refuse_guessed(project)
     reading = 0.0
     if isinstance(data, Relation):  # what will be refused is refused before a long scan
@@ -82,7 +82,7 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan = planned.plan
-    if method_of(plan).numbers:
+    if method_of(plan).capabilities.numbers:
         for column in project.schema.columns:
             if column.kind == "numeric":
                 table.numbers(column.name)  # refused here, before anything is drawn, where there are codes only

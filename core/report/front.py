@@ -69,7 +69,7 @@ def _links(facts: Mapping[str, Any]) -> list[str]:
         kept = "shows no link" if s["holds"] else "<strong>may show a link</strong>"
         out.append(f"It {kept} between {_list(s['left'])} and {_list(s['right'])}{given}.")
     if not out:
-        out.append(escape(METHODS[facts["method"]].unseparated(bool(facts["project"]["dag"]["edges"]))))
+        out.append(escape(METHODS[facts["method"]].guidance.unseparated(bool(facts["project"]["dag"]["edges"]))))
     return out
 
 

@@ -269,7 +269,7 @@ def _frame(facts: Mapping[str, Any]) -> str:
     if facts["refused"]:
         out.append(f"<p>Left out because the fence forbids it: {_list(facts['refused'])}.</p>")
     if not facts["separations"]:
-        out.append(f"<p>{METHODS[facts['method']].unseparated(bool(facts['project']['dag']['edges']))}</p>")
+        out.append(f"<p>{METHODS[facts['method']].guidance.unseparated(bool(facts['project']['dag']['edges']))}</p>")
     for s in facts["separations"]:
         given = _list(s["given"]) if s["given"] else "nothing"
         state = "holds" if s["holds"] else "DOES NOT HOLD"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from core.blurring.registry import BLURRINGS
 from core.graph.separations import Separation
 from core.methods import METHODS, Frame
 from core.privacy.accounting import round_up
@@ -112,5 +113,5 @@ def guess(share: float) -> str:
 
 def method(name_: str) -> str:
     """A method's title, by the name that stands in files; the name itself where no such method is known here."""
-    known = METHODS.get(name_)
+    known = METHODS.get(name_) or BLURRINGS.get(name_)
     return plain(name_) if known is None else known.title

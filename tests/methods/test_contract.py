@@ -51,7 +51,11 @@ ASKED = QuestionList(
     ({"name": "marks", "of": {"x": [20, 40], "p": ["s", "w"]}},),
 )
 CASES = {
-    **{name: {"method": name} for name, m in METHODS.items() if m.questions != "alone" and not m.numbers},
+    **{
+        name: {"method": name}
+        for name, m in METHODS.items()
+        if m.capabilities.questions != "alone" and not m.capabilities.numbers
+    },
     "fpt-lp": {"method": "fpt-lp", "question_list": ASKED},  # fpt-mw may end early: tests/methods/test_questions.py
     "mst with questions": {"method": "mst", "question_list": ASKED, "question_share": 0.3},
     "privci with questions": {"method": "privci", "question_list": ASKED, "question_share": 0.3, "width": 2},

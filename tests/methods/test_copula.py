@@ -60,7 +60,6 @@ def test_its_table_holds_numbers_and_its_folder_comes_back(made, tmp_path):
     ("changed", "says"),
     [
         ({"fair": True}, "knows no fence"),
-        ({"regime": "causal"}, "causal regime cannot be kept"),
         ({"target": "c"}, "choose a numeric column as the target"),
         ({"target": None}, "choose a numeric column as the target"),
     ],
@@ -110,3 +109,9 @@ def test_one_input_and_no_category():
     made = release(replace(project(), schema=schema), small)
     assert made.rows == 800
     assert 0.999 * made.budget.rho < made.spending.rho <= made.budget.rho
+
+
+def test_a_plan_that_asks_for_causes_only_is_warned():
+    with_causal = preview(project(regime="causal"), 500)
+    assert any("depends on its drawn causes only" in warning for warning in with_causal.warnings)
+    assert not any("drawn causes" in warning for warning in preview(project(), 500).warnings)

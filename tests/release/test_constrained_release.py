@@ -41,7 +41,7 @@ SCHEMA = Schema(
         Column("ill", "categorical", YES),
     )
 )
-GRAPHICAL = sorted(name for name, m in METHODS.items() if m.holds_constraints and m.private)
+GRAPHICAL = sorted(name for name, m in METHODS.items() if m.capabilities.constraints)
 
 
 def a_project(method: str = "mst", **plan: object) -> Project:
@@ -122,7 +122,7 @@ def test_guessed_ones_block_a_release_until_they_are_confirmed():
 
 
 def test_what_cannot_hold_them_refuses_them():
-    for method in (m for m in METHODS.values() if m.private and not m.holds_constraints):
+    for method in (m for m in METHODS.values() if not m.capabilities.constraints):
         with pytest.raises(EspalierError, match="cannot hold constraints"):
             preview(a_project(method.name), 600)
     with pytest.raises(ProjectError, match="merged"):

@@ -10,6 +10,7 @@ from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proporti
 from core.analysis.study import Study
 from core.errors import EspalierError
 from core.graph.adjustment import Effect, choices
+from core.methods import planned_effect
 from core.project.file import Project
 from pages.parts.text import name, names, plain
 
@@ -110,7 +111,8 @@ def _regression(project: Project, key: str) -> Regression | None:
 
 def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
     columns = [c.name for c in project.schema.columns if c.size > 1]
-    target, planned = project.plan.target, project.plan.options.get("treatment")
+    target, effect = project.plan.target, planned_effect(project.plan)
+    planned = effect.treatment if effect else None
     left, right = st.columns(2)
     with left:
         treatment = st.selectbox(

@@ -15,7 +15,7 @@ from core.errors import EspalierError, GraphError
 from core.graph.dag import Dag
 from core.graph.roles import Roles
 from core.graph.separations import Separation
-from core.methods import frame_of, method_of
+from core.methods import frame_of, may_be_fenced
 from core.project.file import Project
 from pages.parts.board.boxes import Places, arranged
 from pages.parts.session.session import Session
@@ -229,7 +229,7 @@ def _separate(state: Session, action: Mapping[str, Any]) -> str:
     if any((set(s.left + s.right), s.given) == ({one, other}, new.given) for s in project.separations):
         raise GraphError(f"{one} and {other} are kept apart so already")
     state.change_separations([*project.separations, new])
-    kept = "" if method_of(project.plan).fence != "never" else " The plan's method does not keep it: choose another."
+    kept = "" if may_be_fenced(project.plan) else " The plan's method does not keep it: choose another."
     how = f"linked only through {', '.join(gate)}" if gate else "not linked at all"
     return f"{one} and {other} will be {how} in the released table.{kept}"
 

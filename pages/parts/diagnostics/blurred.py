@@ -8,7 +8,7 @@ import streamlit as st
 
 from core.blurring.notice import NOT_PRIVATE
 from core.evaluation.numeric_fidelity import numbers_of
-from core.release.not_private import Blurred
+from core.release.blurred import Blurred
 from core.tables.table import Table
 from pages.parts import shell
 from pages.parts.diagnostics import numbers, prices

@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from core.blurring.registry import is_blurring
 from core.errors import EspalierError
 from core.methods import method_of
 from core.planning.preview import Preview
@@ -32,7 +33,7 @@ def show(state: Session) -> Any:
         _listed(state, listed)
         _build(state, listed)
         _file(state, listed)
-        kind = method_of(plan).questions
+        kind = "no" if is_blurring(plan) else method_of(plan).capabilities.questions
         in_the_way = kind == "no" and plan.question_share > 0  # so the field stays, to take it back
         if listed and (kind == "beside" or in_the_way):
             key = f"question-share-{state.opened}"

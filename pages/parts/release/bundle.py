@@ -7,7 +7,7 @@ import streamlit as st
 from core.analysis.noisy_counts import COUNTS
 from core.errors import EspalierError
 from core.ledger.archive import zipped
-from core.methods import method_of
+from core.methods import is_fenced
 from core.planning.preview import Line, lines_of
 from core.privacy.accounting import round_up
 from core.privacy.bought_schema import nothing_found
@@ -142,7 +142,7 @@ def _picture(release: Release) -> None:
         fence.picture(release)
     else:
         refused = fence.refused_pairs(release)
-        gate = project.roles.admissible if method_of(project.plan).fenced(project.plan) else ()
+        gate = project.roles.admissible if is_fenced(project.plan) else ()
         columns, target = project.schema.names, project.plan.target
         graph_picture.tree(columns, edges, refused, project.roles, target, "release-tree", gate)
     if release.fitted.features:

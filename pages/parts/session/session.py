@@ -33,7 +33,7 @@ from core.project.plan import Plan
 from core.project.question_list import QuestionList
 from core.project.schema import Schema
 from core.release.artefact import Release
-from core.release.not_private import Blurred
+from core.release.blurred import Blurred
 from core.tables.reading import TextTable
 from core.tables.relation import Relation
 from core.tables.table import Table
@@ -126,8 +126,8 @@ class Session:
     """The real rows that they were made from."""
     blurred_figures: dict[str, Any] | None = None
     """What was found when they were compared with the real ones."""
-    lid_offered: float | None = None
-    """The threshold that can be kept, where the last attempt to make such rows missed its own."""
+    offered: dict[str, float] = field(default_factory=dict)
+    """The option and the value that can be kept, if the last attempt to make such rows missed its own."""
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
     studied: tuple[str, Study] | None = None

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from core.blurring.base import Rows
 from core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
-from core.errors import ProjectError
+from core.blurring.registry import blurring_of
 from core.evaluation.marketing import gain_of
-from core.methods import check_options, frame_of, method_of
-from core.methods.base import Rows
+from core.methods import check_options
 from core.progress import Report, part, silent
 from core.project.file import Project
 from core.release.files import save_files
@@ -71,7 +71,7 @@ class Blurred:
 
     def to_json(self) -> dict[str, Any]:
         """``release.json``."""
-        method = method_of(self.project.plan)
+        method = blurring_of(self.project.plan)
         return {
             "format": "espalier-release/1",
             "private": False,
@@ -122,18 +122,16 @@ def blurred(project: Project, data: Any, report: Report = silent, public: Any = 
     cross-validation, and no real row enters that figure but through the rows made.
     """
     plan = project.plan
+    method = blurring_of(plan)
     check_options(plan)
-    make = method_of(plan).blur
-    if make is None:
-        raise ProjectError(f"the method {plan.method} is private: release with it instead", key="method")
-    frame_of(project)
+    method.check(project)
     refuse_guessed(project)
     table = as_table(data, project.schema)
     beside = None if public is None else as_table(public, project.schema)
     real = _numbers(table)
     start = time.perf_counter()
     report(0.0, "Reading the real rows")
-    made, disclosure = make(project, real, part(report, 0.0, 0.8))
+    made, disclosure = method.blur(project, real, part(report, 0.0, 0.8))
     seconds = time.perf_counter() - start
     text = {
         c.name: c.write(made.numbers[c.name], made.codes[c.name])

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
+from core.blurring.base import Blurring, Rows
 from core.errors import ProjectError, SizeError
-from core.graph.separations import Separation
-from core.methods.base import Method, Rows
-from core.methods.frame import Frame
-from core.privacy.curator import Curator
 from core.progress import Report, silent
 from core.project.file import Project
 from core.project.options import option, read_options
+from core.project.plan import Plan
 
 MOST_ROWS = 50_000
 """Rows at most: matching costs their square within blocks."""
@@ -71,15 +69,6 @@ class TwoStageOptions:
         whole=True,
         empty="exact up to 5,000 rows, then 1,000",
         help="Rows the regression stands on. An exact one costs the cube of the rows.",
-    )
-
-
-def two_stage(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> NoReturn:  # noqa: ARG001
-    """Refused: it cannot be fitted to noisy answers."""
-    raise ProjectError(
-        "the two-stage method is not private: each row is a blurred real person, so nothing that promises privacy can "
-        "be made by it",
-        key="method",
     )
 
 
@@ -147,8 +136,8 @@ def _anonymized(project: Project) -> tuple[str, ...]:
     return moved
 
 
-def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """It keeps nothing that a plan may promise: refused."""
+def check(project: Project) -> None:
+    """Raise :class:`ProjectError` for a table that the method cannot blur, or a plan that promises something."""
     plan = project.plan
     if plan.target is None or plan.target not in project.schema or project.schema[plan.target].kind != "numeric":
         raise ProjectError(
@@ -156,13 +145,22 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
             key="target",
             **({} if plan.target else {"missing": "target"}),
         )
-    usual = type(plan)(plan.method, plan.epsilon)
+    usual = Plan(plan.method)
     if promised := [key for key in PROMISING if getattr(plan, key) != getattr(usual, key)]:
         raise ProjectError(
             f"this method is not private and keeps no {', '.join(promised)}: take that out of the plan", key=promised[0]
         )
-    if separations or (project.separations and plan.fair is None) or plan.options.get("regime") == "causal":
-        raise ProjectError("this method blurs real rows: it keeps no separation and no regime", key="fair")
+    if plan.fair:
+        raise ProjectError(
+            f"the method {plan.method} has no fence: set fair to false, or choose a private method", key="fair"
+        )
+    if project.separations and plan.fair is None:
+        raise ProjectError("this method blurs real rows: it keeps no separation", key="fair")
+    if project.constraints:
+        raise ProjectError(
+            "this method blurs real rows: it cannot hold constraints. Leave them out on the Data page",
+            key="constraints",
+        )
     if holes := [c.name for c in project.schema.columns if c.kind == "numeric" and c.missing]:
         raise ProjectError(
             f"this method cannot use empty cells of the numeric column {holes[0]!r}: fill them or leave it out",
@@ -170,22 +168,14 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
             column=holes[0],
         )
     _anonymized(project)
-    return Frame(warnings=tuple(warnings))
 
 
-TWO_STAGE = Method(
+TWO_STAGE = Blurring(
     name="two-stage",
     title="Two-stage (NOT private)",
     summary="each row is a blurred real person",
     when="Choose it only among people who may see the real rows; no ε and no ledger can stand for it.",
-    fit=two_stage,
     options=TwoStageOptions,
-    private=False,
-    fence="never",
-    frame=_frame,
-    targets=False,
-    unseparated=lambda drawn: "Not private: each row is a blurred real person.",  # noqa: ARG005
-    holds_constraints=False,
-    numbers=True,
+    check=check,
     blur=blur,
 )

@@ -11,21 +11,21 @@ import pytest
 
 from core.analysis.study import Study
 from core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
+from core.blurring.registry import BLURRINGS
 from core.cli.main import main
-from core.errors import EspalierError, LedgerError, ProjectError
+from core.errors import LedgerError, ProjectError
 from core.evaluation import evaluate
 from core.graph.separations import Separation
 from core.ledger.account import Account
 from core.methods import METHODS, check_options, frame_of
 from core.planning.preview import preview
 from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
 from core.project.file import Project
-from core.project.plan import NO_EPSILON, Plan
+from core.project.plan import Plan
 from core.project.schema import Column, Schema
 from core.release import shelf
 from core.release.artefact import load_release
-from core.release.not_private import blurred
+from core.release.blurred import blurred
 from core.release.spend import release
 
 SCHEMA = Schema(
@@ -99,7 +99,7 @@ def test_the_folder_comes_back_and_can_be_judged(made, tmp_path):
     back = load_release(tmp_path / "out")
     assert back.model is None
     assert back.table.rows == 400
-    assert back.project.plan.epsilon == NO_EPSILON
+    assert not back.project.plan.has_epsilon
     found = evaluate(back.project, back.table, back.table)
     assert found.to_json()["tstr"]["target"] == "price"
 
@@ -108,7 +108,7 @@ ENTRANCES = {
     "release": lambda p: release(p, frame()),
     "preview": lambda p: preview(p, 400),
     "budget": lambda p: Budget.of(p.plan, 400),
-    "fit": lambda p: METHODS["two-stage"].fit(None, p, frame_of(p)),
+    "frame": frame_of,
 }
 
 
@@ -158,8 +158,7 @@ def test_a_private_method_is_refused_here_and_an_epsilon_there():
         ({"person": "who"}, "keeps no person"),
         ({"private_evaluation": 0.2}, "keeps no private_evaluation"),
         ({"delta": 1e-6}, "keeps no delta"),
-        ({"fair": True}, "knows no fence"),
-        ({"regime": "causal"}, "no separation and no regime"),
+        ({"fair": True}, "has no fence"),
         ({"lid": 1.5}, "lid"),
         ({"eta": 0}, "eta"),
         ({"anonymize": "size"}, "list of column names"),
@@ -170,7 +169,7 @@ def test_what_it_cannot_keep_is_refused(changed, says):
         blurred(project(**changed), frame())
     listed = replace(project(), separations=(Separation(("price",), ("sex",), ("age",)),))
     with pytest.raises(ProjectError, match="no separation"):
-        frame_of(listed)
+        blurred(listed, frame())
 
 
 def test_an_unreachable_threshold_says_the_best_that_can_be_had():
@@ -209,12 +208,9 @@ def test_a_private_plan_takes_no_public_table(tmp_path, capsys):
     assert "--public belongs to methods that are not private" in capsys.readouterr().err
 
 
-def test_no_curator_is_ever_given_to_it():
-    curator = PrivateCurator.__new__(PrivateCurator)
-    with pytest.raises(EspalierError, match="not private"):
-        METHODS["two-stage"].fit(curator, project(), frame_of(project()))
-    assert METHODS["two-stage"].private is False
-    assert [m.name for m in METHODS.values() if m.blur] == [m.name for m in METHODS.values() if not m.private]
+def test_it_is_in_a_registry_of_its_own():
+    assert "two-stage" in BLURRINGS
+    assert not set(BLURRINGS) & set(METHODS)
 
 
 def test_copies_and_intervals_are_refused_with_the_reason(made, tmp_path):
