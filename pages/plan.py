@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from core.blurring.registry import blurring_of, is_blurring
-from core.errors import EspalierError
-from core.methods import check_options, is_fenced, method_of
-from core.methods.pools import pool_in_words
-from core.privacy.accounting import guess_right, round_up
-from pages.parts import charts, doors, shell, text
-from pages.parts.glossary import TERMS, term
-from pages.parts.plan import (
+from espalier.core.blurring.registry import blurring_of, is_blurring
+from espalier.core.errors import EspalierError
+from espalier.core.methods import check_options, is_fenced, method_of
+from espalier.core.methods.pools import pool_in_words
+from espalier.core.privacy.accounting import guess_right, round_up
+from espalier.pages.parts import charts, doors, shell, text
+from espalier.pages.parts.glossary import TERMS, term
+from espalier.pages.parts.plan import (
     allocation_editor,
     drawing_test,
     error_bounds,
@@ -18,8 +18,8 @@ from pages.parts.plan import (
     private_evaluation,
     questions,
 )
-from pages.parts.release import payment
-from pages.parts.text import names, plain
+from espalier.pages.parts.release import payment
+from espalier.pages.parts.text import names, plain
 
 doors.enter("steward")
 state = shell.start(

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.analysis import asking
-from core.analysis.study import Study
-from core.graph.adjustment import Effect, choices, ways
-from core.methods import planned_effect
-from core.progress import Report, silent
+from espalier.core.analysis import asking
+from espalier.core.analysis.study import Study
+from espalier.core.graph.adjustment import Effect, choices, ways
+from espalier.core.methods import planned_effect
+from espalier.core.progress import Report, silent
 
 MOST_WAYS = 8
 """Paths that the report writes out."""

@@ -17,23 +17,23 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from core.analysis.answers import Answer, Copies, answer
-from core.analysis.asked_copies import asked_copies, fitted_as_copy
-from core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
-from core.analysis.figures import Figure
-from core.analysis.gate import Gate
-from core.analysis.noisy_counts import COUNTS, NoisyCounts
-from core.blurring.notice import NOT_PRIVATE
-from core.errors import DAMAGED, EspalierError, ProjectError
-from core.ledger.archive import MODEL, check_release, check_size
-from core.methods import METHODS, Fitted
-from core.methods.questions import Asked
-from core.models.base import Model
-from core.models.graphical import GraphicalModel, Zeros
-from core.models.questions.model import VisibleModel
-from core.progress import Report, silent
-from core.project.file import Project
-from core.tables.released import read_csv
+from espalier.core.analysis.answers import Answer, Copies, answer
+from espalier.core.analysis.asked_copies import asked_copies, fitted_as_copy
+from espalier.core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
+from espalier.core.analysis.figures import Figure
+from espalier.core.analysis.gate import Gate
+from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
+from espalier.core.blurring.notice import NOT_PRIVATE
+from espalier.core.errors import DAMAGED, EspalierError, ProjectError
+from espalier.core.ledger.archive import MODEL, check_release, check_size
+from espalier.core.methods import METHODS, Fitted
+from espalier.core.methods.questions import Asked
+from espalier.core.models.base import Model
+from espalier.core.models.graphical import GraphicalModel, Zeros
+from espalier.core.models.questions.model import VisibleModel
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.tables.released import read_csv
 
 SUGGESTED = 20
 """Copies: with 5, intervals cover as well and are a third wider."""

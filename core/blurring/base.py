@@ -9,10 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.options import read_options
-from core.project.plan import Plan
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import read_options
+from espalier.core.project.plan import Plan
 
 
 @dataclass(frozen=True)

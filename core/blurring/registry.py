@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core.blurring.base import Blurring
-from core.blurring.two_stage import TWO_STAGE
-from core.errors import ProjectError
-from core.project.plan import Plan
+from espalier.core.blurring.base import Blurring
+from espalier.core.blurring.two_stage import TWO_STAGE
+from espalier.core.errors import ProjectError
+from espalier.core.project.plan import Plan
 
 BLURRINGS: dict[str, Blurring] = {TWO_STAGE.name: TWO_STAGE}
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from core.blurring.base import Blurring, Rows
-from core.errors import ProjectError, SizeError
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.options import option, read_options
-from core.project.plan import Plan
+from espalier.core.blurring.base import Blurring, Rows
+from espalier.core.errors import ProjectError, SizeError
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import option, read_options
+from espalier.core.project.plan import Plan
 
 MOST_ROWS = 50_000
 """Rows at most: matching costs their square within blocks."""
@@ -74,8 +74,8 @@ class TwoStageOptions:
 
 def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
     """One blurred row for each real one, shuffled, and what they disclose."""
-    from core.blurring.kernel import EXACT_ROWS
-    from core.blurring.rows import Numbers, Options, synthesize
+    from espalier.core.blurring.kernel import EXACT_ROWS
+    from espalier.core.blurring.rows import Numbers, Options, synthesize
 
     plan, schema = project.plan, project.schema
     options = read_options(TwoStageOptions, plan.options)

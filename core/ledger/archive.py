@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from core.errors import ProjectError
+from espalier.core.errors import ProjectError
 
 REQUIRED = ("synthetic.csv", "report.html", "release.json", "project.json")
 MODEL = "model.npz"

@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from core.graph.separations import Clique, Separation
-from core.methods.frame import Frame
-from core.models.base import Model
-from core.models.graphical import Size
-from core.models.questions.model import loads
-from core.privacy.curator import Curator
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.options import read_options
-from core.project.plan import Plan
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.frame import Frame
+from espalier.core.models.base import Model
+from espalier.core.models.graphical import Size
+from espalier.core.models.questions.model import loads
+from espalier.core.privacy.curator import Curator
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import read_options
+from espalier.core.project.plan import Plan
 
 Fence = Literal["always", "never", "optional"]
 """Whether a method keeps the roles' fence: whatever the plan says, in no case, or where the plan asks for it."""
@@ -151,10 +151,10 @@ class Guidance:
     """What screens and reports say of a method.
 
     ``when`` is one sentence on when to choose it. ``purposes`` are what it is recommended for (the keys of
-    :data:`core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations, given whether arrows
-    are drawn. ``advice`` says what the drawing's annotations mean for the method. ``counts_with`` returns the steps on
-    the Plan page that make sure each of some columns is counted with an outcome (and a treatment); empty if no option
-    does. ``pools`` maps the method's own pools to what they pay for.
+    :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations, given
+    whether arrows are drawn. ``advice`` says what the drawing's annotations mean for the method. ``counts_with``
+    returns the steps on the Plan page that make sure each of some columns is counted with an outcome (and a treatment);
+    empty if no option does. ``pools`` maps the method's own pools to what they pay for.
     """
 
     when: str
@@ -173,7 +173,7 @@ class Capabilities:
     probability. ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so tables of
     codes alone are refused. ``questions``: what it does with the project's questions and counts. It ignores them
     (``no``), ends with `Marginals`, so that a share of the budget can measure them ``beside`` it
-    (`core.methods.questions`), or spends on them ``alone``.
+    (`espalier.core.methods.questions`), or spends on them ``alone``.
     """
 
     fence: Fence = "optional"

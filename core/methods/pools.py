@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.methods.registry import METHODS
+from espalier.core.methods.registry import METHODS
 
 SHARED = {
     "one-way": "counts of single columns",
@@ -15,7 +15,7 @@ SHARED = {
     "AUC": "counts of right rankings",
     "CMI": "counts for the fairness figure",
 }
-"""Pools that any plan may have; a method declares its own ones (`core.methods.base.Guidance`)."""
+"""Pools that any plan may have; a method declares its own ones (`espalier.core.methods.base.Guidance`)."""
 
 
 def pool_in_words(pool: str) -> str:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.errors import GraphError, ProjectError
-from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict
-from core.graph.separations import Clique, Separation
-from core.methods.base import PlannedEffect
-from core.methods.frame import Frame, Task
-from core.project.file import Project
-from core.project.options import option, read_options
-from core.project.plan import Plan
+from espalier.core.errors import GraphError, ProjectError
+from espalier.core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.base import PlannedEffect
+from espalier.core.methods.frame import Frame, Task
+from espalier.core.project.file import Project
+from espalier.core.project.options import option, read_options
+from espalier.core.project.plan import Plan
 
 Regime = Literal["causal", "graphical", "predictive", "effect"]
 

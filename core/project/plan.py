@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from core.errors import ProjectError
-from core.graph.separations import Separation
-from core.project.options import Option, check_number, check_weights, short, unquoted
+from espalier.core.errors import ProjectError
+from espalier.core.graph.separations import Separation
+from espalier.core.project.options import Option, check_number, check_weights, short, unquoted
 
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
@@ -52,7 +52,7 @@ class Plan:
     """How to release: method, unit of privacy and budget. Reads no data.
 
     ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. ε is infinite if the plan gives none;
-    every private method refuses such a plan (`core.methods.registry.check_options`). ``neighbors`` and
+    every private method refuses such a plan (`espalier.core.methods.registry.check_options`). ``neighbors`` and
     ``rows_per_person`` are the unit of privacy. ``person`` is the column of the table, not of the schema, that says
     whose a row is: at most ``rows_per_person`` rows of each are kept; without it that number is a promise.
     ``fair`` None means what the method implies; ``strict`` also keeps inadmissible columns away from the outcome.
@@ -69,8 +69,8 @@ class Plan:
     for intervals. ``test_drawing`` is the share of the budget for a test of the drawing's implied independences,
     ``statements`` how many of them are tested, or which.
 
-    ``options`` are the keys that methods declare for themselves (`core.project.options`); whoever knows the methods
-    checks them. The file is flat: they stand beside the others.
+    ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); whoever knows the
+    methods checks them. The file is flat: they stand beside the others.
 
     Raises :class:`ProjectError` for values that cannot be.
     """

@@ -18,18 +18,18 @@ from typing import Any
 
 import numpy as np
 
-from core.blurring.base import Rows
-from core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
-from core.blurring.registry import blurring_of
-from core.evaluation.marketing import gain_of
-from core.methods import check_options
-from core.progress import Report, part, silent
-from core.project.file import Project
-from core.release.files import save_files
-from core.release.spend import refuse_guessed
-from core.tables.frames import as_table
-from core.tables.released import csv_text
-from core.tables.table import Table
+from espalier.core.blurring.base import Rows
+from espalier.core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
+from espalier.core.blurring.registry import blurring_of
+from espalier.core.evaluation.marketing import gain_of
+from espalier.core.methods import check_options
+from espalier.core.progress import Report, part, silent
+from espalier.core.project.file import Project
+from espalier.core.release.files import save_files
+from espalier.core.release.spend import refuse_guessed
+from espalier.core.tables.frames import as_table
+from espalier.core.tables.released import csv_text
+from espalier.core.tables.table import Table
 
 FIGURES = {
     "linked": "Re-identified by somebody who knows the person's inputs",

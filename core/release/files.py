@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import ProjectError
-from core.models.base import Model
-from core.project.dates import invented
-from core.project.file import Project
-from core.project.schema import Schema
-from core.tables.consistency import settle
-from core.tables.released import csv_text
+from espalier.core.errors import ProjectError
+from espalier.core.models.base import Model
+from espalier.core.project.dates import invented
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Schema
+from espalier.core.tables.consistency import settle
+from espalier.core.tables.released import csv_text
 
 
 def with_identifiers(schema: Schema, table: Mapping[str, list[str]], rng: np.random.Generator) -> dict[str, list[str]]:

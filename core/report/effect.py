@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.analysis import asking
-from core.report.html import table
+from espalier.core.analysis import asking
+from espalier.core.report.html import table
 
 
 def effect_section(facts: Mapping[str, Any]) -> str:

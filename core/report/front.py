@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from core.methods import METHODS
-from core.methods.pools import pool_in_words
-from core.privacy.accounting import guess_right, round_up
-from core.privacy.unit import Unit
-from core.report import picture
+from espalier.core.methods import METHODS
+from espalier.core.methods.pools import pool_in_words
+from espalier.core.privacy.accounting import guess_right, round_up
+from espalier.core.privacy.unit import Unit
+from espalier.core.report import picture
 
 SIGNED = {
     "drawn_by": "Drew the causes and roles",

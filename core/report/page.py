@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.graph.annotations import Annotation, annotations_from_json
-from core.methods import METHODS
-from core.methods.pools import pool_in_words
-from core.planning.hierarchies import CARRIED
-from core.privacy.accounting import round_up
-from core.privacy.unit import Unit
-from core.project.schema import FIELDS
-from core.report import front
-from core.report.conclusions import conclusions
-from core.report.effect import effect_section
-from core.report.html import table as _table
-from core.report.questions import question_section
+from espalier.core.graph.annotations import Annotation, annotations_from_json
+from espalier.core.methods import METHODS
+from espalier.core.methods.pools import pool_in_words
+from espalier.core.planning.hierarchies import CARRIED
+from espalier.core.privacy.accounting import round_up
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.schema import FIELDS
+from espalier.core.report import front
+from espalier.core.report.conclusions import conclusions
+from espalier.core.report.effect import effect_section
+from espalier.core.report.html import table as _table
+from espalier.core.report.questions import question_section
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }

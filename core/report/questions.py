@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.project.question_list import in_words
-from core.report.html import table
+from espalier.core.project.question_list import in_words
+from espalier.core.report.html import table
 
 
 def question_section(facts: Mapping[str, Any]) -> str:

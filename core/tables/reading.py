@@ -6,7 +6,7 @@ dates. An empty cell is missing. PyArrow and openpyxl do the parsing.
 What one row holds never changes how another row is read. A file is refused, or each of its rows is read as if it stood
 alone under the header.
 
-CSV. One line is one row (`core.tables.csv_lines` has the proof).
+CSV. One line is one row (`espalier.core.tables.csv_lines` has the proof).
 
 Excel. Each cell has a type of its own. A formula is refused, because its value may come from other rows. So is a row
 without a value that stands between others, and one whose number is not above that of the row before. Rows without a
@@ -37,9 +37,9 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import TableError
-from core.project.schema import MISSING
-from core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
+from espalier.core.errors import TableError
+from espalier.core.project.schema import MISSING
+from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
 
 MAX_BYTES = 1 << 30
 MAX_CELLS = 200_000_000

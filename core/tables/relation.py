@@ -21,22 +21,22 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import EspalierError, TableError
-from core.progress import Report, silent
-from core.project.finest import as_read
-from core.project.plan import Plan
-from core.project.schema import Schema
-from core.tables.lots import kept_rows, new_key
-from core.tables.reading import TextColumn, TextTable, from_arrow
-from core.tables.snapshot import PERSON, CodeFile, Digest, Snapshot
+from espalier.core.errors import EspalierError, TableError
+from espalier.core.progress import Report, silent
+from espalier.core.project.finest import as_read
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Schema
+from espalier.core.tables.lots import kept_rows, new_key
+from espalier.core.tables.reading import TextColumn, TextTable, from_arrow
+from espalier.core.tables.snapshot import PERSON, CodeFile, Digest, Snapshot
 
 if TYPE_CHECKING:
-    from core.tables.remote import RemoteSnapshot
+    from espalier.core.tables.remote import RemoteSnapshot
 
 BATCH_ROWS = 1 << 19
 ENGINES = ("duckdb", "postgres", "postgresql", "pyspark")
 """Schemes of the URLs of engines that encode rows themselves. Rows of others come here in batches and are encoded by
-the embedded engine (`core.tables.stream`)."""
+the embedded engine (`espalier.core.tables.stream`)."""
 SAMPLE_ROWS = 10_000
 """Rows of a sample that a schema is guessed from."""
 ROWS = "espalier_rows"
@@ -107,7 +107,7 @@ class Relation:
 
     def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
         """The first ``rows`` rows as text, for a steward who asks for them: to guess a schema, and nothing else."""
-        from core.tables.sql import fetched
+        from espalier.core.tables.sql import fetched
 
         try:
             if self.feed is not None:
@@ -139,7 +139,7 @@ class Relation:
         told = [] if self.feed is None else self.feed.statements(self._needed(schema, plan.person))
         told.append(self.query(as_read(schema), plan.person))
         if self.remote:
-            from core.tables.remote import told_later
+            from espalier.core.tables.remote import told_later
 
             told += told_later(schema, plan)
         return told
@@ -163,7 +163,7 @@ class Relation:
         return [name for name in self.columns if name in schema or name == person]
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:
-        from core.tables.sql import encoding, packed
+        from espalier.core.tables.sql import encoding, packed
 
         codes = encoding(self.table, schema, self.backend.name, person)
         return packed(codes, schema) if self.backend.name == "pyspark" else codes
@@ -183,11 +183,11 @@ class Relation:
 
         ``key`` is that of the lots (a fresh one if not given). Raises :class:`TableError` that names the column, and
         never a value, where a cell is not declared, empty against the schema, or a row says not whose it is. Columns
-        that are to be bought are read :func:`~core.project.finest.as_read` says, which refuses some.
+        that are to be bought are read :func:`~espalier.core.project.finest.as_read` says, which refuses some.
         """
         schema = as_read(schema)
         if self.remote:
-            from core.tables.remote import RemoteSnapshot
+            from espalier.core.tables.remote import RemoteSnapshot
 
             return RemoteSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
         before = _state(self.path)
@@ -254,8 +254,8 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     Raises :class:`TableError` where there is nothing to connect to; messages never hold the URL, which may hold a
     password.
     """
-    from core.tables import sql
-    from core.tables.csv_batches import Lines, csv_names
+    from espalier.core.tables import sql
+    from espalier.core.tables.csv_batches import Lines, csv_names
 
     if (scheme := _URL.match(text := str(where))) is None:
         path = Path(text)
@@ -296,7 +296,7 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
 
 
 def _disconnected(backend: Any, feed: Feed | None) -> None:
-    from core.tables.sql import disconnect
+    from espalier.core.tables.sql import disconnect
 
     disconnect(backend)
     if feed is not None:
@@ -331,7 +331,7 @@ def _known_rows(relation: Relation) -> int | None:
 def _answer(relation: Relation, query: Any, schema: Schema, pulse: Callable[[], None]) -> Generator[Any]:
     """The answer in batches, never whole in memory."""
     if relation.backend.name == "pyspark":
-        from core.tables.spark import written
+        from espalier.core.tables.spark import written
 
         yield from written(relation.backend._session, relation._text(query), schema, pulse)
     else:  # Ibis' own reader keeps all rows

@@ -7,15 +7,16 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from core.project.schema import Schema
-from core.tables.csv_lines import DELIMITERS
-from core.tables.csv_safety import defuse, restore
-from core.tables.reading import TextColumn, TextTable, read_released
-from core.tables.table import Table
+from espalier.core.project.schema import Schema
+from espalier.core.tables.csv_lines import DELIMITERS
+from espalier.core.tables.csv_safety import defuse, restore
+from espalier.core.tables.reading import TextColumn, TextTable, read_released
+from espalier.core.tables.table import Table
 
 
 def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
-    """``synthetic.csv``'s text; names and categories that look like formulas are defused (`core.tables.csv_safety`).
+    """``synthetic.csv``'s text; names and categories that look like formulas are defused
+    (`espalier.core.tables.csv_safety`).
 
     :func:`read_csv` takes the apostrophes off again.
     """

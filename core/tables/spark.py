@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from core.progress import interruptible
-from core.project.schema import Schema, smallest_unsigned
-from core.tables.lots import runs
+from espalier.core.progress import interruptible
+from espalier.core.project.schema import Schema, smallest_unsigned
+from espalier.core.tables.lots import runs
 
 BATCH_ROWS = 1 << 18
 
 
 def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None]) -> Iterator[Any]:
-    """The codes that ``query`` (of :func:`core.tables.sql.packed`) answers with, as Arrow batches of single columns.
+    """The codes that ``query`` (of :func:`espalier.core.tables.sql.packed`) answers with, as Arrow batches of single
+    columns.
 
     Raising from ``pulse`` stops Spark. Close it, and the folder is gone.
     """

@@ -17,8 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import EspalierError, TableError
-from core.tables.reading import _text
+from espalier.core.errors import EspalierError, TableError
+from espalier.core.tables.reading import _text
 
 BATCH_ROWS = 1 << 16
 """Rows that pass through at a time: a driver gives most of them as Python objects, cell by cell."""
@@ -49,7 +49,7 @@ class Stream:
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
         """All rows, or the first ``most``; raises :class:`TableError` that names a column and quotes no cell."""
-        from core.tables.sql import answers
+        from espalier.core.tables.sql import answers
 
         asked = self.table.select(*names)
         try:

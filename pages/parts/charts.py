@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from core.ledger.population import Population
-from core.methods.pools import pool_in_words
-from core.planning.preview import Line
+from espalier.core.ledger.population import Population
+from espalier.core.methods.pools import pool_in_words
+from espalier.core.planning.preview import Line
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -6,10 +6,10 @@ import math
 
 from streamlit.testing.v1 import AppTest
 
-from core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
-from core.methods import DEFAULT
-from core.tables.reading import read_table
-from pages.parts.data.samples import FOLDER
+from espalier.core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
+from espalier.core.methods import DEFAULT
+from espalier.core.tables.reading import read_table
+from espalier.pages.parts.data.samples import FOLDER
 from tests.support.app import finish, go, press, sample, sentences, state
 
 FEW = "".join((FOLDER / "stays.csv").read_text("utf-8").splitlines(keepends=True)[:401]).encode()

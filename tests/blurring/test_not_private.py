@@ -9,24 +9,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.analysis.study import Study
-from core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
-from core.blurring.registry import BLURRINGS
-from core.cli.main import main
-from core.errors import LedgerError, ProjectError
-from core.evaluation import evaluate
-from core.graph.separations import Separation
-from core.ledger.account import Account
-from core.methods import METHODS, check_options, frame_of
-from core.planning.preview import preview
-from core.privacy.accounting import Budget
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release import shelf
-from core.release.artefact import load_release
-from core.release.blurred import blurred
-from core.release.spend import release
+from espalier.core.analysis.study import Study
+from espalier.core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
+from espalier.core.blurring.registry import BLURRINGS
+from espalier.core.cli.main import main
+from espalier.core.errors import LedgerError, ProjectError
+from espalier.core.evaluation import evaluate
+from espalier.core.graph.separations import Separation
+from espalier.core.ledger.account import Account
+from espalier.core.methods import METHODS, check_options, frame_of
+from espalier.core.planning.preview import preview
+from espalier.core.privacy.accounting import Budget
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release import shelf
+from espalier.core.release.artefact import load_release
+from espalier.core.release.blurred import blurred
+from espalier.core.release.spend import release
 
 SCHEMA = Schema(
     (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.blurring.disclosure import membership_auc, reidentified
-from core.blurring.inputs import (
+from espalier.core.blurring.disclosure import membership_auc, reidentified
+from espalier.core.blurring.inputs import (
     alpha_for,
     bound,
     disclosed,
@@ -16,10 +16,10 @@ from core.blurring.inputs import (
     nearness,
     thresholds,
 )
-from core.blurring.kernel import Kernel, fit
-from core.blurring.rows import Numbers, Options, synthesize
-from core.errors import ProjectError, SizeError, TableError
-from core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
+from espalier.core.blurring.kernel import Kernel, fit
+from espalier.core.blurring.rows import Numbers, Options, synthesize
+from espalier.core.errors import ProjectError, SizeError, TableError
+from espalier.core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
 
 
 def uniform(n=500, d=3, seed=0):
@@ -72,7 +72,7 @@ def test_the_hypercube_keeps_distributions_and_correlation():
 def test_matching_uses_each_row_once_also_in_blocks(monkeypatch):
     real, made, rng = uniform(120), uniform(120, seed=5), np.random.default_rng(6)
     for size in (5000, 32):
-        monkeypatch.setattr("core.blurring.inputs.BLOCK", size)
+        monkeypatch.setattr("espalier.core.blurring.inputs.BLOCK", size)
         out = matched(real, made, rng)
         assert np.array_equal(np.sort(out, axis=0), np.sort(made, axis=0))
         assert np.linalg.norm(out - real) < np.linalg.norm(made - real)

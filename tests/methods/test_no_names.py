@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from core.blurring.registry import BLURRINGS
-from core.methods import METHODS
-from core.project.options import declared
+from espalier.core.blurring.registry import BLURRINGS
+from espalier.core.methods import METHODS
+from espalier.core.project.options import declared
 
 ROOT = Path(__file__).resolve().parents[2]
 REGISTRY = "core/methods/registry.py"

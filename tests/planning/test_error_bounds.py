@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from core.planning.error_bounds import Counted, error_bounds, excess_risk, marginal_bound, tree_bound
-from core.privacy.mechanisms import add_gaussian
+from espalier.core.planning.error_bounds import Counted, error_bounds, excess_risk, marginal_bound, tree_bound
+from espalier.core.privacy.mechanisms import add_gaussian
 
 
 def tv(p, q):

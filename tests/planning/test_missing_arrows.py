@@ -7,16 +7,16 @@ import json
 import numpy as np
 import pytest
 
-from core.analysis.drawing import POOL, statements_of
-from core.cli.main import main
-from core.errors import ProjectError
-from core.graph.dag import Dag
-from core.planning.preview import preview
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release import release
-from core.tables.table import Table
+from espalier.core.analysis.drawing import POOL, statements_of
+from espalier.core.cli.main import main
+from espalier.core.errors import ProjectError
+from espalier.core.graph.dag import Dag
+from espalier.core.planning.preview import preview
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release import release
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema(
     (

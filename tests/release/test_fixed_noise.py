@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.privacy import contribution, mechanisms
-from core.project.file import Project
-from core.release.spend import release
+from espalier.core.privacy import contribution, mechanisms
+from espalier.core.project.file import Project
+from espalier.core.release.spend import release
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 STORED = Path(__file__).parent / "fixed"

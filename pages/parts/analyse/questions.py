@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.analysis import asking
-from core.analysis.effect import StandardisedEffect
-from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
-from core.analysis.study import Study
-from core.errors import EspalierError
-from core.graph.adjustment import Effect, choices
-from core.methods import planned_effect
-from core.project.file import Project
-from pages.parts.text import name, names, plain
+from espalier.core.analysis import asking
+from espalier.core.analysis.effect import StandardisedEffect
+from espalier.core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
+from espalier.core.analysis.study import Study
+from espalier.core.errors import EspalierError
+from espalier.core.graph.adjustment import Effect, choices
+from espalier.core.methods import planned_effect
+from espalier.core.project.file import Project
+from espalier.pages.parts.text import name, names, plain
 
 FEW = 8
 """Figures up to which their sentences stand open."""

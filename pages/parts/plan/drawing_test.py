@@ -7,11 +7,11 @@ from typing import Any
 
 import streamlit as st
 
-from core.analysis.drawing import LEVEL, POOL, predicted
-from core.planning.preview import Preview
-from core.project.plan import MOST_STATEMENTS
-from pages.parts.session.session import Session
-from pages.parts.text import names, plain
+from espalier.core.analysis.drawing import LEVEL, POOL, predicted
+from espalier.core.planning.preview import Preview
+from espalier.core.project.plan import MOST_STATEMENTS
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import names, plain
 
 Bound = Callable[..., dict[str, Any]]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.planning.error_bounds import excess_risk
-from core.planning.preview import Preview
-from core.project.plan import Plan
-from pages.parts import text
+from espalier.core.planning.error_bounds import excess_risk
+from espalier.core.planning.preview import Preview
+from espalier.core.project.plan import Plan
+from espalier.pages.parts import text
 
 
 def show(seen: Preview, plan: Plan) -> None:

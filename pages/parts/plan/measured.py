@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.methods.pools import pool_in_words
-from core.planning.preview import Line, grouped, not_in_rows
-from pages.parts.text import plain
+from espalier.core.methods.pools import pool_in_words
+from espalier.core.planning.preview import Line, grouped, not_in_rows
+from espalier.pages.parts.text import plain
 
 HIGHEST = 420
 """Pixels; a longer table scrolls."""

@@ -6,11 +6,11 @@ import json
 
 import streamlit as st
 
-from core.evaluation.private.figures import PrivateEvaluation, PrivateFigure
-from core.planning.preview import Preview
-from core.privacy.accounting import round_up
-from pages.parts.plan import measured
-from pages.parts.text import SAFE, name, plain
+from espalier.core.evaluation.private.figures import PrivateEvaluation, PrivateFigure
+from espalier.core.planning.preview import Preview
+from espalier.core.privacy.accounting import round_up
+from espalier.pages.parts.plan import measured
+from espalier.pages.parts.text import SAFE, name, plain
 
 FIGURES = {
     "accuracy": "Accuracy",

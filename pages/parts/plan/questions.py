@@ -6,14 +6,14 @@ from typing import Any
 
 import streamlit as st
 
-from core.blurring.registry import is_blurring
-from core.errors import EspalierError
-from core.methods import method_of
-from core.planning.preview import Preview
-from core.project.question_list import QuestionList, in_words, read_questions
-from core.project.schema import Column
-from pages.parts.session.session import Session
-from pages.parts.text import plain
+from espalier.core.blurring.registry import is_blurring
+from espalier.core.errors import EspalierError
+from espalier.core.methods import method_of
+from espalier.core.planning.preview import Preview
+from espalier.core.project.question_list import QuestionList, in_words, read_questions
+from espalier.core.project.schema import Column
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import plain
 
 SHOWN = 50
 """Questions that are listed on the page; a file may bring thousands."""

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from core.blurring.notice import NOT_PRIVATE
-from core.blurring.registry import blurring_of
-from core.errors import EspalierError
-from core.progress import Report
-from core.release.blurred import SENTENCE, Blurred, blurred, shown
-from core.tables.reading import TextTable, read_table
-from core.tables.table import Table
-from pages.parts import shell
-from pages.parts.session.session import Session
-from pages.parts.text import name, plain
+from espalier.core.blurring.notice import NOT_PRIVATE
+from espalier.core.blurring.registry import blurring_of
+from espalier.core.errors import EspalierError
+from espalier.core.progress import Report
+from espalier.core.release.blurred import SENTENCE, Blurred, blurred, shown
+from espalier.core.tables.reading import TextTable, read_table
+from espalier.core.tables.table import Table
+from espalier.pages.parts import shell
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import name, plain
 
 
 def show(state: Session) -> None:

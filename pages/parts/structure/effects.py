@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.graph.adjustment import Effect, choices, verdict, ways
-from core.graph.paths import arrows_of
-from core.methods import planned_effect
-from pages.parts.session.session import Session
-from pages.parts.text import name, names, plain
+from espalier.core.errors import EspalierError
+from espalier.core.graph.adjustment import Effect, choices, verdict, ways
+from espalier.core.graph.paths import arrows_of
+from espalier.core.methods import planned_effect
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import name, names, plain
 
 
 def show(state: Session) -> None:
