@@ -33,8 +33,8 @@ LAYERS = (
     "notebook",
     "cli",
 )
-"""The rooms of `core`, lowest first, as the README lists them: a room imports only rooms before it."""
-TOP = {"app.py", "pages", "core", "tests", "sample_data", "benchmarks", "requirements.txt", "README.md"}
+"""The rooms of `core`, lowest first: a room imports only rooms before it."""
+TOP = {"app.py", "pages", "core", "tests", "sample_data", "benchmarks", "espalier", "requirements.txt", "README.md"}
 TOOLING = {
     "CHANGELOG.md",
     "CONTRIBUTING.md",
@@ -57,6 +57,15 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             out |= {node.module} | {f"{node.module}.{a.name}" for a in node.names}
     return out
+
+
+FILES = [p for folder in ("core", "pages", "tests", "benchmarks", "espalier") for p in (ROOT / folder).rglob("*.py")]
+
+
+@pytest.mark.parametrize("path", [ROOT / "app.py", *FILES], ids=lambda p: str(p.relative_to(ROOT)))
+def test_the_product_is_imported_by_its_package_name(path):
+    """``core`` and ``pages`` at the top level exist in a clone only."""
+    assert path.name == "test_alias.py" or not {name.split(".")[0] for name in imports(path)} & {"core", "pages"}
 
 
 def room(path: Path) -> str:
@@ -85,8 +94,9 @@ def rooms_of(path: Path) -> set[str]:
             found |= {a.name for a in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are written out in full"
-            found |= {f"core.{a.name}" for a in node.names} if node.module == "core" else {node.module or ""}
-    return {name.split(".")[1] for name in found if name.startswith("core.")}
+            parents = {f"espalier.core.{a.name}" for a in node.names}
+            found |= parents if node.module == "espalier.core" else {node.module or ""}
+    return {name.split(".")[2] for name in found if name.startswith("espalier.core.")}
 
 
 def layer(path: Path) -> str:
@@ -95,9 +105,9 @@ def layer(path: Path) -> str:
 
 
 def listed() -> list[str]:
-    """The rooms in the README's table, in its order: whatever stands as `core/…` in the first cell of a row."""
+    """Return the rooms in the first column of the table in docs/architecture.md, in its order."""
     out: list[str] = []
-    for line in (ROOT / "README.md").read_text("utf-8").splitlines():
+    for line in (ROOT / "docs" / "architecture.md").read_text("utf-8").splitlines():
         if line.startswith("| `core/"):
             out += re.findall(r"`core/(\w+)", line.split("|")[1])
     return out
@@ -128,14 +138,14 @@ def test_an_import_upwards_is_found(tmp_path):
         assert rooms_of(tmp_path / "x.py") == {"release"}
 
 
-def test_the_readme_lists_the_rooms_in_this_order():
+def test_the_architecture_lists_the_rooms_in_this_order():
     assert listed() == list(LAYERS)
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
 def test_core_imports_no_user_interface(path):
-    ui = {"streamlit", "pyvis", "plotly", "pages", "app"}
-    assert not {name.split(".")[0] for name in imports(path)} & ui
+    ui = ("streamlit", "pyvis", "plotly", "espalier.pages", "espalier.app")
+    assert not [name for name in imports(path) if name.startswith(ui)]
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
