@@ -12,24 +12,25 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from espalier.core.analysis.drawing import POOL, Test, predicted, tested
+from espalier.core.analysis.drawing import POOL, Test, predicted
 from espalier.core.analysis.noisy_counts import NoisyCounts
 from espalier.core.display import card
 from espalier.core.errors import EspalierError, ProjectError, SizeError
 from espalier.core.evaluation.private.figures import PrivateFigure
 from espalier.core.evaluation.private.held_out import rehearse
 from espalier.core.graph.separations import Clique
-from espalier.core.methods import METHODS, Frame, asks, asks_causes_only, fit, frame_of, method_of, unused_options
+from espalier.core.methods import METHODS, Frame, asks, asks_causes_only, frame_of, method_of, unused_options
 from espalier.core.methods.select.allocation import MOST_BY_HAND, label
 from espalier.core.models.graphical import Size
 from espalier.core.planning.error_bounds import Counted, ErrorBounds, error_bounds
 from espalier.core.planning.expected_answers import Expected
 from espalier.core.planning.expected_answers import expected as expected_answers
 from espalier.core.planning.hierarchies import Foreseen, foreseen
+from espalier.core.planning.procedure import carry_out
 from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right
-from espalier.core.privacy.bought_schema import budget_of, left, prices
+from espalier.core.privacy.bought_schema import Part, budget_of
 from espalier.core.privacy.contribution import held_rows, public_rows
-from espalier.core.privacy.curator import Spending
+from espalier.core.privacy.curator import Curator, Impossible, Spending
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.rehearsal import Rehearsal
 from espalier.core.privacy.unit import Unit
@@ -172,21 +173,35 @@ def _fitting(project: Project, rows: int | None) -> Iterator[str]:
             yield other.name
 
 
+@dataclass(frozen=True)
+class _NoRows:
+    """The rows of a rehearsal: none are read, ``rows`` is their number if it is known."""
+
+    rows: int | None
+    schema_spending: Spending
+
+    def describe(self, project: Project, parts: Sequence[Part]) -> Project:
+        """Pay for the schema; the project stays as it is."""
+        self.schema_spending.debit(part.draw for part in parts)
+        return project
+
+    def curator(self, project: Project, budget: Budget, impossible: Impossible) -> Curator:
+        """Return a curator that answers without rows."""
+        unit = Unit(project.plan.neighbors, project.plan.rows_per_person)
+        return Rehearsal(project.schema.sizes, unit, budget, self.rows, impossible)
+
+
 def _preview(project: Project, rows: int | None) -> Preview:
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
     if plan.neighbors == "replace-one":
         rows = public_rows(plan, rows)
     budget = budget_of(project, Budget.of(plan, rows))
-    of_schema = Spending(budget.rho)
-    of_schema.debit(part.draw for part in prices(project, budget))
     held = held_rows(plan, rows)
     rows = None if rows is None else rows - held
-    unit = Unit(plan.neighbors, plan.rows_per_person)
-    curator = Rehearsal(sizes, unit, left(budget, of_schema), rows)
-    curator.impossible = project.constraints.masks(project.schema, plan.max_cells)
-    with tested(curator, project) as tests:
-        fitted = fit(curator, project, frame)
+    of_schema = Spending(budget.rho)
+    carried = carry_out(project, budget, frame, _NoRows(rows, of_schema))
+    curator, fitted = carried.curator, carried.fitted
     if plan.copies and NoisyCounts.of(fitted) is None:
         raise ProjectError(
             "copies are refitted to noisy counts of marginals, and this plan fits something else: set copies to "
@@ -215,7 +230,7 @@ def _preview(project: Project, rows: int | None) -> Preview:
         bounds,
         asked=expected_answers(fitted),
         delta=math.fsum((of_schema.delta, curator.spending.delta)),
-        tests=tests,
+        tests=carried.tests,
         apart=foreseen(project.schema, of_schema.draws, rows),
     )
     if not plan.private_evaluation:

@@ -178,8 +178,8 @@ def test_a_network_leaves_out_what_would_be_too_large_beside_constraints(monkeyp
         monkeypatch.setattr(
             Rehearsal, "_pick", lambda self, score, candidates, scale, place=place: candidates[place % len(candidates)]
         )
-        curator = Rehearsal(sizes, Unit(), Budget(5.0, 1e-6, 0.5), 3000)
-        curator.impossible = project.constraints.masks(project.schema, 10**7)
+        impossible = project.constraints.masks(project.schema, 10**7)
+        curator = Rehearsal(sizes, Unit(), Budget(5.0, 1e-6, 0.5), 3000, impossible)
         fitted = METHODS["privbayes"].fit(curator, project, frame)
         assert fitted.size(6**3).largest_cells <= 6**3
         assert {name for clique in fitted.cliques for name in clique} == set(sizes)
