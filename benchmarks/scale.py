@@ -233,8 +233,8 @@ def release(folder: Path, rows: int) -> None:
 
 def app(folder: Path, rows: int) -> None:
     """Must show 7: a file of the server opened, planned and released in a browser; the memory of the real server."""
-    from benchmarks.load import CHROMIUMS, memory, server
     from espalier.pages.parts.data import far
+    from tests.reliability.load import CHROMIUMS, memory, server
 
     if importlib.util.find_spec("playwright") is None or not any(map(shutil.which, CHROMIUMS)):
         print("the app was not driven: there is no Chromium with playwright here")
@@ -263,7 +263,7 @@ def driven(address: str, path: Path, project: Path, rows: int) -> str:
     """What somebody does who opens, plans and releases the table at ``path``; returns the last page's text."""
     from playwright.sync_api import sync_playwright
 
-    from benchmarks.load import CHROMIUMS, FLAGS, PATIENCE
+    from tests.reliability.load import CHROMIUMS, FLAGS, PATIENCE
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=next(filter(None, map(shutil.which, CHROMIUMS))), args=FLAGS)
@@ -335,8 +335,8 @@ def postgres(folder: Path, rows: int) -> None:
     import psycopg
     from pyarrow import parquet
 
-    from benchmarks.postgres import Absent, server
     from espalier.core.tables.relation import open_relation
+    from tests.support.postgres import Absent, server
 
     path, rows, schema = folder / "adult.parquet", rows // 10, adult_project("mst").schema
     generate_apart(path, rows)

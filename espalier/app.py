@@ -6,8 +6,8 @@ import streamlit as st
 
 from espalier.pages.parts import doors
 
+# Absolute, because Streamlit resolves relative paths against the script it runs. (It shows strings, so this is none.)
 FOLDER = Path(doors.__file__).resolve().parent.parent
-"""The pages' folder. Their paths are absolute, because Streamlit resolves relative ones against the script it runs."""
 
 
 def main() -> None:

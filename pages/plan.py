@@ -28,6 +28,8 @@ state = shell.start(
     "the table.",
 )
 project = shell.need_project(state)
+if not is_blurring(project.plan):
+    shell.need_unit(state)
 
 spots = plan_fields.show(state)
 spots["questions"] = spots["question_share"] = questions.show(state)

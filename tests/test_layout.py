@@ -34,8 +34,9 @@ LAYERS = (
     "cli",
 )
 """The rooms of `core`, lowest first: a room imports only rooms before it."""
-TOP = {"app.py", "pages", "core", "tests", "sample_data", "benchmarks", "espalier", "requirements.txt", "README.md"}
+TOP = {"app.py", "core", "pages", "espalier", "tests", "sample_data", "benchmarks", "docs", "README.md"}
 TOOLING = {
+    "requirements.txt",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "pyproject.toml",

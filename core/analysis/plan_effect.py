@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from espalier.core.analysis import asking
+from espalier.core.analysis.missing_cells import missing_sentences
 from espalier.core.analysis.study import Study
 from espalier.core.graph.adjustment import Effect, choices, ways
 from espalier.core.methods import planned_effect
@@ -27,6 +28,8 @@ def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None
     asked = Effect(project.dag, treatment, outcome)
     figure = asking.effect_by_drawing(project, treatment, outcome, None, study.rows)
     studied = study.with_copies(report=report)
+    answers = studied.ask(figure)
+    missing, warnings = missing_sentences(project.schema, answers)
     valid = choices(asked, project.schema.sizes)
     return {
         "treatment": treatment,
@@ -39,5 +42,7 @@ def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None
         "ways": [way.sentence for way in ways(asked, figure.adjust, MOST_WAYS)],
         "form": figure.form,
         "copies": len(studied.given),
-        "numbers": [asking.to_json(answer) for answer in studied.ask(figure)],
+        "numbers": [asking.to_json(project.schema, answer) for answer in answers],
+        "missing": missing,
+        "warnings": warnings,
     }

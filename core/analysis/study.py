@@ -22,6 +22,7 @@ from espalier.core.analysis.asked_copies import asked_copies, fitted_as_copy
 from espalier.core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from espalier.core.analysis.figures import Figure
 from espalier.core.analysis.gate import Gate
+from espalier.core.analysis.missing import missing_shares, questions
 from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
 from espalier.core.blurring.notice import NOT_PRIVATE
 from espalier.core.errors import DAMAGED, EspalierError, ProjectError
@@ -78,7 +79,16 @@ class Finished(Protocol):
 
 @dataclass(frozen=True)
 class Study:
-    """A release as its figures see it: ``rows`` of each copy, and the copies it came with (``given``)."""
+    """A release as its figures see it: ``rows`` of each copy, and the copies it came with (``given``).
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> study = es.Study.of(es.release(project, frame)).with_copies(5)
+    >>> [answer.name for answer in study.ask(es.proportion(project.schema, "sick=yes"))]
+    ['proportion']
+    """
 
     project: Project
     model: GraphicalModel | VisibleModel
@@ -156,7 +166,8 @@ class Study:
     @cached_property
     def gate(self) -> Gate:
         """Which figures carry an interval."""
-        return Gate(self.counted.marginals, self.centre, self.counted.merged)
+        labels = {column.name: column.labels for column in self.project.schema.columns}
+        return Gate(self.counted.marginals, self.centre, self.counted.merged, labels)
 
     def drawn(
         self, number: int, rng: np.random.Generator, *, evenly: bool = True
@@ -195,8 +206,11 @@ class Study:
         return replace(self, given=made)
 
     def ask(self, figure: Figure) -> tuple[Answer, ...]:
-        """The numbers of ``figure``, with the intervals that it has earned."""
+        """The numbers of ``figure``, with the intervals that it has earned, and what is missing."""
         if len(self.given) < 2:
             raise EspalierError("a figure needs copies: make some first")
-        evenly = self.project.plan.rows_drawn == "even"
-        return answer(figure, Copies(self.given, self.project.schema.sizes, evenly), self.gate)
+        plan, sizes = self.project.plan, self.project.schema.sizes
+        copies = Copies(self.given, sizes, plan.rows_drawn == "even", plan.rows_per_person)
+        asked = questions(figure, sizes)
+        missing = missing_shares(asked, self.counted.marginals, self.counted.merged, plan.rows_per_person)
+        return answer(figure, copies, self.gate, missing)

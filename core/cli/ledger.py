@@ -1,4 +1,4 @@
-"""``python -m core ledger``: open a table's budget, list, verify and export the ledger, take a kept release."""
+"""``espalier ledger``: open a table's budget, list, verify and export the ledger, take a kept release."""
 
 from __future__ import annotations
 

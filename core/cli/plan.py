@@ -53,6 +53,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 def run(opt: argparse.Namespace) -> None:
     from espalier.core.analysis.drawing import predicted
     from espalier.core.planning.preview import not_in_rows, preview
+    from espalier.core.privacy.unit import Unit
 
     if opt.explain_sql:
         _explain(project_file.load(opt.project), opt.data, opt.relation)
@@ -84,6 +85,9 @@ def run(opt: argparse.Namespace) -> None:
     for s in shown.frame.separations:
         given = f" given {', '.join(s.given)}" if s.given else ""
         print(f"  {', '.join(s.left)} and {', '.join(s.right)} independent{given}   ({s.why})")
+    p = shown.project.plan
+    unit = Unit(p.neighbors, p.rows_per_person).in_words(None if p.person is None else repr(p.person))
+    print(f"protects {unit} ({p.neighbors}). {shown.project.unit_facts()['stated']}")
     if shown.frame.features:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>13}  what")

@@ -98,7 +98,8 @@ def predict(
     """Train once on synthetic and once on real rows, and predict ``target`` (the project's) of the tested rows.
 
     Tested are the rows of ``holdout`` where given, else those of ``real``; in the latter case the real
-    model is cross-fitted, so that it never predicts a row it trained on.
+    model is cross-fitted, so that it never predicts a row it trained on. Rows where the target is missing train and
+    test nothing, whichever table they are in.
     """
     tested, tested_on = (real, ITSELF) if holdout is None else (holdout, HOLDOUT)
     target = target or target_of(project)
@@ -110,6 +111,13 @@ def predict(
         why = ""
     if why or target is None:
         return Predictions(tested, tested_on, None, why_not={"synthetic": why, "real": why})
+    given = tested.rows
+    real, synthetic, tested = (table.observed(target) for table in (real, synthetic, tested))
+    if not tested.rows:
+        why = f"{target} is missing in every tested row"
+        return Predictions(tested, tested_on, None, why_not={"synthetic": why, "real": why})
+    share = 100 * (1 - tested.rows / given)
+    left_out = f" The {share:.0f} % of the tested rows where {target} is missing are left out." if share else ""
 
     from_synthetic = from_real = None
     why_not = {}
@@ -132,9 +140,9 @@ def predict(
         target,
         from_synthetic,
         from_real,
-        commonest=int(np.bincount(real.codes[target]).argmax()),
+        commonest=int(np.bincount(real.codes[target], minlength=1).argmax()),
         why_not=why_not,
-        note=_NOTES[tested_on] + _THINNED * thinned,
+        note=_NOTES[tested_on] + _THINNED * thinned + left_out,
     )
 
 
@@ -142,6 +150,8 @@ def _one_value(table: Table, target: str, which: str) -> str:
     codes = np.unique(table.codes[target])
     if len(codes) > 1:
         return ""
+    if not len(codes):
+        return f"every {which} row has {target} missing, so no model can be trained on them"
     value = table.schema[target].labels[int(codes[0])]
     return f"every {which} row has {target} = {value}, so no model can be trained on them"
 

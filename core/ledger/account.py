@@ -20,6 +20,8 @@ from espalier.core.ledger.store import Store
 from espalier.core.privacy.accounting import Budget, rho_of
 from espalier.core.privacy.draws import Subtotal
 from espalier.core.project.file import Project
+from espalier.core.project.people import KEY as ONE_ROW
+from espalier.core.project.people import stated
 
 KEPT_BYTES = 64 << 20
 """Releases are kept up to this size, zipped."""
@@ -93,6 +95,8 @@ class Account:
                 )
             another = person != population.persons.get(self.table, person)
             plan = {"project": project.name, "plan": project.plan.to_json(), "another_unit": another}
+            if (one_row := stated(project.one_row_per_person, project.plan)) is not None:
+                plan[ONE_ROW] = one_row
             if delta:
                 plan["delta_for_draws"] = float(delta)
             reserved = next_event(

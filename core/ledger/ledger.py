@@ -51,7 +51,14 @@ from espalier.core.ledger.store import Store
 
 
 class Ledger:
-    """A ledger by path or URL. Reading it checks it: a ledger that was tampered with raises :class:`LedgerError`."""
+    """A ledger by path or URL. Reading it checks it: a ledger that was tampered with raises :class:`LedgerError`.
+
+    >>> import espalier as es
+    >>> ledger = es.Ledger("ledger.db", create=True)
+    >>> register = ledger.open_table("register", epsilon=3, delta=1e-9)
+    >>> register.tables, register.entries
+    (('register',), ())
+    """
 
     def __init__(self, where: str | Path, create: bool = False) -> None:
         """``where`` is a SQLite file (made if ``create``) or a PostgreSQL URL; :class:`LedgerUnavailable` if not."""

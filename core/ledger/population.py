@@ -86,6 +86,8 @@ class Entry:
     """How often diagnostics of its population had been looked at when it was reserved."""
     delta_reserved: float = 0.0
     delta_counted: float = 0.0
+    one_row_per_person: bool | None = None
+    """What its project states; ``None`` if it does not say, as before projects held an answer."""
 
     @property
     def person(self) -> str | None:
@@ -95,7 +97,9 @@ class Entry:
     @property
     def unit(self) -> str:
         """Whether the rows per person are enforced or promised, and whether that is the table's unit."""
-        return unit_in_words(self.person) + ("; another unit than the table's" if self.another_unit else "")
+        one = self.person is None and self.one_row_per_person
+        promised = "; the project states one row per person" if one else ""
+        return unit_in_words(self.person) + promised + ("; another unit than the table's" if self.another_unit else "")
 
     @property
     def rho_now(self) -> float:
@@ -313,7 +317,7 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
     raise LedgerError(
         f"the ledger {where} has no table {table!r}"
         + (f"; it has {known}" if known else "")
-        + ". Open its budget first (python -m core ledger open, or the Ledger page)",
+        + ". Open its budget first (espalier ledger open, or the Ledger page)",
         table=table,
     )
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from espalier.core.models.decoder import Decoder, causes_of, draw, logits, probabilities, uniforms
 from espalier.core.models.decoder_steps import Descent
 from espalier.core.privacy.draws import SumMeasurement
-from espalier.core.privacy.heads import CONSTANT, FloatArray, Heads
+from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.progress import Report, silent
 
 COUNTS_SHARE = 0.3

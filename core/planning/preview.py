@@ -127,6 +127,7 @@ class Preview:
             "rho": b.rho,
             "spent": self.spent,
             "guess_right": guess_right(b.epsilon, b.delta),
+            "unit": self.project.unit_facts(),
             "pools": self.pools,
             "pools_alone": self.alone,
             "lines": [vars(line) for line in self.lines],
@@ -152,6 +153,13 @@ def preview(project: Project, rows: int | None = None) -> Preview:
 
     Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``; where that
     is for its questions, it names methods beside which they fit.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> [line.what for line in es.preview(project, rows=1000).lines]
+    ['counts of smoker', 'counts of sick', 'counts of smoker × sick']
     """
     try:
         return _preview(project, rows)
@@ -192,6 +200,7 @@ class _NoRows:
 
 
 def _preview(project: Project, rows: int | None) -> Preview:
+    project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
     if plan.neighbors == "replace-one":

@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.privacy.heads import CONSTANT, FloatArray, Heads
+from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.privacy.unit import Unit
 from espalier.core.tables.source import Source
 

@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from espalier import __version__
 from espalier.core.analysis.drawing import Test, test_facts
 from espalier.core.analysis.drawing_test import Tested
 from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
@@ -32,7 +33,6 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
-from espalier.core.project.plan import Plan
 from espalier.core.release.files import copy_files, save_files
 from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole
 from espalier.core.release.question_facts import question_facts
@@ -50,7 +50,6 @@ PROMISES = (
     "Whoever made this release declares the schema (column names, categories, bin edges) to be public.",
     "That the table has at least one row is public.",
 )
-PROMISED = "What the plan says about rows per person is a promise; no person column enforces it."
 ENFORCED = (
     "The protected unit is one person, with all their rows, however many: of each person in the column {person!r} at "
     "most {k} were kept, chosen at random before anything was counted. Two spellings of a person count as two people."
@@ -145,6 +144,7 @@ class Release:
         project["plan"] = {**project["plan"], "fair": method.fenced(plan)}
         return {
             "format": "espalier-release/1",
+            "espalier": __version__,
             "project": project,
             "method": plan.method,
             "method_title": method.title,
@@ -157,6 +157,7 @@ class Release:
                 "rows_per_person": plan.rows_per_person,
                 "person": plan.person,
             },
+            "unit": self.project.unit_facts(),
             "asked": {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "rho": self.budget.rho},
             "selected": list(self.fitted.features),
             "refused": list(self.plan_frame.refused),
@@ -185,7 +186,7 @@ class Release:
             **({} if self.effect is None else {"effect": dict(self.effect)}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
-            "promises": [*promises(plan), *([SHRUNK] if getattr(self.fitted, "shrunk", False) else [])],
+            "promises": [*promises(self.project), *([SHRUNK] if getattr(self.fitted, "shrunk", False) else [])],
             "ledger": self.reservation.facts() if self.reservation else None,
         }
 
@@ -293,11 +294,12 @@ def _choice(d: Draw) -> dict[str, Any]:
     }
 
 
-def promises(plan: Plan) -> list[str]:
-    """What is promised beside (ε, δ), and what only by whoever made the release."""
+def promises(project: Project) -> list[str]:
+    """What is promised in addition to (ε, δ), and by whom."""
+    plan = project.plan
     even = [EVEN] if plan.rows_drawn == "even" else []
     if plan.person is None:
-        return [*PROMISES, PROMISED, *even]
+        return [*PROMISES, project.unit_facts()["stated"], *even]
     filled = [FILLED.format(rows=plan.rows)] if plan.neighbors == "replace-one" else []
     return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled, *even]
 
@@ -323,7 +325,16 @@ class Released:
 
 
 def load_release(folder: str | Path) -> Released:
-    """Read a release folder back; raises :class:`ProjectError` if it is not one."""
+    """Read a release folder back; raises :class:`ProjectError` if it is not one.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> es.release(project, frame).save("clinic")
+    >>> es.load_release("clinic").facts["spent"]["delta"]
+    1e-06
+    """
     folder = Path(folder)
     check_release(folder)
     try:

@@ -13,7 +13,7 @@ from espalier.core.models.base import Codes, Model
 from espalier.core.models.questions.model import VisibleModel
 from espalier.core.planning.expected_answers import HasAnswers, factor_of_all
 from espalier.core.privacy.questions.lowering import mask_of
-from espalier.core.project.questions import Question
+from espalier.core.project.question_types import Question
 
 
 def question_facts(fitted: Any, model: Model, codes: Codes, rows: int) -> dict[str, Any]:

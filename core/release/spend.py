@@ -64,9 +64,18 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     draws are reserved there before the first draw; a plan without a δ takes the ledger's. A finished release counts
     what it spent. One that ends otherwise is returned if nothing had been drawn, and counts in full if something had,
     or if the machine went down.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> made = es.release(project, frame)
+    >>> made.rows, list(made.frame)
+    (1000, ['smoker', 'sick'])
     """
     check_options(project.plan)
     method_of(project.plan)
+    project.need_unit()
     refuse_guessed(project)
     reading = 0.0
     if isinstance(data, Relation):  # what will be refused is refused before a long scan

@@ -21,6 +21,7 @@ from espalier.core.project.schema import FIELDS
 from espalier.core.report import front
 from espalier.core.report.conclusions import conclusions
 from espalier.core.report.effect import effect_section
+from espalier.core.report.html import made_with
 from espalier.core.report.html import table as _table
 from espalier.core.report.questions import question_section
 
@@ -112,6 +113,7 @@ def render(facts: Mapping[str, Any]) -> str:
             ]
         ),
         _notes(project),
+        made_with(facts),
         "</div>",
     ]
     body = "\n".join(p for p in parts if p)

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import EspalierError, TableError
+from espalier.core.errors import EspalierError, TableError, wheel_with
 from espalier.core.progress import Report, silent
-from espalier.core.project.finest import as_read
 from espalier.core.project.plan import Plan
+from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables.lots import kept_rows, new_key
 from espalier.core.tables.reading import TextColumn, TextTable, from_arrow
@@ -37,6 +37,8 @@ BATCH_ROWS = 1 << 19
 ENGINES = ("duckdb", "postgres", "postgresql", "pyspark")
 """Schemes of the URLs of engines that encode rows themselves. Rows of others come here in batches and are encoded by
 the embedded engine (`espalier.core.tables.stream`)."""
+EXTRAS = {"postgres": "postgres", "mysql": "mysql", "pyspark": "spark"}
+"""This package's extras that install an engine's driver."""
 SAMPLE_ROWS = 10_000
 """Rows of a sample that a schema is guessed from."""
 ROWS = "espalier_rows"
@@ -183,7 +185,7 @@ class Relation:
 
         ``key`` is that of the lots (a fresh one if not given). Raises :class:`TableError` that names the column, and
         never a value, where a cell is not declared, empty against the schema, or a row says not whose it is. Columns
-        that are to be bought are read :func:`~espalier.core.project.finest.as_read` says, which refuses some.
+        that are to be bought are read :func:`~espalier.core.project.public_grid.as_read` says, which refuses some.
         """
         schema = as_read(schema)
         if self.remote:
@@ -285,10 +287,9 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
         raise
     except ImportError:
         engine = scheme[1].replace("postgresql", "postgres")
-        raise TableError(
-            f"the driver for {engine} is not installed; install it where Espalier runs: "
-            f"pip install 'ibis-framework[{engine}]>=12,<13'"
-        ) from None
+        extra = EXTRAS.get(engine)
+        how = wheel_with(extra) if extra else f"Install it with: pip install 'ibis-framework[{engine}]>=12,<13'"
+        raise TableError(f"The driver for {engine} is not installed where Espalier runs. {how}") from None
     except Exception as error:
         raise TableError(f"cannot open {shown}: {type(error).__name__}") from None
     weakref.finalize(opened, _disconnected, backend, opened.feed)

@@ -19,7 +19,7 @@ from espalier.core.privacy.clipped import (
     clipped_sensitivity,
     clipped_sums,
 )
-from espalier.core.privacy.heads import CONSTANT, Heads
+from espalier.core.privacy.softmax_heads import CONSTANT, Heads
 from espalier.core.privacy.unit import Unit
 
 SIZES = {"a": 2, "one": 1, "b": 3, "y": 2}

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from espalier.core.errors import DAMAGED, EspalierError
 from espalier.core.graph.junction_tree import (
@@ -22,10 +21,8 @@ from espalier.core.graph.junction_tree import (
     FloatArray,
     JunctionTree,
     collect,
-    decode,
     distribute,
     junction_tree,
-    max_plus,
     sum_product,
 )
 from espalier.core.graph.separations import Clique, Separation, clique_edges
@@ -168,33 +165,6 @@ class GraphicalModel:
         both = self._probability((*columns, *given), max_cells)
         below = np.add.reduce(both, axis=tuple(range(len(columns))), keepdims=True)
         return np.divide(both, below, out=np.zeros_like(both), where=below > 0)
-
-    def log_likelihood(self, columns: Mapping[str, ArrayLike]) -> FloatArray:
-        """Natural log probability of each row; −∞ for impossible rows.
-
-        ``columns`` holds an integer array of codes for every column of the model, all of one length.
-        """
-        missing = [name for name in self.sizes if name not in columns]
-        if missing:
-            raise KeyError(f"the rows lack the column {missing[0]!r}")
-        codes = {name: np.asarray(columns[name]) for name in self.sizes}
-        n = max((len(values) for values in codes.values()), default=0)
-        for name, values in codes.items():
-            if len(values) != n:
-                raise ValueError(f"column {name!r} has {len(values)} rows, others have {n}")
-            if n and (values.min() < 0 or values.max() >= self.sizes[name]):
-                raise ValueError(f"column {name!r} has codes outside 0 … {self.sizes[name] - 1}")
-        score = np.full(n, -self._calibrated.log_partition)
-        for clique, potential in self.potentials.items():
-            score += potential[tuple(codes[name] for name in clique)]
-        return score
-
-    def most_likely_row(self) -> dict[str, int]:
-        """The code of every column in a row of the highest probability (exact, by max-plus)."""
-        tree, tables, _ = self._log_tables()
-        _, kept = collect(tree, tables, max_plus)
-        row = decode(tree, [np.asarray(choice, dtype=np.intp) for choice in kept])
-        return {name: row[tree.position[name]] if name in tree.position else 0 for name in self.sizes}
 
     def cmi(
         self, left: Sequence[str], right: Sequence[str], given: Sequence[str], *, max_cells: int = MAX_CELLS

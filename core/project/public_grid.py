@@ -1,8 +1,8 @@
-"""The finest that is public about a column that is to be bought: the grid of its numbers, the codes of its hierarchy.
+"""The finest public codes of a column to be bought: a grid for numbers, the declared codes for a hierarchy.
 
-A number is cut at points of a public grid only, and codes of a hierarchy are told apart at most as they are. So a table
-whose rows stay in a database or a large file is read into these (:func:`as_read`), once, and a schema is bought from
-counts of them. Nothing here sees a row.
+Bins are cut only at points of a public grid, and a hierarchy is never finer than its codes. So a table in a database
+or a large file is read once into these codes (:func:`as_read`), and a schema is bought from their counts. Nothing here
+reads a row.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from espalier.core.project.schema import Column, Schema
 Values = NDArray[np.float64]
 
 MOST_POINTS = 4096
-"""Points of a grid at most: finer ones cost time and tell nothing that noise would leave."""
+"""Largest number of grid points. A finer grid costs time, and noise would hide what it adds."""
 
 MOST_WHOLE, MOST_REAL = 2**53, 1e300
-"""The largest whole number of a grid, up to which floats tell each from the next; and the largest other number."""
+"""Largest whole number of a grid (floats are exact up to it), and largest other number."""
 
 
 def as_read(schema: Schema) -> Schema:
-    """``schema`` as rows that are read once into codes are read by it; itself where nothing is to be bought.
+    """Return ``schema`` with each column to be bought replaced by its finest public codes.
 
-    Raises :class:`ProjectError` where the finest is not known: a number without a range, a text without a hierarchy.
+    Raises :class:`ProjectError` if these are unknown: a number without a range, or a text without a hierarchy.
     """
     if not schema.undeclared:
         return schema
@@ -39,7 +39,7 @@ def _finest(column: Column) -> Column:
     if column.hierarchy:
         return Column(column.name, column.kind, column.tree.texts, missing=column.missing, unknown=column.unknown)
     if column.range is None:
-        lacks, has, declare = "its categories", "a text that nobody declared has", "them, or a hierarchy"
+        lacks, has, declare = "its categories", "a text without declared categories has", "them, or a hierarchy"
         if column.kind == "numeric":
             lacks, has, declare = "its bins", "a number without a range has", "a range for them, or the bins"
         raise ProjectError(
@@ -54,7 +54,7 @@ def _finest(column: Column) -> Column:
 
 
 def column_grid(column: Column, low_high: tuple[float, float]) -> Values:
-    """The points at which a column of numbers from ``low_high`` may be cut; `round_points` are among them."""
+    """Return the points at which a column of numbers in ``low_high`` may be cut, `round_points` included."""
     low, high = low_high
     if column.integer:
         low, high = math.floor(low), math.ceil(high)
@@ -63,11 +63,11 @@ def column_grid(column: Column, low_high: tuple[float, float]) -> Values:
 
 
 def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Values:
-    """The public grid from ``low`` to ``high``, both of them in it: all whole numbers where ``points`` are enough for
-    them, else evenly spaced ones, and 1, 2, 5, 10, … steps from either end and from 0.
+    """Return the public grid from ``low`` to ``high``, both included.
 
-    The latter part the many equal values that often stand there (no capital gain) from those beside them. Raises
-    :class:`SchemaError` for a range that cannot be.
+    It holds all whole numbers if ``points`` suffice, and otherwise evenly spaced points and `round_points`. The latter
+    separate a value that many rows share (no capital gain) from its neighbours. Raises :class:`SchemaError` for an
+    impossible range.
     """
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise SchemaError(f"a range must go from a number up to a larger one, not from {low:g} to {high:g}")
@@ -86,9 +86,9 @@ def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Va
 
 
 def round_points(low: float, high: float, *, integer: bool) -> Values:
-    """0 and the points 1, 2, 5, 10, … steps from either end and from 0, as far as they are in the range; and the ends.
+    """Return both ends, 0, and the points 1, 2, 5, 10, … steps from either end and from 0 that lie in the range.
 
-    They are public, so a column may be cut at them though no choice has fallen there.
+    These points are public, so a column may be cut at them without a private choice.
     """
     top = math.floor(math.log10(high - low))
     steps = np.array([float(f"{m}e{power}") for power in range(0 if integer else top - 4, top + 1) for m in (1, 2, 5)])

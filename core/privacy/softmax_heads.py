@@ -1,7 +1,7 @@
-"""The network whose clipped gradient a private fit may ask for: one softmax head per column, on its drawn parents.
+"""The decoder's network, with one softmax head per column over its parents in the drawing.
 
-It is a public description: shapes, arrows, base categories and importance weights, never a row. Parameters are one
-flat vector.
+A private fit requests its clipped gradient. The description is public: shapes, arrows, base categories and importance
+weights, never a row. Parameters are one flat vector.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ MAX_PARAMETERS = 200_000
 MAX_LATENT = 8
 
 CONSTANT = 45 / 64
-"""What every head reads beside its parents, by which its intercept is multiplied. Below 1, since the one-way counts say
-nearly all that an intercept needs: most of a row's gradient would be spent on what is known. Chosen as steps are."""
+"""Input of every head that its intercept multiplies. It is below 1 because the one-way counts already fix intercepts;
+at 1 most of a row's gradient would go to what is known. Chosen as the number of steps is."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Heads:
     causes of each; ``base`` (default 0) the category of a column that moves nothing in its effects: W_P→X is 0 there
     and has no entry. Where that is the commonest category, most rows touch few weights, so their gradients are short
     and little of them is clipped. ``importance`` (default 1) multiplies a column's residual before clipping. With
-    ``latent`` > 0 a shared normal z of so many dimensions joins every head, and a linear encoder over all columns gives
+    ``latent`` > 0 a shared normal z of that dimension joins every head, and a linear encoder over all columns gives
     its mean and log variance (the causal VAE of paper 003, §3 and appendix E, with one layer, so that a row's gradient
     norm has a closed form).
 
@@ -57,7 +57,7 @@ class Heads:
         if not all(0 < weight <= 100 for weight in self.importance.values()):
             raise ValueError("the importance of a column must be above 0 and at most 100")
         if not all(0 <= code < self.sizes[name] for name, code in self.base.items()):
-            raise ValueError("a base must be the code of one of its column's categories")
+            raise ValueError("a base must be the code of a category of its column")
         if not 0 <= self.latent <= MAX_LATENT:
             raise ValueError(f"latent ({self.latent}) must be between 0 and {MAX_LATENT}")
         if self.parameters > MAX_PARAMETERS:
@@ -98,7 +98,7 @@ class Heads:
 
     @cached_property
     def spans(self) -> Mapping[str, slice]:
-        """Where each column's categories stand in the one-hot vector of a row, whose entry 0 is `CONSTANT`."""
+        """Slice of each column's categories in a row's one-hot vector. Entry 0 of the vector is `CONSTANT`."""
         ends = np.cumsum([1, *self.sizes.values()])
         return {name: slice(int(a), int(b)) for name, a, b in zip(self.sizes, ends[:-1], ends[1:], strict=True)}
 

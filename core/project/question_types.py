@@ -1,5 +1,6 @@
-"""What may be asked of whole rows: questions (how many rows are like this?) and counts (how many of these conditions
-does a row meet?). Both are public; nothing here sees a row that matters."""
+"""Questions (how many rows meet these conditions?) and counts (how many of these conditions does a row meet?).
+
+Both are public descriptions; nothing here reads a private row."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ class Count:
 
     @property
     def size(self) -> int:
-        """How many values are told apart."""
+        """Number of distinct values."""
         return min(self.up_to, len(self.members)) + 1
 
     def check(self, sizes: Mapping[str, int]) -> None:

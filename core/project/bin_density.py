@@ -1,9 +1,8 @@
-"""Where a number lies inside its bin: not flat where the bins on either side say more.
+"""The density of a numeric column inside its bins: a line per bin, with a slope that the neighbouring bins suggest.
 
-The released rows say how many numbers lie in each bin, and so how the density goes on from bin to bin. Inside a bin it
-is taken to be a straight line with the smaller of the two slopes towards its neighbours, flat at a peak or in a hollow,
-never below 0 (van Leer 1979). Every bin keeps its numbers. Rows that were paid for are looked at and no others, so
-this costs no privacy.
+The counts of the released rows show how the density changes from bin to bin. Inside a bin the density is a straight
+line with the smaller of the two slopes towards its neighbours (van Leer 1979). It is flat at a peak or in a hollow, and
+never negative. Every bin keeps its count. Only released rows are read, so this costs no privacy.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 CHUNK = 1 << 14
-"""Numbers that are worked on while they are in the processor's cache."""
+"""Numbers processed at a time, so that they stay in the processor's cache."""
 
 
 def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:
-    """By how much the density rises from the middle of each bin to its upper end, as a share of its mean: −1 to 1.
+    """Return how much the density rises from each bin's middle to its upper end, as a share of its mean: −1 to 1.
 
-    The outermost bins fall away from their only neighbour; where it holds less they are flat, as a peak is.
+    An outermost bin falls away from its only neighbour. If that neighbour holds less, the bin is flat, like a peak.
     """
     ends = np.asarray(edges, dtype=np.float64)
     width, middle = np.diff(ends), (ends[1:] + ends[:-1]) / 2
@@ -38,9 +37,9 @@ def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:
 def places(
     edges: Sequence[float], codes: NDArray[Any], rng: np.random.Generator, counts: NDArray[Any] | None = None
 ) -> NDArray[np.float64]:
-    """Where in its bin each number lies, from 0 (the lower end) to below 1, for ``codes`` of bins (all others: flat).
+    """Draw each number's position in its bin, from 0 (the lower end) to below 1. Codes beyond the bins are drawn flat.
 
-    ``counts`` are those of all codes, where ``codes`` are only some of the rows.
+    Pass ``counts`` of all rows if ``codes`` holds only some of them.
     """
     last = len(edges) - 1
     inside = Inside(edges, np.bincount(codes, minlength=last) if counts is None else counts)
@@ -52,7 +51,7 @@ def places(
 
 
 class Inside:
-    """Draws of where a number lies in its bin, for bins with ``counts`` numbers each.
+    """Random positions inside bins that hold ``counts`` numbers each.
 
     A density of 1 + t·(2u − 1) has the distribution u + t·(u² − u), solved for u here.
     """
@@ -62,7 +61,7 @@ class Inside:
         self._flat, self._steep, self._squared = 1 - t, 4 * t, (1 - t) ** 2
 
     def draw(self, bins: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.float64]:
-        """From 0 to below 1, for a few numbers (`CHUNK` at a time is quick), given by their bins."""
+        """Draw a position from 0 to below 1 for each bin code in ``bins``. Fastest with `CHUNK` codes at a time."""
         share = rng.random(len(bins))
         below = self._steep.take(bins, mode="clip")
         below *= share

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from benchmarks.postgres import Absent
+from tests.support.postgres import Absent
 
 
 class Server:

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
+from espalier.core.project.bin_density import places, tilts
 from espalier.core.project.schema import Column
-from espalier.core.project.within import places, tilts
 from espalier.core.release.output import numbers
 
 EDGES = (0.0, 1.0, 2.0, 4.0, 8.0)

@@ -7,9 +7,9 @@ from unittest import mock
 
 import pytest
 
-from benchmarks import audit, seams
 from espalier.core.release.spend import release
 from espalier.core.tables import reading
+from tests.audits import audit, seams
 
 
 def named(check) -> seams.Seam:

@@ -1,13 +1,13 @@
-"""What the ledger withstands: kill -9, a full disk, a read-only folder, a lost database, cancelling, a closed tab.
+"""Faults that the ledger must survive: kill -9, a full disk, a read-only folder, a lost database, a closed tab.
 
-    python -m benchmarks.faults                     300 releases from 4 processes that are killed at random moments
-    python -m benchmarks.faults --postgres          the same on a PostgreSQL server of our own, stopped in the middle
-    python -m benchmarks.faults --releases 40       a short one
+    python -m tests.reliability.faults                  300 releases from 4 processes, killed at random moments
+    python -m tests.reliability.faults --postgres       the same on a PostgreSQL server that stops in the middle
+    python -m tests.reliability.faults --releases 40    a short run
 
-Every worker writes down, where a kill cannot take it back, which entry it was given, that it is about to draw, and
-which release it was handed. Afterwards the ledger must open and verify; what counts must not exceed the total; every
-entry that a worker was given must be there, once; nothing that was drawn for may have been returned; every release
-that was handed over must be there with its hash. Prints JSON; the exit status is 1 if anything of this does not hold.
+Every worker notes, in a file that survives a kill, the entry it received, that it is about to draw, and the release it
+received. Afterwards the ledger must open and verify. Its charges must not exceed the total. Every received entry must
+be in it once, no entry with a draw may be returned, and every release must be in it with its hash. Prints JSON; exit
+status 1 if any of this fails.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.postgres import Absent, Server, server
 from espalier.core.errors import Cancelled, EspalierError, LedgerError, LedgerUnavailable
 from espalier.core.ledger import store
 from espalier.core.ledger.account import Account
@@ -48,14 +47,15 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import Release
 from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
+from tests.support.postgres import Absent, Server, server
 
 DELTA, EPSILON = 1e-6, 0.05
 SCHEMA = Schema(tuple(Column(n, "categorical", ("x", "y", "z")) for n in "abc"))
 PROJECT = Project("faults", SCHEMA, Plan("mst", EPSILON, DELTA))
 SHARE = 0.6
-"""The total pays for so many of the releases that are tried: the others must be refused."""
+"""Share of the attempted releases that the total pays for; the others must be refused."""
 ROUNDED = Fraction(1, 10**9)
-"""A sum of floats may miss by so much of itself."""
+"""Relative error allowed in a sum of floats."""
 
 
 def table() -> Table:
@@ -73,7 +73,7 @@ def opened(where: str, releases: float, table: str = "people") -> Ledger:
 
 
 def consistent(where: str) -> list[str]:
-    """What is wrong with the ledger: what `verify` says, and a sum of our own over the stored rows."""
+    """Return the faults of the ledger: those that `verify` reports, and a sum of our own over the stored rows."""
     ledger = Ledger(where)
     rows = ledger.store.read()
     counts: dict[str, Fraction] = {}
@@ -101,7 +101,7 @@ def consistent(where: str) -> list[str]:
 
 
 def kills(where: str, releases: int, processes: int, seed: int, folder: Path) -> dict[str, Any]:
-    """``releases`` are tried by ``processes``, of which one at a time is killed at random moments and replaced."""
+    """``processes`` workers try ``releases`` releases; at random moments one is killed and replaced."""
     ledger = opened(where, SHARE * releases)
     rng, private = random.Random(seed), table()
     tokens, give = os.pipe()
@@ -187,7 +187,7 @@ def kills(where: str, releases: int, processes: int, seed: int, folder: Path) ->
     wrong = consistent(where)
     wrong += ["a worker failed"] * failed
     wrong += [f"lost: {e}" for e in given if e not in entries] + ["given twice"] * (len(given) != len(set(given)))
-    wrong += ["an entry that nobody asked for"] * (unsure < 0 or unsure > killed)
+    wrong += ["an entry without a request"] * (unsure < 0 or unsure > killed)
     wrong += [f"drawn for and returned: {m[0]}" for m in said.get("draws", []) if entries[m[0]].status == "returned"]
     for entry, (released, trouble) in made.items():
         known = entries[entry]
@@ -252,7 +252,7 @@ def as_child(work: Callable[[], str]) -> str:
 
 
 def until_it_fails(where: str) -> str:
-    """Release until something is said."""
+    """Release until a message appears."""
     account, private = Ledger(where).account("people"), table()
     for _ in range(500):
         made = release(PROJECT, private, ledger=account)
@@ -343,7 +343,7 @@ def read_only(where: str) -> dict[str, Any]:
 
 
 def locked(where: str) -> dict[str, Any]:
-    """Somebody holds the ledger for longer than anybody waits."""
+    """Another process locks the ledger for longer than a writer waits."""
     opened(where, 10)
     store.PATIENCE, patience = 1, store.PATIENCE
     try:
@@ -467,7 +467,9 @@ def run(releases: int, processes: int, seed: int, postgres: bool) -> list[dict[s
 
 def main() -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.reliability.faults", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("--releases", type=int, default=300)
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0, help="of the moments of the kills")

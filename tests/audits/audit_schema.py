@@ -1,10 +1,10 @@
 """The privacy audit of what buys a schema: quantiles, ranges, bins, categories, hierarchies; and their broken copies.
 
-    python -m benchmarks.audit_schema                every case and every broken copy
-    python -m benchmarks.audit_schema --only range   the cases whose names hold this
-    python -m benchmarks.audit_schema --runs 500     fewer runs on each table: faster, weaker
+    python -m tests.audits.audit_schema                every case and every broken copy
+    python -m tests.audits.audit_schema --only range   the cases whose names hold this
+    python -m tests.audits.audit_schema --runs 500     fewer runs on each table: faster, weaker
 
-As in `benchmarks.audit`: an attacker who knows both tables sees every answer and computes the log-likelihood ratio. A
+As in `tests.audits.audit`: an attacker who knows both tables sees every answer and computes the log-likelihood ratio. A
 case that is δ₀-approximate zCDP is held against the curve of its ρ with δ₀ added to it.
 """
 
@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from scipy.special import log_softmax
 from scipy.stats import norm
 
-from benchmarks.audit import CONFIDENCE, DELTA, EPSILON, RELATIONS, Case, breaking, telling_seed
-from benchmarks.distinguish import Verdict, audit
 from espalier.core.privacy import bought_schema, mechanisms, partitions, quantiles
 from espalier.core.privacy.accounting import epsilon_of, rho_of
 from espalier.core.privacy.quantiles import Choose
@@ -33,9 +31,11 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.reading import TextColumn, TextTable
 from espalier.core.tables.table import Table
+from tests.audits.audit import CONFIDENCE, DELTA, EPSILON, RELATIONS, Case, breaking, telling_seed
+from tests.audits.distinguish import Verdict, audit
 
 TEXTS = {"a text of many": (60, 0.05), "a new text": (0, 0.2)}
-"""What is audited of categories: how many others write the text, and δ₀ of the threshold. For a new text δ₀ is so large
+"""Cases of categories: number of other rows with the text, and δ₀ of the threshold. For a new text δ₀ is so large
 that what exceeds it shows in some thousand runs: at ρ = 0.125 the count of just the threshold has probability 0.12."""
 CERTAIN = 60.0
 """The evidence of an answer that only one table can give."""
@@ -72,7 +72,7 @@ def quantile_cases(broken: bool) -> Iterator[Case]:
 
 
 def category_cases(broken: bool) -> Iterator[Case]:
-    """A text that others write too, and one that nobody else writes."""
+    """A text that others write too, and one that no one else writes."""
     texts = [(what, *given) for what, given in TEXTS.items()]
     for relation, k, (what, others, slip) in itertools.product(RELATIONS, (1,) if broken else (1, 3), texts):
         # δ₀ shows where ρ allows little, and the count of just the threshold where noise is small
@@ -112,7 +112,7 @@ HIERARCHY = {str(i): f"group {i // 2}" for i in range(8)} | {f"group {i}": f"cha
 
 
 def _buy_levels(unit: Unit, rho: float) -> Callable[[Values], object]:
-    """The whole column told apart; a level gets a third of ``rho``."""
+    """The whole column distinguished; a level gets a third of ``rho``."""
     column = Column.of_hierarchy("code", HIERARCHY, 8)
 
     def buy(values: Values) -> object:
@@ -169,7 +169,7 @@ def _density(values: Values, buy: Callable[[Values], object], noisy: Sequence[Va
 
 
 def schema(broken: bool) -> Iterator[Case]:
-    """All cases of this file, for `benchmarks.audit` to list."""
+    """All cases of this file, for `tests.audits.audit` to list."""
     yield from quantile_cases(broken)
     yield from category_cases(broken)
     yield from histogram_cases(broken)
@@ -253,7 +253,7 @@ def _texts(
 
 @contextmanager
 def breaking_schema(way: str, seed: int = 0) -> Iterator[None]:
-    """The code with one thing broken on purpose: the ways of `benchmarks.audit`, and those of this file."""
+    """The code with one thing broken on purpose: the ways of `tests.audits.audit`, and those of this file."""
     threshold_for = partitions.threshold_for
 
     def halved(unit: Unit, rho: float, delta: float) -> partitions.Threshold:

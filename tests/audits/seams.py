@@ -1,12 +1,12 @@
-"""The seams around the mechanisms: reader, forms, table and plan, ledger, doors. One line for each way around.
+"""Ways around the mechanisms, one line each: reader, forms, table and plan, ledger, doors.
 
-    python -m benchmarks.audit seams            (or: python -m benchmarks.seams)
+    python -m tests.audits.audit seams            (or: python -m tests.audits.seams)
 
-Noise does not hide a seam here. Every noisy answer is replaced by the same fixed one (:func:`without_noise`), so all
-that leaves is a function of what is public. Two tables that differ in one person must then give the same files, to the
-byte, or be refused; what differs was read off the rows. Dates, running times and identities drawn by lot are left out.
+Noise does not hide a seam here: a fixed answer replaces every noisy one (:func:`without_noise`), so every output
+should depend on public facts only. Two tables that differ in one person must give the same files, to the byte, or be
+refused; any difference was read from the rows. Dates, running times and random identities are ignored.
 
-Exit status 1 if one of the ways is open.
+Exit status 1 if a way is open.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from espalier.core.tables.guessing import guess_schema
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 SECRET = "Zelda"
-"""What stands in other people's rows and must not stand in a message."""
+"""A value in other people's rows that no message may quote."""
 SCHEMA = Schema(
     (
         Column("name", "categorical", (SECRET, "Ann"), missing=True, unknown="missing"),
@@ -77,7 +77,7 @@ DIFFERENT = {
 
 
 class OpenSeam(Exception):
-    """A way around the claim is open; the text says what was seen."""
+    """A way around the claim is open; the text states the observation."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def project(**plan: Any) -> Project:
 
 
 def left(files: Mapping[str, bytes]) -> dict[str, Any]:
-    """What has left the building, without dates, running times and identities drawn by lot."""
+    """Return the released files and facts, without dates, running times and random identities."""
     facts = json.loads(files["release.json"])
     facts = {k: v for k, v in facts.items() if k not in ("date", "seconds", "ledger")}
     report = re.sub(r"\d{4}-\d\d-\d\d[T ]?[\d:.]*Z?|[\d.]+ s\b|\b[0-9a-f]{16,}\b", "", files["report.html"].decode())
@@ -203,7 +203,7 @@ def one_person(work: Path) -> str:
         for status, said, files in made:
             need(status == 0, f"{name}: exit {status}, {said.strip()[-80:]}")
             need(files == made[0][2], f"{name}: {differing(made[0][2], files)} differ")
-            need(said == made[0][1], f"{name}: what is said differs")
+            need(said == made[0][1], f"{name}: the output differs")
             count += 1
     return f"{count} releases, the same files to the byte in each relation"
 
@@ -247,7 +247,7 @@ def bought(work: Path) -> str:
             made = [released(work, given, "\n".join(["who,age,code,ill", *t, ""]).encode()) for t in tables]
         for status, said, files in made:
             need(status == 0, f"exit {status}, {said.strip()[-80:]}")
-            need(files == made[0][2] and said == made[0][1], f"{differing(made[0][2], files)} or what is said differs")
+            need(files == made[0][2] and said == made[0][1], f"{differing(made[0][2], files)} or the output differs")
     return f"{2 * len(tables)} releases, read where they are and in memory, the same files to the byte"
 
 
@@ -273,7 +273,7 @@ def forms(work: Path) -> str:
 
 
 def _through_the_form(work: Path, given: Project, rows: int) -> dict[str, Any]:
-    """What the app makes public of a table with so many rows, when every default of its forms is taken."""
+    """Return what the app publishes about a table with ``rows`` rows if every default of its forms is accepted."""
     from streamlit.testing.v1 import AppTest
 
     from espalier.pages.parts.session.session import KEY
@@ -358,7 +358,7 @@ def shelf(work: Path) -> str:
         need(not app.exception, "the page fails")
         shown = " ".join(str(e.value) for e in (*app.markdown, *app.caption))
         need("seam" not in shown and not app.get("download_button"), "the shelf is shown to anybody")
-    return "nothing is shown to somebody who has not signed in"
+    return "nothing is shown before signing in"
 
 
 def archive(work: Path) -> str:
@@ -389,7 +389,7 @@ def marks(_: Path) -> str:
 
 
 def left_out(work: Path) -> str:
-    """Hole 8: which columns look like identifiers, confirmed by nobody."""
+    """Hole 8: columns that look like identifiers and were not confirmed."""
     text = read_table(b"ill,number\n" + b"".join(b"%d,%d\n" % (i % 2, 1000 + i) for i in range(60)), "t.csv")
     guess = guess_schema(text)
     unconfirmed = set(getattr(guess, "unconfirmed", [c.name for c in guess.guessed]))
@@ -401,7 +401,7 @@ def left_out(work: Path) -> str:
     (work / "t.csv").write_text("ill,number\n1,2\n")
     status, _ = run("release", work / "p.json", "--data", work / "t.csv", "--out", work / "o")
     need(status == 2, "columns that a guess left out pass unconfirmed")
-    return "a release refuses what nobody has confirmed"
+    return "a release refuses unconfirmed columns"
 
 
 def alias(work: Path) -> str:
@@ -439,7 +439,7 @@ def warnings(work: Path) -> str:
         need(status in (2, 3), f"δ = {delta:g} under {neighbors}: exit {status}")
     need(released(work, project(), text)[0] == 0, "a release without a ledger fails")
     seconds = json.loads((work / "o" / "release.json").read_text()).get("seconds", {})
-    need(not {k for k in ("select", "measure", "look") if seconds.get(k) is not None}, "times of measuring are told")
+    need(not {k for k in ("select", "measure", "look") if seconds.get(k) is not None}, "measuring times are reported")
     for table in ("s", "t"):
         run("ledger", "open", "--ledger", work / "l.db", "--table", table, "--epsilon", 9, "--delta", 1e-6)
     seen = [released(work, project(), text, "--ledger", work / "l.db", "--table", t)[0] for t in ("s", "t")]
@@ -481,7 +481,7 @@ SEAMS = (
     Seam("2 reader", "one person more or less where the schema is bought", bought),
     Seam("3 table and plan", "person columns that do not agree", table_and_plan),
     Seam("4 units", "releases for patients, visits and rows from one budget", units),
-    Seam("5 shared page", "the page served by itself, nobody signed in", shelf),
+    Seam("5 shared page", "the page served by itself, no one signed in", shelf),
     Seam("6 archive", "names that lead out of the folder", archive),
     Seam("7 guessed marks", "one value added to a guessed list", marks),
     Seam("8 left out", "identifiers found by counting, unconfirmed", left_out),

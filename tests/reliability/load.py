@@ -1,13 +1,14 @@
-"""Load: many people at once on one server, each releasing Adult from a table of their own.
+"""Load test: many sessions at once on one server, each releasing its own copy of Adult.
 
-    python -m benchmarks.load [--sessions 20] [--data TABLE]
+    python -m tests.reliability.load [--sessions 20] [--data TABLE]
 
-Starts the app, and for every session a tab of a real Chromium with nothing shared (its own browser context). Each
-uploads its own copy of Adult with its own project file, which has one column more: a mark whose two values occur in no
-other session. Each opens a budget, all in one ledger. All press "Spend" before the first has finished, then wait.
-Checked: every session gets its release, the released rows and everything the tab ever showed hold no other session's
-mark, some saw their place in the queue, and the server's memory. Prints one line of figures; exit status 1 if any of
-that fails. Needs Chromium and playwright.
+Starts the app and one tab of Chromium per session, each in its own browser context. Each uploads its own copy of
+Adult and its own project file, with an extra column: a mark with two values that occur in no other session. Each opens
+a budget, all in one ledger. All press "Spend" before the first has finished, then wait.
+
+The test checks that every session gets its release, that its rows and its tab never show another session's mark, that
+some sessions saw their place in the queue, and the server's memory. Prints one line of figures; exit status 1 on a
+failure. Needs Chromium and playwright.
 """
 
 from __future__ import annotations
@@ -36,11 +37,11 @@ from typing import Any
 
 from benchmarks.adult import DATA, adult_project
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 PATIENCE = 600_000
-"""Milliseconds that a person in the queue has."""
+"""Longest wait in the queue, in milliseconds."""
 MARK = re.compile(r"mark-[0-9a-f]{12}")
 
 
@@ -59,7 +60,7 @@ class Visitor:
 
 
 def prepare(number: int, rows: list[list[str]], folder: Path) -> Visitor:
-    """A table and a project with a column whose values nobody else has."""
+    """A table and a project with a column of values that are in no other session."""
     mark = f"mark-{secrets.token_hex(6)}"
     facts = adult_project("mst").to_json()
     facts["name"] = f"adult {number}"  # the ledger names it, and is everybody's
@@ -146,7 +147,7 @@ async def visit(address: str, pid: int, visitors: list[Visitor]) -> tuple[float,
     async with async_playwright() as driver:
         browser = await driver.chromium.launch(executable_path=chromium, args=FLAGS)
         pages = []
-        for visitor in visitors:  # opening is one after the other: what is tested is the server, not the browser
+        for visitor in visitors:  # tabs open one after the other: this tests the server, not the browser
             page = await (await browser.new_context()).new_page()
             page.set_default_timeout(PATIENCE)
             await open_files(page, visitor, address)

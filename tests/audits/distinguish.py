@@ -1,6 +1,6 @@
-"""What a distinguishing test proves about a mechanism: lower bounds on its privacy loss, with confidence.
+"""Lower bounds on a mechanism's privacy loss from a distinguishing test, with confidence.
 
-Whoever is (ε′, δ)-DP satisfies P[M(D) ∈ E] ≤ e^ε′ P[M(D′) ∈ E] + δ for every event E. So for an event fixed
+A mechanism that is (ε′, δ)-DP satisfies P[M(D) ∈ E] ≤ e^ε′ P[M(D′) ∈ E] + δ for every event E. So for an event fixed
 beforehand, Clopper–Pearson bounds on the two probabilities give δ(ε′) ≥ p_low − e^ε′ q_high (Gilbert & McMillan 2018;
 Jagielski, Ullman & Oprea 2020). Here the claim is a whole curve, the δ(ε′) that ρ-zCDP implies, and it is tested at
 several ε′, 0 among them. Runs are split: a quarter chooses each event's threshold, the others are what counts.

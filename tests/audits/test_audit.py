@@ -1,8 +1,8 @@
-"""The audit's statistics, and a short audit: what is sound passes, what is broken is caught.
+"""The audit's statistics, and a short audit that passes sound code and catches broken copies.
 
-An audit refutes what is sound at most once in ten million runs (ALPHA), and a copy with half the noise is missed as
-rarely: with 2,400 runs on each table its expected bound is seven and more standard deviations above the claim. The
-other broken copies give each table an answer of its own, always. `python -m benchmarks.audit` is the long version.
+An audit refutes sound code at most once in ten million runs (ALPHA). It misses a copy with half the noise as rarely:
+with 2,400 runs on each table, the expected bound is at least seven standard deviations above the claim. The other
+broken copies always give each table a different answer. `python -m tests.audits.audit` is the long version.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks import audit
-from benchmarks.distinguish import audit as judge
-from benchmarks.distinguish import clopper_pearson, rho_at_least
 from espalier.core.privacy.accounting import delta_of
+from tests.audits import audit
+from tests.audits.distinguish import audit as judge
+from tests.audits.distinguish import clopper_pearson, rho_at_least
 
 ALPHA = 1e-7
 
@@ -152,7 +152,7 @@ def test_tables_are_neighbours_and_scores_move_by_most_of_their_sensitivity(rela
 
 
 def test_the_person_moves_what_is_asked_by_its_whole_sensitivity():
-    """Half the noise is caught in methods that ask only where the pair of tables gives away all that is claimed."""
+    """Half the noise is caught in methods that ask only where the pair of tables reveals the whole claimed loss."""
     unit = audit.Unit("replace-one")
     tables = audit.between(unit, audit.SCHEMA).tables
     asked, counts = audit.ASKED.resolve(audit.SCHEMA)

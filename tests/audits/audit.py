@@ -1,31 +1,30 @@
-"""The privacy audit: does anything released tell two neighbouring tables apart better than its ρ allows?
+"""The privacy audit: does any release distinguish two neighbouring tables better than its ρ allows?
 
-    python -m benchmarks.audit                  mechanisms, methods, whole releases, and their broken copies
-    python -m benchmarks.audit mechanisms       one part of it (also: methods, releases)
-    python -m benchmarks.audit methods --only privci            the cases whose names hold this
-    python -m benchmarks.audit --only "half the noise"          these copies alone
-    python -m benchmarks.audit seams            the ways around the mechanisms instead: `benchmarks.seams`
-    python -m benchmarks.audit --runs 500       fewer runs on each table: faster, weaker
+    python -m tests.audits.audit                  mechanisms, methods, whole releases, and their broken copies
+    python -m tests.audits.audit mechanisms       one part of it (also: methods, releases)
+    python -m tests.audits.audit methods --only privci            cases whose names contain this
+    python -m tests.audits.audit --only "half the noise"          these copies alone
+    python -m tests.audits.audit seams            the ways around the mechanisms instead: `tests.audits.seams`
+    python -m tests.audits.audit --runs 500       fewer runs on each table: faster, weaker
 
-Every mechanism and every method is run many times on each of two neighbouring tables of at most 50 rows. An attacker
-who knows both tables sees all that is released (noisy counts and private choices) and computes the log-likelihood
-ratio, the strongest statistic there is (Neyman & Pearson). `benchmarks.distinguish` turns it into lower bounds on
-δ(ε′), to be held against the whole curve that the claimed ρ implies. All bounds of all audits, in however many calls
-they are made, hold together with confidence 95 % (Bonferroni).
+The audit runs every mechanism and every method many times on each of two neighbouring tables of at most 50 rows. An
+attacker who knows both tables sees everything released (noisy counts and private choices) and computes the
+log-likelihood ratio, the strongest statistic there is (Neyman & Pearson). `tests.audits.distinguish` turns it into
+lower bounds on δ(ε′), compared with the whole curve that the claimed ρ implies. All bounds of all audits hold together
+with confidence 95 % (Bonferroni), in however many calls they are made.
 
-Methods are audited without the fit, and that loses nothing: model, rows and report are made from the noisy answers
-alone (post-processing), and the likelihood ratio of those answers is a stronger statistic than any of what is made from
-them. *releases* run everything and look at the fitted model, to check that nothing else leaks on the way. A person's
-rows, bounded by lot (of a table in memory, and of a file that DuckDB reads), and a part held out by lot, with a curator
-and the whole ρ of its own, are audited as mechanisms.
+Methods are audited without the fit, and that loses nothing. Model, rows and report are post-processing of the noisy
+answers, and the likelihood ratio of the answers is a stronger statistic than any statistic of them. *releases* run
+everything and read the fitted model, to check that nothing else leaks on the way. Three cases are audited as
+mechanisms: a person's rows bounded at random (in memory, and in a file that DuckDB reads), and a holdout drawn at
+random, with a curator and the whole ρ of its own.
 
-Then the same with copies that are broken on purpose, which must be caught: half the noise (of workload, whose runs
-are slow, a quarter), a seeded generator, a score
-or a gradient that forgets its sensitivity, a training step clipped after the sum or charged C for 2C, a person all of
-whose rows count. An audit that cannot catch them would prove nothing.
+Then copies that are broken on purpose run the same audit, and it must catch them: half the noise (a quarter for
+workload, since its runs are slow), a seeded generator, a score or a gradient that forgets its sensitivity, a training
+step clipped after the sum or charged C for 2C, a person without a row limit. An audit that misses them proves nothing.
 
-The ε of a lower bound is that of the smallest ρ whose curve allows what was seen, at the plan's δ. Exit status 1 if a
-claim is refuted or a broken copy is not caught.
+The ε of a lower bound belongs to the smallest ρ whose curve allows the observed difference, at the plan's δ. Exit
+status 1 if a claim is refuted or a broken copy is not caught.
 """
 
 from __future__ import annotations
@@ -52,8 +51,6 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 from scipy.special import log_softmax
 
-from benchmarks import seams
-from benchmarks.distinguish import Verdict, audit
 from espalier.core.analysis.drawing import tested
 from espalier.core.evaluation.private import held_out
 from espalier.core.graph.dag import Dag
@@ -66,19 +63,19 @@ from espalier.core.privacy.accounting import Budget, epsilon_of
 from espalier.core.privacy.clipped import LARGEST_CLIP, UNITS, ClippedGradient, clip_units, clipped_sums
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.draws import Measurement, Merged, ScoreMeasurement
-from espalier.core.privacy.features import TURN, Fourier, Surface
 from espalier.core.privacy.gradient import LogisticGradient
-from espalier.core.privacy.heads import FloatArray, Heads
 from espalier.core.privacy.moments import Bin, Histogram, Moments, Reading, Scored, WithOutcome
 from espalier.core.privacy.questions.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
+from espalier.core.privacy.regression_features import TURN, Fourier, Surface
 from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
+from espalier.core.privacy.softmax_heads import FloatArray, Heads
 from espalier.core.privacy.sums import SumRecipe
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.axes import Axis
 from espalier.core.project.file import Project
+from espalier.core.project.numeric_axis import Axis
 from espalier.core.project.plan import Neighbors, Plan
 from espalier.core.project.question_list import QuestionList
-from espalier.core.project.questions import Count, Question
+from espalier.core.project.question_types import Count, Question
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.spend import release
 from espalier.core.tables import relation as relations
@@ -86,6 +83,8 @@ from espalier.core.tables.gradient import Weights
 from espalier.core.tables.relation import open_relation
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
+from tests.audits import seams
+from tests.audits.distinguish import Verdict, audit
 
 EPSILON, DELTA = 8.0, 1e-6
 """At this ε an audit needs the fewest runs to tell half the noise from all of it; scales follow ρ alone."""
@@ -211,7 +210,7 @@ class Witness(PrivateCurator):
     """
 
     def __init__(self, pair: Pair, side: int, budget: Budget, table: Source | None = None) -> None:
-        """``table`` stands for the pair's own on that side, where making it is a part of what is audited."""
+        """Pass ``table`` instead of the pair's own if making it is part of the audit."""
         super().__init__(table or pair.counted[side], pair.unit, budget, 10**6)
         self.evidence = 0.0
         self.views = [PrivateCurator(view, pair.unit, budget, 10**6) for view in pair.counted]
@@ -267,7 +266,7 @@ class Witness(PrivateCurator):
 
 
 def scores(score: Score, cliques: Sequence[Clique], view: PrivateCurator, n: int | None) -> NDArray[Any]:
-    """The exact scores, in units; the empty clique stands for none and has score 0."""
+    """Return the exact scores, in units. The empty clique means "no choice" and has score 0."""
     return np.array([score.value(c, view._exact([c])[0], n) if c else 0 for c in cliques], dtype=float)
 
 
@@ -279,7 +278,7 @@ def table_of(rows: Sequence[Sequence[int]], schema: Schema) -> Table:
 
 
 def pair_of(unit: Unit, others: Sequence[Row], before: Row, after: Row, schema: Schema) -> Pair:
-    """D and D′: beside ``others``, the rows of one person are ``before`` (are not there: add-remove) or ``after``."""
+    """Return D and D′: ``others``, and one person whose rows are ``before`` (absent under add-remove) or ``after``."""
     k = unit.rows_per_person
     one = [*others, *[before] * k] if unit.neighbors == "replace-one" else others
     return Pair(unit, (table_of(one, schema), table_of([*others, *[after] * k], schema)))
@@ -293,7 +292,7 @@ def apart(unit: Unit) -> Pair:
 def associated(unit: Unit, strata: bool) -> Pair:
     """One association rises by nearly as much as it can, a-b, and another one falls so, c-d.
 
-    A row in a cell whose row and column are empty beside it makes an association (+2n/(n + 1) rows). One that fills
+    A row in a cell of an otherwise empty row and column makes an association (+2n/(n + 1) rows). One that fills
     the empty corner of a crowd that avoids it unmakes one (−1.5 rows at n = 48, the most that enumeration finds). With
     ``strata``, of the values 0 and 1 of y, a replaced row leaves one stratum and enters the other.
     """
@@ -350,7 +349,7 @@ first categories has the gradient of one of second categories turned round, and 
 
 
 def mechanism_cases(broken: bool) -> Iterator[Case]:
-    """Every kind of the curator's answers, with each score recipe; a person's rows; a part held out by lot."""
+    """Yield every kind of curator answer with each score recipe, a person's rows, and a holdout drawn at random."""
     budget = Budget.of(Plan("mst", EPSILON, DELTA), ROWS)
     rho = budget.rho * (1 - 1e-9)
     of_pairs: list[Clique] = [("a", "b"), ("c", "d")]
@@ -451,7 +450,7 @@ def _times(way: str) -> int:
 
 
 def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
-    """Somebody has MOST rows, of which two may count."""
+    """One person has MOST rows; two may count."""
     pair = apart(Unit(relation, 2))
     whole, total = more_rows(pair), ROWS if relation == "replace-one" else None
 
@@ -503,7 +502,7 @@ def more_rows(pair: Pair) -> tuple[Table, ...]:
 
 
 def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
-    """Two curators with the whole ρ each, of rows held out by lot and of the rest; the attacker knows the lots too."""
+    """Two curators with the whole ρ each, one for a random holdout, one for the rest; the attacker knows the split."""
     unit = Unit(relation)
     given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", private_evaluation=0.5))
     asked, likely = held_out.HeldOutCounts.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
@@ -550,7 +549,7 @@ def methods(broken: bool) -> Iterator[Case]:
     """Every method, up to what it measures and chooses: all else is post-processing."""
     for name, relation in itertools.product(METHOD_CASES, RELATIONS[:1] if broken else RELATIONS):
         if broken and "schema" in METHOD_CASES[name]:
-            continue  # slow, and this pair moves its sums by half: the copies of single sums stand for it
+            continue  # slow, and this pair moves its sums by half: broken copies of single sums are audited instead
         given = project(name, relation)
         pair, frame, budget = between(Unit(relation), given.schema), frame_of(given), Budget.of(given.plan, ROWS)
 
@@ -610,7 +609,7 @@ def clipped_after_the_sum(
 
 
 LESS_NOISE = {"half the noise": 0.5, "a quarter of the noise": 0.25}
-"""Copies that draw so much of the noise that they claim."""
+"""Copies by the share of the claimed noise that they draw."""
 
 
 @contextmanager
@@ -654,7 +653,7 @@ def breaking(way: str, seed: int = 0) -> Iterator[None]:
 
 
 def telling_seed(case: Case) -> int:
-    """A seed under which the two tables get different answers, as they do for somebody who knows it and looks for them.
+    """Return a seed under which the two tables get different answers, as an attacker who knows the seed could find.
 
     (Knowing the seed, one would rather look for the tables; that the search goes the other way is only quicker.)
     """
@@ -685,7 +684,7 @@ def main() -> int:
     )
     opt = parser.parse_args()
     if opt.part == "schema":
-        from benchmarks import audit_schema  # which builds on this file
+        from tests.audits import audit_schema  # which builds on this file
 
         return audit_schema.audited(opt.only, opt.runs)
     if opt.part == "seams":

@@ -1,8 +1,7 @@
-"""Public features of a row, as whole numbers: what a private regression is linear in.
+"""Public whole-number features of a row, in which a private regression is linear.
 
-Each is found by lookup in tables made from public numbers and earlier noisy answers, so that what a row contributes
-depends on no other row. The same features serve the private sums and the rows drawn later, so that rounding them costs
-no accuracy.
+Each is looked up in tables made from public numbers and earlier noisy answers, so a row's contribution depends on no
+other row. The private sums and the rows drawn later use the same features, so rounding them costs no accuracy.
 """
 
 from __future__ import annotations
@@ -95,8 +94,8 @@ class Polynomial:
 class Fourier:
     """Cosines and sines of m random frequencies (Rahimi & Recht 2007), and a constant: a smooth kernel's features.
 
-    ``phases`` hold by column and code what is added to each frequency's angle, in ``TURN``s of a whole turn; cos and
-    sin are looked up by the whole-number angle. Proof of the length: each pair of entries is a point at most r =
+    ``phases`` hold, by column and code, the term of each frequency's angle, in ``TURN``s of a whole turn; cos and sin
+    are looked up by the whole-number angle. Proof of the length: each pair of entries is a point at most r =
     UNIT·√(1 − share²)/√m from 0, rounded towards it, and the constant is UNIT·share rounded down.
     """
 
@@ -158,7 +157,7 @@ class Surface:
         Row by row, in one order of additions: a row's value depends on no other row.
         """
         out = np.zeros(len(phi))
-        with np.errstate(invalid="ignore", over="ignore"):  # whoever reads rows by it minds what is no number
+        with np.errstate(invalid="ignore", over="ignore"):  # a caller checks for values that are no number
             for j in np.flatnonzero(self.weights):
                 out += self.weights[j] * phi[:, j]
         return np.asarray(self.middle + np.clip(out, -2 * self.half, 2 * self.half))
