@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from espalier.core.analysis.asking import regression as regression
     from espalier.core.analysis.asking import sentence as sentence
     from espalier.core.analysis.combine import combine as combine
+    from espalier.core.analysis.loading import load_release as load_release
     from espalier.core.analysis.study import Study as Study
     from espalier.core.errors import BudgetError as BudgetError
     from espalier.core.errors import Cancelled as Cancelled
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from espalier.core.project.plan import Plan as Plan
     from espalier.core.project.schema import Column as Column
     from espalier.core.project.schema import Schema as Schema
-    from espalier.core.release.artefact import load_release as load_release
     from espalier.core.release.spend import release as release
     from espalier.core.tables.guessing import guess_schema as guess_schema
     from espalier.core.tables.reading import read_table as read_table
@@ -63,7 +63,7 @@ _WHERE = {
     "guess_schema": "tables.guessing",
     "preview": "release.planning",
     "release": "release.spend",
-    "load_release": "release.artefact",
+    "load_release": "release.loading",
     "evaluate": "notebook",
     "Study": "release.study",
     "proportion": "release.asking",

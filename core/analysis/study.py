@@ -6,14 +6,11 @@ Everything here works on what a release hands over, so it costs no budget and it
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
-from zipfile import ZipFile
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -22,19 +19,21 @@ from espalier.core.analysis.asked_copies import asked_copies, fitted_as_copy
 from espalier.core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from espalier.core.analysis.figures import Figure
 from espalier.core.analysis.gate import Gate
+from espalier.core.analysis.loading import files_of, read_copies, read_files
 from espalier.core.analysis.missing import missing_shares, questions
-from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
+from espalier.core.analysis.noisy_counts import NoisyCounts
 from espalier.core.blurring.notice import NOT_PRIVATE
-from espalier.core.errors import DAMAGED, EspalierError, ProjectError
-from espalier.core.ledger.archive import MODEL, check_release, check_size
-from espalier.core.methods import METHODS, Fitted
+from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.methods import Fitted
 from espalier.core.methods.questions import Asked
 from espalier.core.models.base import Model
 from espalier.core.models.graphical import GraphicalModel, Zeros
 from espalier.core.models.questions.model import VisibleModel
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
-from espalier.core.tables.released import read_csv
+
+if TYPE_CHECKING:
+    pass
 
 SUGGESTED = 20
 """Copies: with 5, intervals cover as well and are a third wider."""
@@ -107,39 +106,24 @@ class Study:
     @classmethod
     def of_files(cls, files: Mapping[str, bytes]) -> Study:
         """Of a release's files; raises :class:`ProjectError`."""
-        if "release.json" not in files:
-            raise ProjectError(
-                "these are not the files of a release: there is no release.json; give what a release wrote"
-            )
         try:
-            facts = json.loads(files["release.json"])
-            if not facts.get("private", True):
-                raise ProjectError(
-                    f"{NOT_PRIVATE}. Copies and intervals are made of private releases only", key="copies"
-                )
-            project, rows = Project.from_json(facts["project"]), int(facts["rows"])
-            if COUNTS not in files or not facts.get("model"):
-                raise ProjectError(NO_COUNTS, key="copies")
-            for name in (facts["model"], COUNTS):
-                with ZipFile(io.BytesIO(files[name])) as archive:
-                    check_size(archive)
-            model = METHODS[facts["method"]].load(files[facts["model"]])
-            if not isinstance(model, GraphicalModel | VisibleModel):
-                raise ProjectError(NO_COUNTS, key="copies")
-            names = sorted(name for name in files if name.startswith("copies/") and name.endswith(".csv.gz"))
-            given = tuple(read_csv(project.schema, files[name]).codes for name in names)
-            return cls(project, model, NoisyCounts.loads(files[COUNTS]), rows, given)
-        except DAMAGED as error:
-            raise ProjectError(f"these are not the files of a release: {error}") from None
+            read = read_files(files)
+        except ProjectError as error:
+            raise ProjectError(f"these are not the files of a release: {error}", **error.data) from None
+        if not read.facts.get("private", True):
+            raise ProjectError(f"{NOT_PRIVATE}. Copies and intervals are made of private releases only", key="copies")
+        if read.counts is None or not isinstance(read.model, GraphicalModel | VisibleModel):
+            raise ProjectError(NO_COUNTS, key="copies")
+        given = tuple(table.codes for table in read_copies(read, files))
+        return cls(read.project, read.model, read.counts, read.facts["rows"], given)
 
     @classmethod
     def of_folder(cls, folder: Path) -> Study:
         """Of a release's folder; raises :class:`ProjectError`."""
-        check_release(folder)
-        names = ("release.json", MODEL, COUNTS, *(f"copies/{p.name}" for p in sorted(folder.glob("copies/*.csv.gz"))))
+        files = files_of(folder)
         try:
-            return cls.of_files({name: (folder / name).read_bytes() for name in names if (folder / name).is_file()})
-        except (ProjectError, OSError) as error:
+            return cls.of_files(files)
+        except ProjectError as error:
             raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
 
     @cached_property

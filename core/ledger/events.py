@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from espalier.core.errors import LedgerError
+from espalier.core.ledger.fields import checked_fields, misfit
 from espalier.core.project.plan import Neighbors
 
 Row = Mapping[str, Any]
@@ -27,7 +28,6 @@ Row = Mapping[str, Any]
 Kind = Literal["open", "join", "reserve", "select", "measure", "look", "spend", "return", "diagnose"]
 START = "0" * 64
 """What the first event follows."""
-_FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,8 @@ def read_events(rows: Sequence[Row]) -> list[Event]:
     events: list[Event] = []
     previous = START
     for place, row in enumerate(rows, start=1):
+        if wrong := misfit(row):
+            raise tampered(place, f"its {wrong} is of another type")
         event = Event(**{k: v for k, v in row.items() if k != "hash"})
         if event.seq != place:
             raise tampered(place, "an event is missing")
@@ -95,10 +97,10 @@ def read_events(rows: Sequence[Row]) -> list[Event]:
 
 
 def next_event(events: Sequence[Event], **fields: Any) -> Event:
-    """The event with these ``fields`` that follows ``events`` now."""
+    """The event with these ``fields`` that follows ``events`` now; raises :class:`ProjectError` for a wrong field."""
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%MZ")
-    fields = {k: float(v) if k in _FLOATS and v is not None else v for k, v in fields.items()}  # as they are read back
-    return Event(seq=len(events) + 1, at=now, previous=events[-1].hash if events else START, **fields)
+    previous = events[-1].hash if events else START
+    return Event(seq=len(events) + 1, at=now, previous=previous, **checked_fields(fields))
 
 
 def tampered(seq: int, why: str) -> LedgerError:

@@ -18,9 +18,8 @@ from espalier.core.ledger.population import (
     delta_drawn,
     person_in,
     rho_drawn,
-    rounded_up,
 )
-from espalier.core.privacy.accounting import rho_of
+from espalier.core.privacy.accounting import rho_of, rounded_up
 from espalier.core.privacy.draws import PartKind
 from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.plan import Neighbors
@@ -154,6 +153,7 @@ class _State:
             delta_reserved=draws,
             delta_counted=draws,
             one_row_per_person=_answer(stored),
+            relation=stored.get("relation"),
         )
         self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
 

@@ -27,7 +27,7 @@ from espalier.core.planning.expected_answers import Expected
 from espalier.core.planning.expected_answers import expected as expected_answers
 from espalier.core.planning.hierarchies import Foreseen, foreseen
 from espalier.core.planning.procedure import carry_out
-from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right
+from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right, round_up, total_up
 from espalier.core.privacy.bought_schema import Part, budget_of
 from espalier.core.privacy.contribution import held_rows, public_rows
 from espalier.core.privacy.curator import Curator, Impossible, Spending
@@ -100,7 +100,7 @@ class Preview:
         """ρ by pool, in the order of spending."""
         out: dict[str, float] = {}
         for line in self.lines:
-            out[line.pool] = out.get(line.pool, 0.0) + line.rho
+            out[line.pool] = total_up((out.get(line.pool, 0.0), line.rho))
         return out
 
     @property
@@ -111,7 +111,7 @@ class Preview:
     def _repr_html_(self) -> str:
         b = self.budget
         rows = [
-            (f"{n} × {x.what}" if n > 1 else x.what, x.pool, f"{x.sigma:.1f}", f"{x.rho:.3g}")
+            (f"{n} × {x.what}" if n > 1 else x.what, x.pool, f"{x.sigma:.1f}", round_up(x.rho, 3))
             for n, x in grouped(self.lines)
         ]
         said = [f"ε = {b.epsilon:g}, δ = {b.delta:.3g}: ρ = {b.rho:.4g}. Reads no data.", *self.warnings]
@@ -232,20 +232,20 @@ def _preview(project: Project, rows: int | None) -> Preview:
         frame,
         lines,
         size,
-        math.fsum((of_schema.rho, spent)),
+        total_up((of_schema.rho, spent)),
         forest,
         warnings,
         features,
         bounds,
         asked=expected_answers(fitted),
-        delta=math.fsum((of_schema.delta, curator.spending.delta)),
+        delta=total_up((of_schema.delta, curator.spending.delta)),
         tests=carried.tests,
         apart=foreseen(project.schema, of_schema.draws, rows),
     )
     if not plan.private_evaluation:
         return shown
     bought, expected = rehearse(project, replace(budget, rho=spent), held or None)
-    delta = math.fsum((shown.delta, *(draw.delta for draw in bought)))
+    delta = total_up((shown.delta, *(draw.delta for draw in bought)))
     return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected, delta=delta)
 
 

@@ -13,6 +13,7 @@ from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.project.constraints import KEYS, Constraints
+from espalier.core.project.json_text import read_json
 from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.people import OPEN, UNASKED, Answer, answer_after, check_answer, is_open, read_answer, stated
 from espalier.core.project.people import in_words as people_in_words
@@ -21,8 +22,6 @@ from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Schema
 
 FORMAT = "espalier-project/1"
-DEEPEST = 50
-"""Levels of nesting in a project file; a right one has six, and what a drawing tool keeps in the notes."""
 
 
 @dataclass(frozen=True)
@@ -183,21 +182,12 @@ class Project:
     def loads(cls, text: str | bytes) -> Project:
         """A project from a file's text; raises :class:`EspalierError`."""
         try:
-            if isinstance(text, bytes):
-                text = text.decode("utf-8-sig")
-            data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
-        except UnicodeDecodeError:
-            raise ProjectError("the project file is not UTF-8 text") from None
-        except json.JSONDecodeError as error:
-            where = f"line {error.lineno}, column {error.colno}"
-            why = f"the project file is not JSON: {error.msg} at {where}"
-            if error.pos == 0:
-                why += "; a table is not a project file: `init`, or the Data page, makes one from it"
-            raise ProjectError(why, line=error.lineno) from None
-        except (RecursionError, ValueError):
-            raise ProjectError(
-                "the project file is not JSON: it is nested too deeply or holds too long a number"
-            ) from None
+            data = read_json(text, "the project file")
+        except ProjectError as error:
+            if error.data.get("start"):
+                why = f"{error}; a table is not a project file: `init`, or the Data page, makes one from it"
+                raise ProjectError(why, **error.data) from None
+            raise
         _check_text(data)
         return cls.from_json(data)
 
@@ -233,29 +223,10 @@ def _separations(data: Any) -> tuple[Separation, ...]:
 
 
 def _check_text(data: Any) -> None:
-    """Refuse what could be read but not be written again: lists within lists, and halves of characters."""
-    level, depth = [data], 0
-    while level:
-        depth += 1
-        if depth > DEEPEST:
-            raise ProjectError(f"the project file is nested more than {DEEPEST} levels deep")
-        inside = (x.values() if isinstance(x, dict) else x for x in level if isinstance(x, dict | list))
-        level = [value for values in inside for value in values]
+    """Refuse halves of characters, which can be read but not be written again."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except (UnicodeEncodeError, ValueError):
         raise ProjectError(
             "the project file holds half a character (a lone surrogate) or too long a number; it cannot be written"
         ) from None
-
-
-def _no_constant(word: str) -> Any:
-    raise ProjectError(f"{word} is not a number that a project file may hold")
-
-
-def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) < len(pairs):
-        names = [k for k, _ in pairs]
-        raise ProjectError(f"the key {next(k for k in names if names.count(k) > 1)!r} is given twice")
-    return out

@@ -17,6 +17,8 @@ AllocationRule = Literal["auto", "optimal", "uniform"]
 AccountingRule = Literal["zcdp", "basic"]
 RowsDrawn = Literal["even", "independent"]
 MAX_ROWS = 1_000_000_000
+IN_MEMORY = 1_000_000
+"""Above this number, synthetic rows stay on disk as codes and are written in batches."""
 MOST_STATEMENTS = 10
 MOST_ASKED = 0.9
 """The largest share of the budget that questions and counts may take beside a method."""

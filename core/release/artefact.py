@@ -17,13 +17,10 @@ from espalier import __version__
 from espalier.core.analysis.drawing import Test, test_facts
 from espalier.core.analysis.drawing_test import Tested
 from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
-from espalier.core.blurring.notice import NOT_PRIVATE_CSV
 from espalier.core.display import card
-from espalier.core.errors import EspalierError, ProjectError, TableError
 from espalier.core.evaluation.private.figures import PrivateEvaluation
-from espalier.core.graph.separations import Clique, Separation
-from espalier.core.ledger.archive import MODEL, check_release
-from espalier.core.methods import METHODS, Fitted, Frame, method_of
+from espalier.core.ledger.archive import MODEL
+from espalier.core.methods import Fitted, Frame, method_of
 from espalier.core.models.base import Codes, Model
 from espalier.core.planning.hierarchies import ToldApart
 from espalier.core.planning.preview import error_bounds_of
@@ -36,9 +33,10 @@ from espalier.core.project.file import Project
 from espalier.core.release.files import copy_files, save_files
 from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole
 from espalier.core.release.question_facts import question_facts
+from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.consistency import violations
 from espalier.core.tables.destination import Destination
-from espalier.core.tables.released import csv_text, read_csv
+from espalier.core.tables.released import csv_text
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.table import Table
 
@@ -103,6 +101,8 @@ class Release:
     drawing: tuple[tuple[Test, Tested], ...] = ()
     effect: Mapping[str, Any] | None = None
     apart: tuple[ToldApart, ...] = ()
+    relation: str | None = None
+    """What the catalogue says the relation is that was read (`espalier.core.tables.catalogue`); None for files."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -186,7 +186,12 @@ class Release:
             **({} if self.effect is None else {"effect": dict(self.effect)}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
-            "promises": [*promises(self.project), *([SHRUNK] if getattr(self.fitted, "shrunk", False) else [])],
+            **({} if self.relation is None else {"relation": self.relation}),
+            "promises": [
+                *promises(self.project),
+                *([SHRUNK] if getattr(self.fitted, "shrunk", False) else []),
+                *([TRUSTED[self.relation]] if self.relation in TRUSTED else []),
+            ],
             "ledger": self.reservation.facts() if self.reservation else None,
         }
 
@@ -302,54 +307,3 @@ def promises(project: Project) -> list[str]:
         return [*PROMISES, project.unit_facts()["stated"], *even]
     filled = [FILLED.format(rows=plan.rows)] if plan.neighbors == "replace-one" else []
     return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled, *even]
-
-
-@dataclass(frozen=True)
-class Released:
-    """A release read back from its folder; ``model`` is None where its files hold none."""
-
-    facts: dict[str, Any]
-    project: Project
-    model: Model | None
-    table: Table
-
-    @property
-    def separations(self) -> tuple[Separation, ...]:
-        """The frame's separations."""
-        return tuple(Separation.from_json(s) for s in self.facts["separations"])
-
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The measured cliques."""
-        return tuple(tuple(c) for c in self.facts["cliques"])
-
-
-def load_release(folder: str | Path) -> Released:
-    """Read a release folder back; raises :class:`ProjectError` if it is not one.
-
-    >>> import espalier as es, pandas as pd
-    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
-    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
-    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
-    >>> es.release(project, frame).save("clinic")
-    >>> es.load_release("clinic").facts["spent"]["delta"]
-    1e-06
-    """
-    folder = Path(folder)
-    check_release(folder)
-    try:
-        facts = json.loads((folder / "release.json").read_text("utf-8"))
-        project = Project.from_json(facts["project"])
-        written = facts.get("model", MODEL) is not None  # releases of before always wrote one
-        model = METHODS[facts["method"]].load((folder / MODEL).read_bytes()) if written else None
-    except OSError as error:
-        what = f"cannot read {error.filename or 'a file of it'}: {error.strerror or error}"
-        raise ProjectError(f"{folder} is not a whole release folder: {what}", path=str(folder)) from None
-    except (ValueError, KeyError, TypeError, EspalierError) as error:
-        raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
-    try:
-        name = "synthetic.csv" if facts.get("private", True) else NOT_PRIVATE_CSV
-        table = read_csv(project.schema, folder / name)
-    except TableError as error:
-        raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
-    return Released(facts, project, model, table)

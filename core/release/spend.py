@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -25,7 +24,7 @@ from espalier.core.models.base import Codes, Model, NumberModel
 from espalier.core.planning.hierarchies import told_apart
 from espalier.core.planning.preview import Preview, preview
 from espalier.core.planning.procedure import carry_out
-from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.accounting import Budget, total_up
 from espalier.core.privacy.bought_schema import Part, buy, described, nothing_found
 from espalier.core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from espalier.core.privacy.curator import Impossible, PrivateCurator, Spending
@@ -33,10 +32,10 @@ from espalier.core.privacy.draws import Draw, subtotals_of
 from espalier.core.privacy.unit import Unit
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
-from espalier.core.project.plan import MAX_ROWS, Plan
+from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, Plan
 from espalier.core.release.artefact import Release
 from espalier.core.release.files import with_identifiers
-from espalier.core.release.output import IN_MEMORY, on_disk
+from espalier.core.release.output import on_disk
 from espalier.core.tables.consistency import settle
 from espalier.core.tables.frames import opened
 from espalier.core.tables.relation import Relation
@@ -86,11 +85,22 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
         scan, rest = part(report, 0.0, reading), part(report, reading, 1.0)
         k = project.plan.rows_per_person
         table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
-        return _release(project, table, rest, ledger, held)
+        relation = data.origin if isinstance(data, Relation) else None
+        return _release(project, table, rest, ledger, held, relation)
 
 
-def _release(project: Project, table: Source, report: Report, ledger: Account | None, files: ExitStack) -> Release:
-    """:func:`release` of an open table; what is made of it on the way is closed with ``files``."""
+def _release(
+    project: Project,
+    table: Source,
+    report: Report,
+    ledger: Account | None,
+    files: ExitStack,
+    relation: str | None = None,
+) -> Release:
+    """:func:`release` of an open table; what is made of it on the way is closed with ``files``.
+
+    ``relation`` is what the catalogue says the relation is; None for files and frames.
+    """
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan = planned.plan
@@ -112,10 +122,10 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
         )
     shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
     rows = _PrivateRows(*_parts(plan, table, total, files), shown.budget)
-    reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta) if ledger else None
+    reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta, relation) if ledger else None
     try:
         report(0.0, "Measuring")  # the last moment to cancel for nothing
-        made = _Run(planned, project, rows, total, shown, reservation).release(report)
+        made = _Run(planned, project, rows, total, shown, reservation, relation).release(report)
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
@@ -127,7 +137,7 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
         raise
     if reservation:
         said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
-        delta = math.fsum(draw.delta for draw in rows.draws)
+        delta = total_up(draw.delta for draw in rows.draws)
         if trouble := reservation.spend(said, kept, subtotals_of(rows.draws), delta):
             made = replace(made, ledger_trouble=trouble)
     return made
@@ -184,7 +194,7 @@ def _unit(plan: Plan) -> Unit:
 @dataclass(frozen=True)
 class _Run:
     """One release under way: the ``planned`` project with the ledger's δ, the one that was ``given``, the private rows
-    and their number if it is public, the preview, and what the ledger reserved."""
+    and their number if it is public, the preview, the ledger's reservation, and the kind of the relation read."""
 
     planned: Project
     given: Project
@@ -192,6 +202,7 @@ class _Run:
     total: int | None
     preview: Preview
     reservation: Reservation | None
+    relation: str | None
 
     def release(self, report: Report) -> Release:
         """Measure, fit, sample and judge."""
@@ -233,6 +244,7 @@ class _Run:
             drawing=outcome(project, carried.tests, rng),
             apart=told_apart(wanted, project.schema),
             reservation=self.reservation,
+            relation=self.relation,
         )
         if plan.copies:
             start = time.perf_counter()

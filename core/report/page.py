@@ -15,7 +15,7 @@ from espalier.core.graph.annotations import Annotation, annotations_from_json
 from espalier.core.methods import METHODS
 from espalier.core.methods.pools import pool_in_words
 from espalier.core.planning.hierarchies import CARRIED
-from espalier.core.privacy.accounting import round_up
+from espalier.core.privacy.accounting import round_up, total_up
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.schema import FIELDS
 from espalier.core.report import front
@@ -69,7 +69,7 @@ def render(facts: Mapping[str, Any]) -> str:
     name = escape(project["name"])
     pools: dict[str, float] = {}
     for item in [*facts.get("schema_bought", []), *facts["choices"], *facts["measurements"]]:
-        pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
+        pools[item["pool"]] = total_up((pools.get(item["pool"], 0.0), item["rho"]))
     parts = [
         f"<h1>{name}: synthetic table</h1>",
         front.headline(facts),
@@ -189,7 +189,7 @@ def _besides(ledger: Mapping[str, Any]) -> str:
 def _pools(facts: Mapping[str, Any]) -> str:
     pools: dict[str, float] = {}
     for item in [*facts["choices"], *facts["measurements"]]:
-        pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
+        pools[item["pool"]] = total_up((pools.get(item["pool"], 0.0), item["rho"]))
     whole = math.fsum(pools.values()) or 1.0
     rows = [
         f"<tr><td>{escape(p)}</td><td>{escape(pool_in_words(p))}</td>"

@@ -26,6 +26,7 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
+from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.lots import kept_rows, new_key
 from espalier.core.tables.reading import TextColumn, TextTable, from_arrow
 from espalier.core.tables.snapshot import PERSON, CodeFile, Digest, Snapshot
@@ -72,6 +73,7 @@ class Relation:
     ``plain`` is the query that reads ``table`` with texts that are compared byte by byte, where the engine might not:
     a collation that finds two ids equal would merge two people. ``feed`` gives the rows of a CSV file, or of an engine
     that is no one of `ENGINES`, to an embedded engine. ``path`` is the file or folder that it lies in, if it does.
+    ``origin`` is what the engine's catalogue says the relation is (`espalier.core.tables.catalogue`); None for files.
     """
 
     backend: Any
@@ -80,6 +82,7 @@ class Relation:
     plain: str | None = None
     feed: Feed | None = None
     path: Path | None = None
+    origin: str | None = None
 
     @property
     def columns(self) -> dict[str, str]:
@@ -93,7 +96,11 @@ class Relation:
 
     @property
     def told(self) -> str:
-        """What of the rows leaves where they are, and where it is kept: for whoever is about to release."""
+        """What leaves the source and where it is kept, and who is trusted with the relation."""
+        return " ".join([self._leaves, *([TRUSTED[self.origin]] if self.origin in TRUSTED else [])])
+
+    @property
+    def _leaves(self) -> str:
         if self.remote:
             return "A release asks the database for counts and sums. Rows and codes stay there."
         if self.feed is not None and self.path is None:
@@ -279,10 +286,10 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     try:
         if scheme[1] in ENGINES:
             backend, table, plain = sql.open_url(text, relation)
-            opened = Relation(backend, table, shown, plain)
+            opened = Relation(backend, table, shown, plain, origin=sql.origin_of(backend, relation))
         else:
             backend, table, stream = sql.open_stream(text, relation, shown)
-            opened = Relation(backend, table, shown, feed=stream)
+            opened = Relation(backend, table, shown, feed=stream, origin=sql.origin_of(stream.backend, relation))
     except EspalierError:
         raise
     except ImportError:

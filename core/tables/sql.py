@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import MISSING, Column, Schema
+from espalier.core.tables.catalogue import Origin, origin
 from espalier.core.tables.lots import runs
 from espalier.core.tables.relation import ROWS
 from espalier.core.tables.stream import Stream
@@ -102,6 +103,11 @@ def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
 def _named(backend: Any, name: str) -> Any:
     catalog, _, own = name.rpartition(".")
     return backend.table(own, database=tuple(catalog.split(".")) if catalog else None)
+
+
+def origin_of(backend: Any, name: str) -> Origin:
+    """What the catalogue says the relation ``name`` is."""
+    return origin(backend, _named(backend, name))
 
 
 def _sqlite(url: str) -> Any:

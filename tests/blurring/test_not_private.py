@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.analysis.study import Study
 from espalier.core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
 from espalier.core.blurring.registry import BLURRINGS
@@ -24,7 +25,6 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import shelf
-from espalier.core.release.artefact import load_release
 from espalier.core.release.blurred import blurred
 from espalier.core.release.spend import release
 

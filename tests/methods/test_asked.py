@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.errors import ProjectError, SizeError
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import METHODS, frame_of
@@ -26,7 +27,6 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.artefact import load_release
 from espalier.core.release.spend import release
 from tests.methods.test_contract import ASKED, SCHEMA, project, table
 

@@ -19,7 +19,7 @@ from espalier.core.graph.separations import Separation
 from espalier.core.methods import METHODS
 from espalier.core.methods.marginals import Marginals
 from espalier.core.planning.preview import preview
-from espalier.core.privacy.accounting import epsilon_of
+from espalier.core.privacy.accounting import epsilon_of, total_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
@@ -121,7 +121,7 @@ def made(case):
 
 def test_spends_what_was_asked_and_nothing_is_left(made):
     facts = made.to_json()
-    spent = math.fsum(x["rho"] for x in [*facts["measurements"], *facts["choices"]])
+    spent = total_up(x["rho"] for x in [*facts["measurements"], *facts["choices"]])
     assert spent == facts["spent"]["rho"]
     assert spent <= made.budget.rho
     assert facts["spent"]["epsilon"] <= made.budget.epsilon

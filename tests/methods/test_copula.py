@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.errors import ProjectError, TableError
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import frame_of
 from espalier.core.planning.preview import preview
-from espalier.core.release.artefact import load_release
 from espalier.core.release.spend import release
 from espalier.core.report.page import render
 from tests.models.copula.test_fit import SCHEMA, project, table

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.errors import EspalierError
 from espalier.core.evaluation import evaluate
 from espalier.core.graph.roles import Roles
@@ -23,7 +24,6 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.artefact import load_release
 from espalier.core.release.spend import release
 from espalier.core.report.page import render
 from espalier.core.tables.reading import TextColumn, TextTable

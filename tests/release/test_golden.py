@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.project.file import Project
-from espalier.core.release.artefact import load_release
 from espalier.core.release.spend import release
 from espalier.core.report.page import render
 from espalier.core.tables.reading import read_table

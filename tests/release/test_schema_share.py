@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.errors import EspalierError, ProjectError, SchemaError
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.planning.preview import preview
@@ -19,7 +20,6 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.artefact import load_release
 from espalier.core.release.spend import release
 from espalier.core.report.page import render
 from espalier.core.tables.reading import read_table

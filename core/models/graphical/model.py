@@ -7,12 +7,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import isfinite, prod
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from espalier.core.errors import DAMAGED, EspalierError
 from espalier.core.graph.junction_tree import (
@@ -256,8 +257,12 @@ class GraphicalModel:
                     raise ValueError(head["format"])
                 cliques = [tuple(clique) for clique in head["potentials"]]
                 potentials = {clique: np.array(file[f"potential_{i}"]) for i, clique in enumerate(cliques)}
+                sizes = {str(name): int(size) for name, size in head["sizes"]}
+                _check_potentials(sizes, potentials, float(head["total"]))
+                if not {name for clique in head["cliques"] for name in clique} <= set(sizes):
+                    raise ValueError("a clique has a column that the model does not have")
                 return GraphicalModel(
-                    sizes={str(name): int(size) for name, size in head["sizes"]},
+                    sizes=sizes,
                     cliques=tuple(tuple(clique) for clique in head["cliques"]),
                     potentials=potentials,
                     total=float(head["total"]),
@@ -265,3 +270,14 @@ class GraphicalModel:
                 )
         except DAMAGED as error:
             raise EspalierError("This is not a model saved by this program.") from error
+
+
+def _check_potentials(sizes: Mapping[str, int], potentials: Mapping[Clique, NDArray[Any]], total: float) -> None:
+    """Raise ValueError for what no fit can have: other shapes than the sizes, log potentials that are not numbers."""
+    if min(sizes.values(), default=1) < 1 or not (isfinite(total) and total >= 0):
+        raise ValueError("a column needs a category, and rows are counted from 0")
+    for clique, table in potentials.items():
+        if table.shape != tuple(sizes[name] for name in clique) or table.dtype.kind != "f":
+            raise ValueError("a potential has another shape than its columns")
+        if np.isnan(table).any() or np.isposinf(table).any():
+            raise ValueError("a potential is not a number")
