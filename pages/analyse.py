@@ -46,7 +46,7 @@ if state.studied is None or state.studied[0] != which:
             found = Study.of(made[which]) if which in made else state.taken[which]
             state.studied = which, found.with_copies()
     except EspalierError as error:
-        st.info(f"{plain(str(error)[:1].upper() + str(error)[1:])}.")
+        st.info(f"{plain(str(error)[:1].upper() + str(error)[1:])}")
         opening.show(state, open_=False)
         shell.sidebar(state)
         st.stop()

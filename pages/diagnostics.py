@@ -75,7 +75,7 @@ elif not state.findings:
         icon=":material/monitoring:",
     )
 if reason := state.trouble.get("diagnostics"):
-    st.error(f"The comparison did not finish: {plain(reason)}.")
+    st.error(f"The comparison did not finish: {plain(reason)}")
 
 if state.findings:
     summary.show(released.release.project, state.findings)

@@ -99,7 +99,7 @@ if population is not None:
         if plan.delta is None:
             st.caption(f"The plan gives no δ of its own: it takes the ledger's, {population.delta:g}.")
 elif trouble:
-    st.error(f"{plain(trouble)}.")
+    st.error(plain(trouble))
 elif state.paid_from is None and not state.sample:
     st.markdown("You choose the budget on the Release page.")
 else:

@@ -53,7 +53,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
             st.info(f"The plan is not complete yet. Still to be given on the Plan page: **{missing}**.")
         else:
             reason = "the table holds a value that is not declared" if error.data.get("value") else str(error)
-            st.error(f"{plain(reason[:1].upper() + reason[1:])}.")
+            st.error(f"{plain(sentence(reason[:1].upper() + reason[1:]))}")
         key = error.data.get("key")
         page = "Structure" if key in ("roles", "regime") else "Plan" if key else "Data"
         shell.link_to(page, f"Fix this on the {page} page")
@@ -158,7 +158,7 @@ elif state.job is not None:
     shell.progress()
 else:
     if reason := state.trouble.get("release"):
-        st.error(f"No table was released: {plain(reason)}.")
+        st.error(f"No table was released: {plain(reason)}")
     released = any(s.table == state.tables for s in state.spent)
     holder = st.expander("Release again") if released else st.container()
     with holder:

@@ -88,6 +88,6 @@ else:
         for warning in frame.warnings:
             st.warning(plain(warning))
     except EspalierError as error:
-        st.warning(f"The plan does not fit this structure yet: {plain(error)}.")
+        st.warning(f"The plan does not fit this structure yet: {plain(error)}")
 shell.link_to("Plan", "Next: Plan")
 shell.sidebar(state)

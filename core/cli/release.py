@@ -157,7 +157,7 @@ def release_to(
             raise
         entry = made.reservation.entry.id
         raise type(error)(
-            f"{error}. The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
+            f"{error} The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
         ) from None
     if place is not None:
         if isinstance(read, Relation):
@@ -166,7 +166,7 @@ def release_to(
             with bar(quiet) as progress:
                 made.write_into(place, progress)
         except EspalierError as error:
-            raise type(error)(f"{error}. The release is made and written to {out}") from None
+            raise type(error)(f"{error} The release is made and written to {out}") from None
     if not quiet:
         from espalier.core.privacy.accounting import round_up
 

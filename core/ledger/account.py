@@ -184,7 +184,7 @@ class Reservation:
             if wait is None or not isinstance(trouble, LedgerUnavailable):
                 break
             time.sleep(wait)
-        return f"{trouble}. The release counts in full, as it was reserved; the ledger does not know its hash"
+        return f"{trouble} The release counts in full, as it was reserved; the ledger does not know its hash."
 
     def end(self, drawn: bool, reason: str, acts: Sequence[Subtotal] = ()) -> str:
         """The run ended without a release: returned if nothing was ``drawn``, else it counts in full.
@@ -198,7 +198,7 @@ class Reservation:
         try:
             self._close(end, acts)
         except EspalierError as error:
-            return f"{error}. What was reserved counts as spent"
+            return f"{error} What was reserved counts as spent."
         return ""
 
     def _close(self, end: _End, acts: Sequence[Subtotal], zip_: bytes | None = None) -> None:

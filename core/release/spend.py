@@ -133,7 +133,7 @@ def _release(
         reason = "cancelled" if isinstance(error, Cancelled) else type(error).__name__  # a text could tell of rows
         trouble = reservation.end(bool(rows.draws), f"ended without a release: {reason}", subtotals_of(rows.draws))
         if trouble and isinstance(error, EspalierError):
-            raise type(error)(f"{error}. {trouble}", **error.data) from None
+            raise type(error)(f"{error} {trouble}", **error.data) from None
         raise
     if reservation:
         said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself

@@ -108,7 +108,7 @@ def start_button(state: Session, chosen: Mapping[str, Project]) -> None:
         state.compared = found
 
     if reason := state.trouble.get("compare"):
-        st.error(f"The comparison did not finish: {plain(reason)}.")
+        st.error(f"The comparison did not finish: {plain(reason)}")
     if st.button(
         f"Compare these {len(chosen)} plans" if len(chosen) > 1 else "Try this plan",
         type="primary",

@@ -60,7 +60,7 @@ def take(state: Session, sent: Any) -> None:
         try:
             text = _ACTIONS[_text(action, "do")](state, action)
         except EspalierError as error:
-            say(state, f"Refused: {error}. The drawing is unchanged.", bad=True)
+            say(state, f"Refused: {error} The drawing is unchanged.", bad=True)
         except KeyError:
             say(state, "The drawing sent something that is not understood; it is unchanged.", bad=True)
         else:

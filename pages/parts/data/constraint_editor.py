@@ -40,7 +40,7 @@ def show(state: Session) -> None:
     _listed(state)
     _form(state)
     if trouble := state.trouble.get("constraint"):
-        st.error(f"{plain(trouble)}.")
+        st.error(plain(trouble))
     _look(state)
 
 

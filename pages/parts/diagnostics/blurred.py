@@ -32,7 +32,7 @@ def show(state: Session, made: Blurred, real: Table) -> None:
             icon=":material/monitoring:",
         )
     if reason := state.trouble.get("diagnostics"):
-        st.error(f"The comparison did not finish: {plain(reason)}.")
+        st.error(f"The comparison did not finish: {plain(reason)}")
     if state.blurred_figures is not None:
         (place,) = st.tabs(["Numbers"])
         with place:

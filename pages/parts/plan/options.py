@@ -140,7 +140,7 @@ def _weights(state: Session, given: Given, bound: Bound) -> None:
     tip = f"{option.help} One a line, such as age × income: 2".strip()
     st.text_area(option.label, lines, placeholder="age × income: 2", help=tip, **bound(state, key, take))
     if key in state.trouble:
-        st.error(f"{text.plain(state.trouble[key])}. The plan keeps its old weights.")
+        st.error(f"{text.plain(state.trouble[key])} The plan keeps its old weights.")
 
 
 def _share(state: Session, given: Given, bound: Bound) -> None:

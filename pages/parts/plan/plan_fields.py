@@ -114,7 +114,7 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
         )
         spots["delta"] = st.container()
         if "delta" in state.trouble:
-            spots["delta"].error(f"{plain(state.trouble['delta'])}. The plan keeps its old δ.")
+            spots["delta"].error(f"{plain(state.trouble['delta'])} The plan keeps its old δ.")
         people_fields.show(state, spots, _bound)
 
 
@@ -261,7 +261,7 @@ def _epsilon(state: Session) -> None:
         **field,
     )
     if "epsilon" in state.trouble:
-        st.error(f"{plain(state.trouble['epsilon'])}. The plan keeps ε = {epsilon:g}.")
+        st.error(f"{plain(state.trouble['epsilon'])} The plan keeps ε = {epsilon:g}.")
     key = f"preset-{state.opened}"
     st.session_state[key] = epsilon if epsilon in PRESETS else None
 

@@ -30,7 +30,7 @@ def show(state: Session) -> None:
     else:
         _make(state, state.text)
     if reason := state.trouble.get("release"):
-        st.error(f"No rows were made: {plain(reason)}.")
+        st.error(f"No rows were made: {plain(reason)}")
     if state.blurred is not None:
         _result(state.blurred)
 
@@ -40,7 +40,7 @@ def _make(state: Session, text: TextTable) -> None:
     try:
         blurring_of(state.project.plan).check(state.project)
     except EspalierError as error:
-        st.error(f"{plain(error)}.")
+        st.error(plain(error))
         shell.link_to("Plan", "Fix this on the Plan page")
         return
     given = st.file_uploader(

@@ -58,9 +58,9 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         if known and paid is not None:
             state.known_elsewhere = bill.table, paid.table
         if not began.is_set():
-            state.trouble["release"] = f"{reason}. Nothing was read and nothing is spent"
+            state.trouble["release"] = f"{reason} Nothing was read and nothing is spent."
             return
-        state.trouble["release"] = f"{reason}. What had been drawn counts as spent, at most the whole ε asked for"
+        state.trouble["release"] = f"{reason} What had been drawn counts as spent, at most the whole ε asked for."
         state.spent.append(replace(bill, complete=False))
 
     def work(report: Report) -> tuple[Release, Table | None, Table | None]:
