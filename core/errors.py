@@ -173,6 +173,10 @@ class SizeError(EspalierError):
     espalier.core.errors.SizeError: ...
     """
 
+    def __init__(self, message: str, **data: Unpack[ErrorData]) -> None:
+        super().__init__(message, **data)
+        self.data.setdefault("key", "max_cells")
+
 
 class Cancelled(EspalierError):
     """The user cancelled the work.

@@ -94,7 +94,7 @@ def table_state(state: Session) -> None:
             st.error(plain(error))
             return
         st.error(
-            f"Column {name(error.data["column"] or "")} holds a value that its description does not allow. Declare the value below, "
+            f"Column {name(error.data['column'] or '')} holds a value that its description does not allow. Declare the value below, "
             "tick “Others” in its row, which takes such values for empty cells (and needs “Empty”), or correct the "
             "table."
         )

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from espalier.core.blurring.registry import is_blurring
-from espalier.core.errors import EspalierError
+from espalier.core.errors import EspalierError, sentence
 from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.contribution import public_rows
@@ -53,7 +53,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
             st.info(f"The plan is not complete yet. Still to be given on the Plan page: **{missing}**.")
         else:
             reason = "the table holds a value that is not declared" if error.data.get("value") else str(error)
-            st.error(f"{plain(sentence(reason[:1].upper() + reason[1:]))}")
+            st.error(plain(sentence(reason[:1].upper() + reason[1:])))
         key = error.data.get("key")
         page = "Structure" if key in ("roles", "regime") else "Plan" if key else "Data"
         shell.link_to(page, f"Fix this on the {page} page")

@@ -140,11 +140,10 @@ def check(project: Project) -> None:
     """Raise :class:`ProjectError` for a table that the method cannot blur, or a plan that promises something."""
     plan = project.plan
     if plan.target is None or plan.target not in project.schema or project.schema[plan.target].kind != "numeric":
-        raise ProjectError(
-            "this method predicts a number from the other columns: choose a numeric column as the target",
-            key="target",
-            **({} if plan.target else {"missing": "target"}),
-        )
+        why = "this method predicts a number from the other columns: choose a numeric column as the target"
+        if plan.target:
+            raise ProjectError(why, key="target")
+        raise ProjectError(why, key="target", missing="target")
     usual = Plan(plan.method)
     if promised := [key for key in PROMISING if getattr(plan, key) != getattr(usual, key)]:
         raise ProjectError(

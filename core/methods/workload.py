@@ -126,7 +126,7 @@ class WorkloadOptions:
         help="Buys noisy scores of the pairs that the fence refuses, and an estimate of what the fence cost. "
         "Without it a release says nothing about them. The counts get that much less.",
         pool="explain",
-        unbought="This plan refuses no pair in a tree, so there is nothing to explain",
+        unbought="This plan refuses no pair in a tree, so the share for explaining buys nothing",
     )
 
 

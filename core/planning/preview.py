@@ -336,7 +336,7 @@ def _warnings(
         use = "they are" if len(others) > 1 else "it is"
         out.append(f"The method {method.title} does not read {', '.join(others)}: {use} not used.")
     out += [
-        f"{option.unbought}: the share goes to the counts."
+        f"{option.unbought}: it goes to the counts."
         for key, option in declared(method.options).items()
         if option.pool and plan.options.get(key) and not any(line.pool == option.pool for line in lines)
     ]

@@ -62,7 +62,7 @@ def test_an_empty_annotation_is_taken_away():
 def test_a_refused_arrow_names_the_cycle_it_would_close():
     with pytest.raises(GraphError, match="would close a cycle: c → a → y → c") as error:
         DAG.drawn("c", "a")
-    assert error.value.cycle == ("c", "a", "y", "c")
+    assert error.value.data["cycle"] == ("c", "a", "y", "c")
     assert DAG.path("c", "a") is None
 
 

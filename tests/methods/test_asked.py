@@ -127,8 +127,8 @@ def test_many_questions_on_few_columns_are_answered_from_counts():
 def test_a_question_across_the_fence_is_refused_with_the_separation():
     with pytest.raises(ProjectError, match="'who' joins s, y") as error:
         preview(project(method="privci", question_list=CROSSING, question_share=0.3), 2000)
-    assert error.value.separation["left"] == ["y"]
-    assert error.value.key == "questions"
+    assert error.value.data["separation"]["left"] == ["y"]
+    assert error.value.data["key"] == "questions"
     apart = QuestionList(
         ({"name": "one", "where": {"s": ["f"], "x": [0, 10]}}, {"name": "two", "where": {"x": [0, 10], "y": ["no"]}})
     )

@@ -126,7 +126,7 @@ def test_more_than_two_hundred_thousand_parameters_are_refused_with_the_column()
     schema = schema_of(p=1000, x=300, y=2)
     with pytest.raises(SizeError, match="more than the 200,000 allowed") as error:
         preview(project(Dag((("p", "x"),)), schema=schema), 100)
-    assert error.value.column == "x"
+    assert error.value.data["column"] == "x"
 
 
 def test_training_is_cancelled_between_steps():

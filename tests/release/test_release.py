@@ -149,7 +149,7 @@ def test_a_delta_that_one_row_published_outright_would_keep_is_refused():
     for delta in (0.9, 1.01 / 300):
         with pytest.raises(ProjectError, match=r"above 1/n = 0\.00333.*Give a delta far below") as error:
             release(PROJECT.with_plan(delta=delta), table())
-        assert error.value.key == "delta"
+        assert error.value.data["key"] == "delta"
     for neighbors, rows in (("replace-one", None), ("add-remove", None), ("add-remove", 300)):
         with pytest.raises(ProjectError, match=r"above 0\.001:"):
             preview(PROJECT.with_plan(delta=0.0011, neighbors=neighbors), rows)
@@ -215,7 +215,7 @@ def test_too_large_a_plan_is_refused_before_the_first_draw(monkeypatch):
     monkeypatch.setattr(PrivateCurator, "measure", lambda *a: pytest.fail("measured"))
     with pytest.raises(SizeError) as error:
         release(PROJECT.with_plan(max_cells=5), table())
-    assert error.value.clique
+    assert error.value.data["clique"]
 
 
 def test_cancelling_stops_the_work():
