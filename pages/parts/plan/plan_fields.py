@@ -410,6 +410,6 @@ def conflict(spots: Spots, error: EspalierError) -> None:
         if step := to_fill_in(error):
             st.info(step)
         else:
-            st.error(_ON_SCREEN.get(key, f"{sentence[:1].upper()}{sentence[1:]}."))
+            st.error(_ON_SCREEN.get(key, f"{sentence[:1].upper()}{sentence[1:]}"))
         if key in ("roles", "regime"):
             shell.link_to("Structure", "Fix this on the Structure page", primary=False)

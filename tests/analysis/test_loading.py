@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from espalier.core.analysis import loading
 from espalier.core.analysis.loading import files_of, load_release, read_copies, read_files
 from espalier.core.analysis.study import Study
 from espalier.core.cli.main import main
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.ledger import archive
 from espalier.core.ledger.archive import unpacked, zipped
-from espalier.core.release import loading
 from espalier.core.release.spend import release
 from espalier.pages.parts.analyse import opening
 from espalier.pages.parts.session.session import Session
