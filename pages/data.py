@@ -95,8 +95,8 @@ def table_state(state: Session) -> None:
             return
         st.error(
             f"Column {name(error.data['column'] or '')} holds a value that its description does not allow. Declare the "
-            "value below, tick “Others” in its row, which takes such values for empty cells (and needs “Empty”), or correct "
-            "the table."
+            "value below, tick “Others” in its row, which takes such values for empty cells (and needs “Empty”), or "
+            "correct the table."
         )
         if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):
             st.warning(plain(error))
