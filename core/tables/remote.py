@@ -32,9 +32,10 @@ from core.project.finest import as_read
 from core.project.plan import Plan
 from core.project.schema import Schema
 from core.tables.counting import assign, cover, marginal
+from core.tables.encoding import refusal
 from core.tables.gradient import Weights, residual_sums
 from core.tables.lots import new_key, runs
-from core.tables.relation import Relation, refusal
+from core.tables.relation import Relation
 
 CODES = "espalier_codes"
 STEP = 100_000
