@@ -127,6 +127,7 @@ def duckdb_scan(path: Path, schema: Schema) -> float:
     from core.tables.sql import MEMORY, encoding
 
     backend = ibis.duckdb.connect(temp_directory="", memory_limit=MEMORY, preserve_insertion_order=False)
+    backend.con.execute("SET enable_progress_bar = false")
     table = backend.read_parquet(str(path / "*.parquet" if path.is_dir() else path))
     query = backend.compile(encoding(table, schema, "duckdb"))
     codes = ", ".join(f"max(c{i})" for i in range(len(schema.columns)))

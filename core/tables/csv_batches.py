@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from core.errors import TableError
 from core.tables.csv_lines import check_lines, header_names, plain_lines
-from core.tables.reading import _check_names, _parsed
+from core.tables.reading import _parsed, check_names
 
 BLOCK = 1 << 24
 
@@ -52,7 +52,7 @@ def csv_names(path: Path) -> tuple[str, ...]:
     with _opened(path) as file:
         head, _ = _header(file, path)
     names, _ = header_names(plain_lines(head, str(path)), str(path))
-    _check_names(names, str(path))
+    check_names(names, str(path))
     return tuple(names)
 
 

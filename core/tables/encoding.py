@@ -62,7 +62,7 @@ from numpy.typing import NDArray
 
 from core.errors import TableError
 from core.project.schema import Column, Schema, smallest_unsigned
-from core.tables.reading import _text
+from core.tables.reading import _text, check_type, is_uuid, value_type
 
 if TYPE_CHECKING:
     from core.project.dates import DateBins
@@ -148,43 +148,11 @@ def refusal(shown: str, name: str, *, empty: bool) -> TableError:
     return TableError(f"{shown}: {text}", column=name)
 
 
-def value_type(kind: Any) -> Any:
-    """The Arrow type of a column's values. A dictionary, and texts in another layout, hold the same values."""
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_dictionary(kind):
-        return value_type(kind.value_type)
-    return pa.string() if types.is_large_string(kind) or types.is_string_view(kind) else kind
-
-
-def check_type(name: str, kind: Any, shown: str) -> None:
-    """Raise :class:`TableError` for a type whose cells are no plain values."""
-    import pyarrow as pa
-
-    types = pa.types
-    plain = (
-        *(types.is_null, types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_string),
-        *(types.is_date, types.is_timestamp, types.is_time, types.is_duration, _is_uuid),
-    )
-    if not any(test(kind) for test in plain):
-        raise TableError(
-            f"{shown}: column {name!r} holds {kind} values; give one plain value per cell",
-            column=name,
-        )
-
-
-def _is_uuid(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return isinstance(kind, pa.UuidType)
-
-
 def _check_person(name: str, kind: Any, shown: str) -> None:
     import pyarrow as pa
 
     whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
-    if not (whole or pa.types.is_string(kind) or _is_uuid(kind)):
+    if not (whole or pa.types.is_string(kind) or is_uuid(kind)):
         raise TableError(
             f"{shown}: the person column {name!r} holds {kind} values; give person identifiers as text or a whole "
             "number",
@@ -352,7 +320,7 @@ def _plain(array: Any) -> Any:
     """The array in a layout whose distinct values Arrow can list."""
     import pyarrow as pa
 
-    return array.storage if _is_uuid(array.type) else array.cast(pa.string()) if _is_view(array.type) else array
+    return array.storage if is_uuid(array.type) else array.cast(pa.string()) if _is_view(array.type) else array
 
 
 def _is_view(kind: Any) -> bool:

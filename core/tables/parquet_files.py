@@ -15,8 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from core.errors import TableError
-from core.tables.encoding import value_type
-from core.tables.reading import _check_names
+from core.tables.reading import check_names, value_type
 
 BATCH_ROWS = 1 << 18
 SUFFIX = ".parquet"
@@ -129,7 +128,7 @@ def _footer(path: Path, root: Path) -> _File:
     with _open(path, ()) as file:
         types, rows = file.schema_arrow, file.metadata.num_rows
     folders = tuple(_cell(part) for part in path.relative_to(root).parts[:-1] if "=" in part)
-    _check_names([*types.names, *(name for name, _ in folders)], str(path))
+    check_names([*types.names, *(name for name, _ in folders)], str(path))
     return _File(path, types, rows, folders)
 
 

@@ -29,7 +29,7 @@ from core.project.plan import Plan
 from core.project.schema import Schema
 from core.tables.encoding import Batch, Encoder, refuse
 from core.tables.lots import kept_rows, new_key
-from core.tables.reading import TextColumn, TextTable, from_arrow
+from core.tables.reading import TextColumn, TextTable, from_arrow, is_plain, value_type
 from core.tables.snapshot import PERSON, CodeFile, Digest, Snapshot
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Relation:
         import pyarrow as pa
 
         columns = feed.schema(list(self.columns))
-        kept = [c.name for c in columns if not (pa.types.is_nested(c.type) or pa.types.is_binary(c.type))]
+        kept = [c.name for c in columns if is_plain(value_type(c.type))]
         parts: list[Any] = []
         with closing(feed.batches(kept, rows)) as batches:
             while sum(len(part) for part in parts) < rows and (batch := next(batches, None)) is not None:

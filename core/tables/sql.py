@@ -181,17 +181,16 @@ def connect_to_write(url: str) -> tuple[str, Any]:
 
 def _shut(backend: Any) -> None:
     """Let DuckDB read its own file and nothing else: no file or network by a relation's name or by a view, no table of
-    this process, no spill to disk. The settings are locked afterwards."""
-    for setting in (
-        "python_enable_replacements = false",
-        "TimeZone = 'UTC'",
-        f"memory_limit = '{MEMORY}'",
-        "temp_directory = ''",
-        "enable_progress_bar = false",
-        "enable_external_access = false",
-        "lock_configuration = true",
-    ):
-        backend.con.execute(f"SET {setting}")
+    this process, no spill to disk.
+
+    All connections of this process to one file share these settings, so that a later one finds them. DuckDB lets no
+    one open it up again. A lock on all settings would refuse what Ibis sets (the time zone) on a second connection.
+    """
+    backend.con.execute("SET enable_progress_bar = false")
+    backend.con.execute("SET python_enable_replacements = false")
+    if backend.con.execute("SELECT current_setting('enable_external_access')").fetchall() == [(True,)]:
+        for setting in (f"memory_limit = '{MEMORY}'", "temp_directory = ''", "enable_external_access = false"):
+            backend.con.execute(f"SET {setting}")
 
 
 def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:
