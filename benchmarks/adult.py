@@ -24,11 +24,11 @@ from pathlib import Path
 
 import numpy as np
 
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "adult.csv.gz"
 
@@ -135,10 +135,10 @@ def _cpu(command: list[str]) -> float:
 
 def quality(data: Path, repeats: int) -> None:
     """AUC on held-out real rows, one- and two-way TV, and what the fence does."""
-    from core.evaluation import evaluate, split_holdout
-    from core.release.spend import release
-    from core.tables.reading import read_table
-    from core.tables.table import Table
+    from espalier.core.evaluation import evaluate, split_holdout
+    from espalier.core.release.spend import release
+    from espalier.core.tables.reading import read_table
+    from espalier.core.tables.table import Table
 
     whole = Table.encode(read_table(data), adult_project("mst").schema)
     plans = [(m, {}) for m in METHODS] + [("prism", {"fair": True}), ("prism", {"regime": "causal"})]
@@ -175,9 +175,9 @@ def quality(data: Path, repeats: int) -> None:
 
 def side_by_side(data: Path) -> None:
     """Seconds that the Compare page takes for the six methods at ε = 1, judging included, and their figures."""
-    from core.compare.plans import compare
-    from core.tables.reading import read_table
-    from core.tables.table import Table
+    from espalier.core.compare.plans import compare
+    from espalier.core.tables.reading import read_table
+    from espalier.core.tables.table import Table
 
     table = Table.encode(read_table(data), adult_project("mst").schema)
     start, cpu = time.perf_counter(), time.process_time()
@@ -190,10 +190,10 @@ def side_by_side(data: Path) -> None:
 
 def classifiers(data: Path) -> None:
     """Seconds of the table of targets × five classifiers (at most 20; Adult has twelve columns), and its means."""
-    from core.evaluation.downstream import many_targets
-    from core.release import release
-    from core.tables.reading import read_table
-    from core.tables.table import Table
+    from espalier.core.evaluation.downstream import many_targets
+    from espalier.core.release import release
+    from espalier.core.tables.reading import read_table
+    from espalier.core.tables.table import Table
 
     table = Table.encode(read_table(data), adult_project("prism").schema)
     made = release(adult_project("prism"), table)
@@ -218,7 +218,7 @@ PREVIEWED: dict[str, dict[str, object]] = {
 
 def previews() -> None:
     """Print median and slowest of seven previews of each plan, for 48,842 rows of which none is read."""
-    from core.release.planning import preview
+    from espalier.core.release.planning import preview
 
     for name, changes in PREVIEWED.items():
         project = adult_project("mst").with_plan(**changes)
@@ -232,11 +232,11 @@ def previews() -> None:
 
 def copies(data: Path, repeats: int) -> None:
     """Print CPU seconds of 20 copies: counts disturbed and fitted, rows drawn, the text packed, models saved."""
-    from core.release import release
-    from core.release.files import copy_files
-    from core.release.study import Study
-    from core.tables.reading import read_table
-    from core.tables.table import Table
+    from espalier.core.release import release
+    from espalier.core.release.files import copy_files
+    from espalier.core.release.study import Study
+    from espalier.core.tables.reading import read_table
+    from espalier.core.tables.table import Table
 
     for method in ("prism", "mst"):
         project = adult_project(method)

@@ -16,21 +16,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.questions import parts_of, predicates, rows_along, triangles, truth_of, two_tree
-from core.models.base import MarginalModel
-from core.models.graphical.estimation import SMOOTHING, estimate
-from core.models.questions import Network, Rule, fit, lower, multiplicative_weights, public_rule, sensitivity
-from core.models.questions.weights import Choose, Margin
-from core.privacy.accounting import rho_of
-from core.privacy.draws import Measurement
-from core.privacy.questions.lowering import mask_of
-from core.privacy.questions.recipes import answers
-from core.project.file import Project
-from core.project.question_list import QuestionList
-from core.project.questions import Question
-from core.release.planning import preview
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.models.base import MarginalModel
+from espalier.core.models.graphical.estimation import SMOOTHING, estimate
+from espalier.core.models.questions import Network, Rule, fit, lower, multiplicative_weights, public_rule, sensitivity
+from espalier.core.models.questions.weights import Choose, Margin
+from espalier.core.privacy.accounting import rho_of
+from espalier.core.privacy.draws import Measurement
+from espalier.core.privacy.questions.lowering import mask_of
+from espalier.core.privacy.questions.recipes import answers
+from espalier.core.project.file import Project
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.questions import Question
+from espalier.core.release.planning import preview
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 MEDICAL = ("age", "sex", "smoking", "diabetes", "heart_failure", "kidney_disease", "lives_alone", "readmitted")
 

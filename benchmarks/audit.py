@@ -54,38 +54,38 @@ from scipy.special import log_softmax
 
 from benchmarks import seams
 from benchmarks.distinguish import Verdict, audit
-from core.evaluation.private import held_out
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.graph.separations import Clique
-from core.methods import fit, frame_of
-from core.models.base import MarginalModel
-from core.privacy import clipped, contribution, mechanisms
-from core.privacy.accounting import Budget, epsilon_of
-from core.privacy.clipped import LARGEST_CLIP, UNITS, ClippedGradient, clip_units, clipped_sums
-from core.privacy.curator import PrivateCurator
-from core.privacy.draws import Measurement, Merged, ScoreMeasurement
-from core.privacy.features import TURN, Fourier, Surface
-from core.privacy.gradient import LogisticGradient
-from core.privacy.heads import FloatArray, Heads
-from core.privacy.moments import Bin, Histogram, Moments, Reading, Scored, WithOutcome
-from core.privacy.questions.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
-from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
-from core.privacy.sums import SumRecipe
-from core.privacy.unit import Unit
-from core.project.axes import Axis
-from core.project.file import Project
-from core.project.plan import Neighbors, Plan
-from core.project.question_list import QuestionList
-from core.project.questions import Count, Question
-from core.project.schema import Column, Schema
-from core.release.drawing import tested
-from core.release.spend import release
-from core.tables import relation as relations
-from core.tables.gradient import Weights
-from core.tables.relation import open_relation
-from core.tables.source import Source
-from core.tables.table import Table
+from espalier.core.evaluation.private import held_out
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Clique
+from espalier.core.methods import fit, frame_of
+from espalier.core.models.base import MarginalModel
+from espalier.core.privacy import clipped, contribution, mechanisms
+from espalier.core.privacy.accounting import Budget, epsilon_of
+from espalier.core.privacy.clipped import LARGEST_CLIP, UNITS, ClippedGradient, clip_units, clipped_sums
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.draws import Measurement, Merged, ScoreMeasurement
+from espalier.core.privacy.features import TURN, Fourier, Surface
+from espalier.core.privacy.gradient import LogisticGradient
+from espalier.core.privacy.heads import FloatArray, Heads
+from espalier.core.privacy.moments import Bin, Histogram, Moments, Reading, Scored, WithOutcome
+from espalier.core.privacy.questions.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
+from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
+from espalier.core.privacy.sums import SumRecipe
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.axes import Axis
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Neighbors, Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.questions import Count, Question
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.drawing import tested
+from espalier.core.release.spend import release
+from espalier.core.tables import relation as relations
+from espalier.core.tables.gradient import Weights
+from espalier.core.tables.relation import open_relation
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
 
 EPSILON, DELTA = 8.0, 1e-6
 """At this ε an audit needs the fewest runs to tell half the noise from all of it; scales follow ρ alone."""

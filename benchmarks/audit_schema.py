@@ -26,13 +26,13 @@ from scipy.stats import norm
 
 from benchmarks.audit import CONFIDENCE, DELTA, EPSILON, RELATIONS, Case, breaking, telling_seed
 from benchmarks.distinguish import Verdict, audit
-from core.privacy import bought_schema, mechanisms, partitions, quantiles
-from core.privacy.accounting import epsilon_of, rho_of
-from core.privacy.quantiles import Choose
-from core.privacy.unit import Unit
-from core.project.schema import Column, Schema
-from core.tables.reading import TextColumn, TextTable
-from core.tables.table import Table
+from espalier.core.privacy import bought_schema, mechanisms, partitions, quantiles
+from espalier.core.privacy.accounting import epsilon_of, rho_of
+from espalier.core.privacy.quantiles import Choose
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.table import Table
 
 TEXTS = {"a text of many": (60, 0.05), "a new text": (0, 0.2)}
 """What is audited of categories: how many others write the text, and δ₀ of the threshold. For a new text δ₀ is so large

@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
 
 ROOT = Path(__file__).resolve().parent.parent
 BOARD = """() => { for (const e of document.querySelectorAll('*'))

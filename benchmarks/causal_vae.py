@@ -38,17 +38,17 @@ from numpy.typing import NDArray
 from benchmarks.common import one_hot
 from benchmarks.decoder import Arrows, Codes, released
 from benchmarks.decoder_tables import ADULT, arrows, noisy_or
-from core.evaluation.downstream import CLASSIFIERS, Downstream, Tables, downstream
-from core.evaluation.membership.attack import Attack, Verdict, ceiling, run
-from core.evaluation.membership.features import SUMMARIES
-from core.evaluation.membership.game import Game, choose_targets, publish, shadow_releases
-from core.models.decoder import Decoder, draw, parents_of, probabilities
-from core.models.decoder_training import Training, distributions, rake, train
-from core.privacy.accounting import rho_of
-from core.privacy.clipped import UNITS, clipped_sums
-from core.privacy.draws import SumMeasurement
-from core.privacy.heads import FloatArray, Heads
-from core.privacy.unit import Unit
+from espalier.core.evaluation.downstream import CLASSIFIERS, Downstream, Tables, downstream
+from espalier.core.evaluation.membership.attack import Attack, Verdict, ceiling, run
+from espalier.core.evaluation.membership.features import SUMMARIES
+from espalier.core.evaluation.membership.game import Game, choose_targets, publish, shadow_releases
+from espalier.core.models.decoder import Decoder, draw, parents_of, probabilities
+from espalier.core.models.decoder_training import Training, distributions, rake, train
+from espalier.core.privacy.accounting import rho_of
+from espalier.core.privacy.clipped import UNITS, clipped_sums
+from espalier.core.privacy.draws import SumMeasurement
+from espalier.core.privacy.heads import FloatArray, Heads
+from espalier.core.privacy.unit import Unit
 
 Targets = tuple[NDArray[np.intp], NDArray[np.bool_]]
 

@@ -34,16 +34,16 @@ from numpy.typing import NDArray
 from benchmarks.common import auc, fit_auc
 from benchmarks.decoder_tables import ADULT, COMPAS, DIABETES, arrows, diabetes, drawings, noisy_or, weak_target
 from benchmarks.tables import CHOSEN, FOLDER, by_codes, judge, network_arrows
-from core.errors import EspalierError
-from core.graph.dag import Dag
-from core.methods import decoder as method
-from core.models import decoder as decoder_model
-from core.models import decoder_steps, decoder_training
-from core.privacy import clipped
-from core.project.file import Project
-from core.project.plan import Plan
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.errors import EspalierError
+from espalier.core.graph.dag import Dag
+from espalier.core.methods import decoder as method
+from espalier.core.models import decoder as decoder_model
+from espalier.core.models import decoder_steps, decoder_training
+from espalier.core.privacy import clipped
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 DELTA = 1e-9
 Codes = Mapping[str, NDArray[Any]]

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from core.models.decoder import draw
+from espalier.core.models.decoder import draw
 
 Codes = dict[str, NDArray[Any]]
 

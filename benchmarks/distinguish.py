@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta
 
-from core.privacy.accounting import delta_of
+from espalier.core.privacy.accounting import delta_of
 
 GRID = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 """ε′ at which a claim is tested, in units of √(2ρ): the Δ/σ of a Gaussian mechanism of that cost."""

@@ -14,12 +14,12 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from core.analysis.drawing_test import LARGEST_NOTICED, judged, p_value
-from core.analysis.null import Counts, Null
-from core.analysis.strength import POWER, associated, noticed, power, strength
-from core.privacy.accounting import rho_of
-from core.privacy.mechanisms import add_gaussian, gaussian_scale
-from core.privacy.unit import Unit
+from espalier.core.analysis.drawing_test import LARGEST_NOTICED, judged, p_value
+from espalier.core.analysis.null import Counts, Null
+from espalier.core.analysis.strength import POWER, associated, noticed, power, strength
+from espalier.core.privacy.accounting import rho_of
+from espalier.core.privacy.mechanisms import add_gaussian, gaussian_scale
+from espalier.core.privacy.unit import Unit
 
 SHAPES = ((2, 2, 1), (2, 2, 4), (3, 3, 4), (2, 2, 12), (4, 3, 6), (5, 2, 3))
 PROTOTYPE = {

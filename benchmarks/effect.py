@@ -28,21 +28,21 @@ from numpy.typing import NDArray
 
 from benchmarks import adult
 from benchmarks.tables import drawn
-from core.analysis.combine import combine
-from core.analysis.copies import Recipe, copies, warm_refit
-from core.analysis.effect import Form, StandardisedEffect
-from core.analysis.tally import Tally
-from core.graph.dag import Dag
-from core.models.graphical import SMOOTHING, GraphicalModel, estimate
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.privacy.draws import Measurement
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.analysis.combine import combine
+from espalier.core.analysis.copies import Recipe, copies, warm_refit
+from espalier.core.analysis.effect import Form, StandardisedEffect
+from espalier.core.analysis.tally import Tally
+from espalier.core.graph.dag import Dag
+from espalier.core.models.graphical import SMOOTHING, GraphicalModel, estimate
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.draws import Measurement
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 ONE_WAY, TASK, BACKGROUND = 0.05, 0.75, 0.20
 Record = dict[str, Any]

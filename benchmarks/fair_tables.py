@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from benchmarks.adult import DATA as ADULT
 from benchmarks.adult import adult_project
-from core.graph.roles import Roles
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
+from espalier.core.graph.roles import Roles
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
 
 COMPAS = ADULT.with_name("compas.csv.gz")
 

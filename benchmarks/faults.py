@@ -35,19 +35,19 @@ from typing import Any
 import numpy as np
 
 from benchmarks.postgres import Absent, Server, server
-from core.errors import Cancelled, EspalierError, LedgerError, LedgerUnavailable
-from core.ledger import store
-from core.ledger.account import Account
-from core.ledger.archive import digest_of
-from core.ledger.ledger import Ledger
-from core.privacy.accounting import epsilon_of, rho_of
-from core.privacy.curator import PrivateCurator, Spending
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.artefact import Release
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.errors import Cancelled, EspalierError, LedgerError, LedgerUnavailable
+from espalier.core.ledger import store
+from espalier.core.ledger.account import Account
+from espalier.core.ledger.archive import digest_of
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.privacy.accounting import epsilon_of, rho_of
+from espalier.core.privacy.curator import PrivateCurator, Spending
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.artefact import Release
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 DELTA, EPSILON = 1e-6, 0.05
 SCHEMA = Schema(tuple(Column(n, "categorical", ("x", "y", "z")) for n in "abc"))
@@ -431,7 +431,7 @@ def cancelled(where: str) -> dict[str, Any]:
 
 def closed_tab(where: str) -> dict[str, Any]:
     """The app's job goes on when its session is gone, and the ledger keeps what it made."""
-    from pages.parts.session.job import Job
+    from espalier.pages.parts.session.job import Job
 
     ledger, private = opened(where, 10), table()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from core.graph.formats import FORMATS, Edge, MixedGraph, Node, read_graph, write_graph
-from core.graph.formats.resolve import resolve
+from espalier.core.graph.formats import FORMATS, Edge, MixedGraph, Node, read_graph, write_graph
+from espalier.core.graph.formats.resolve import resolve
 
 
 def graph(nodes: int) -> MixedGraph:

@@ -120,8 +120,8 @@ def cpu() -> float:
 
 
 def fit_ours(sizes, measured, total):
-    from core.models.graphical import estimate
-    from core.privacy.draws import Measurement
+    from espalier.core.models.graphical import estimate
+    from espalier.core.privacy.draws import Measurement
 
     model = estimate(sizes, [Measurement(c, y, s) for c, y, s, _ in measured], total)
     return model, lambda clique: model.marginal(clique)
@@ -250,7 +250,7 @@ def scaling() -> None:
 
 def grid() -> None:
     """Binary grids k × 12: treewidth k; seconds of one step of the fit must double per unit, not more."""
-    from core.models.graphical import predict_size
+    from espalier.core.models.graphical import predict_size
 
     rng, before = np.random.default_rng(3), None
     for k in range(2, 11):
@@ -306,9 +306,9 @@ def mirror_descent(problem, sweeps, stop):
 def algorithms(data: str | None) -> None:
     """Passes over the junction tree (sweeps, and products with the covariance) until the objective is within 0.1 % of
     the best possible, and until that is certified; σ equal, and alternating between 1 and 1,000."""
-    from core.models.graphical import estimation, solver
-    from core.models.graphical.problem import inner, pose
-    from core.privacy.draws import Measurement
+    from espalier.core.models.graphical import estimation, solver
+    from espalier.core.models.graphical.problem import inner, pose
+    from espalier.core.privacy.draws import Measurement
 
     class Watched(solver.Solver):
         reached = 0
@@ -399,8 +399,8 @@ def algorithms(data: str | None) -> None:
 
 def smoothing(data: str | None) -> None:
     """The error against the true counts, with and without smoothing."""
-    from core.models.graphical import estimate
-    from core.privacy.draws import Measurement
+    from espalier.core.models.graphical import estimate
+    from espalier.core.privacy.draws import Measurement
 
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)
@@ -429,8 +429,8 @@ def equal(data: str | None) -> None:
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)
     total = float(len(table[next(iter(sizes))]))
-    from core.models.graphical import SMOOTHING, estimate
-    from core.privacy.draws import Measurement
+    from espalier.core.models.graphical import SMOOTHING, estimate
+    from espalier.core.privacy.draws import Measurement
 
     for name, cliques in workloads(table, sizes).items():
         measured = measure(table, sizes, cliques, rng)
@@ -454,8 +454,8 @@ def equal(data: str | None) -> None:
 def noise(data: str | None) -> None:
     """Newton steps to a certified fit when σ differs by a factor of 1,000, exact and smoothed as in a release: the
     workloads, and a star of 60 columns."""
-    from core.models.graphical import SMOOTHING, estimate
-    from core.privacy.draws import Measurement
+    from espalier.core.models.graphical import SMOOTHING, estimate
+    from espalier.core.privacy.draws import Measurement
 
     rng = np.random.default_rng(0)
     table, sizes = from_csv(data) if data else (generated(SHAPE, 39_073, rng), SHAPE)

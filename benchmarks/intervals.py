@@ -28,17 +28,17 @@ from numpy.typing import NDArray
 
 from benchmarks import adult
 from benchmarks.tables import drawn
-from core.analysis.combine import combine
-from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
-from core.analysis.gate import Cell
-from core.analysis.tally import Tally
-from core.graph.dag import Dag
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release import Release, release
-from core.release.study import Study
-from core.tables.table import Table
+from espalier.core.analysis.combine import combine
+from espalier.core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
+from espalier.core.analysis.gate import Cell
+from espalier.core.analysis.tally import Tally
+from espalier.core.graph.dag import Dag
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release import Release, release
+from espalier.core.release.study import Study
+from espalier.core.tables.table import Table
 
 Rows = Mapping[str, NDArray[np.integer]]
 Record = dict[str, Any]
@@ -75,7 +75,7 @@ class Population:
 
 def adult_population(method: str, epsilon: float) -> Population:
     """All of Adult, public bins."""
-    from core.tables.reading import read_table
+    from espalier.core.tables.reading import read_table
 
     project = adult.adult_project(method, epsilon=epsilon)
     table = Table.encode(read_table(adult.DATA), project.schema)

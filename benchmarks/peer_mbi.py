@@ -14,8 +14,8 @@ import warnings
 import numpy as np
 import pandas as pd
 
-from core.privacy.accounting import Budget
-from core.project.file import Project
+from espalier.core.privacy.accounting import Budget
+from espalier.core.project.file import Project
 
 
 def main(project_file: str, table: str, out: str) -> None:

@@ -36,20 +36,20 @@ from numpy.typing import NDArray
 
 from benchmarks.schema import SAMPLES
 from benchmarks.tables import BINARY, CHOSEN, REPORTED, Case, by_codes, judge, predicted
-from core.methods import METHODS, frame_of
-from core.methods.marginals import Marginals
-from core.models.graphical import estimate, smoothing_for
-from core.privacy.accounting import Budget
-from core.privacy.contribution import bounded
-from core.privacy.curator import PrivateCurator
-from core.privacy.draws import Measurement
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Neighbors, Plan
-from core.release.artefact import Release
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.methods import METHODS, frame_of
+from espalier.core.methods.marginals import Marginals
+from espalier.core.models.graphical import estimate, smoothing_for
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.contribution import bounded
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.draws import Measurement
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Neighbors, Plan
+from espalier.core.release.artefact import Release
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 Codes = Mapping[str, NDArray[Any]]
 Way = Callable[[Case, Table, float, Neighbors], Codes]

@@ -38,17 +38,17 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 
 from benchmarks import adult
 from benchmarks.common import auc, fit_auc, one_hot
-from core.graph.dag import Dag
-from core.methods.select.allocation import BudgetSplit
-from core.models.graphical import SMOOTHING, estimate
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.graph.dag import Dag
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.models.graphical import SMOOTHING, estimate
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 DATA = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 EPSILONS = (0.2, 0.5, 1.0, 2.0, 4.0)
@@ -160,7 +160,7 @@ def adult_quantile_bins() -> Table:
 
 def adult_public_bins() -> Table:
     """Adult with the public bins of `benchmarks.adult`: gains and losses are kept."""
-    from core.tables.reading import read_table
+    from espalier.core.tables.reading import read_table
 
     return Table.encode(read_table(adult.DATA), adult.adult_project("mst").schema)
 
@@ -325,7 +325,7 @@ def _log_odds(counts: list[NDArray[np.float64]], x: NDArray[np.uint8]) -> NDArra
 def fold_rows(folds: int) -> Iterator[Row]:
     """prism, mst and privbayes at ε = 1 on Adult (public bins) and COMPAS, stratified folds."""
     from benchmarks.fair_tables import COMPAS, compas
-    from core.tables.reading import read_table
+    from espalier.core.tables.reading import read_table
 
     recidivism = Table.encode(read_table(COMPAS), compas().schema)
     for name, whole, target in (

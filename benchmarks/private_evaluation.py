@@ -21,14 +21,14 @@ import numpy as np
 from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
-from core.evaluation.classifier import fit
-from core.evaluation.dependence import cmi
-from core.evaluation.private.counts import HeldOutCounts
-from core.graph.roles import Roles
-from core.project.file import Project
-from core.release.spend import release
-from core.tables.reading import TextColumn, TextTable
-from core.tables.table import Table
+from espalier.core.evaluation.classifier import fit
+from espalier.core.evaluation.dependence import cmi
+from espalier.core.evaluation.private.counts import HeldOutCounts
+from espalier.core.graph.roles import Roles
+from espalier.core.project.file import Project
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.table import Table
 from sample_data.make import HIRING, applicants
 
 POPULATION = 200_000

@@ -26,9 +26,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.fair_tables import ADULT, COMPAS, adult, compas
-from core.project.file import Project
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.project.file import Project
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0)
 METHODS: dict[str, dict[str, object]] = {
@@ -86,9 +86,9 @@ def folds(table: Table, many: int, seed: int = 0) -> Iterator[tuple[Table, Table
 
 def one_run(project: Project, train: Table, test: Table) -> Row:
     """Release from ``train`` and judge."""
-    from core.evaluation import evaluate
-    from core.evaluation.quality import tree_quality
-    from core.release.spend import release
+    from espalier.core.evaluation import evaluate
+    from espalier.core.evaluation.quality import tree_quality
+    from espalier.core.release.spend import release
 
     start = time.perf_counter()
     made = release(project, train)

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical.estimation import estimate
-from core.models.questions import (
+from espalier.core.models.graphical.estimation import estimate
+from espalier.core.models.questions import (
     Block,
     Count,
     Fit,
@@ -28,8 +28,8 @@ from core.models.questions import (
     project,
     sensitivity,
 )
-from core.privacy.accounting import rho_of
-from core.privacy.draws import Measurement
+from espalier.core.privacy.accounting import rho_of
+from espalier.core.privacy.draws import Measurement
 
 Rows = dict[str, NDArray[np.integer]]
 

@@ -38,10 +38,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.adult import DATA, ORDER, adult_project
-from core.project.schema import Column, Schema
-from core.tables.counting import Counting, count_many
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.counting import Counting, count_many
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 PARTS = ("counts", "wide", "people", "output", "release", "app", "sqlite", "postgres", "spark")
 STEP = 1_000_000
@@ -124,7 +124,7 @@ def duckdb_scan(path: Path, schema: Schema) -> float:
     """CPU seconds that DuckDB needs to encode the rows of a Parquet file or folder, and to keep nothing."""
     import ibis
 
-    from core.tables.sql import MEMORY, encoding
+    from espalier.core.tables.sql import MEMORY, encoding
 
     backend = ibis.duckdb.connect(temp_directory="", memory_limit=MEMORY, preserve_insertion_order=False)
     backend.con.execute("SET enable_progress_bar = false")
@@ -146,7 +146,7 @@ def layout(folder: str, rows: int, name: str) -> None:
     """One layout of :func:`counts`, in a process of its own. What PyArrow imports first is no part of a scan."""
     import pandas  # noqa: F401
 
-    from core.tables.relation import open_relation
+    from espalier.core.tables.relation import open_relation
 
     path, schema = Path(folder, f"adult-{name}.parquet"), adult_project("mst").schema
     if name == "numbers":
@@ -219,7 +219,7 @@ def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
 
 def people(folder: Path, rows: int) -> None:
     """Must show 5, first half."""
-    from core.tables.relation import open_relation
+    from espalier.core.tables.relation import open_relation
 
     path = folder / "people.parquet"
     generate_apart(path, rows, people=True)
@@ -232,9 +232,9 @@ def people(folder: Path, rows: int) -> None:
 
 def output(folder: Path, rows: int) -> None:
     """Must show 5, second half."""
-    from core.models.graphical import estimate
-    from core.privacy.draws import Measurement
-    from core.release.output import write_rows
+    from espalier.core.models.graphical import estimate
+    from espalier.core.privacy.draws import Measurement
+    from espalier.core.release.output import write_rows
 
     schema = adult_project("mst").schema
     table = Table.encode(read_table(DATA), schema)
@@ -263,8 +263,8 @@ def output(folder: Path, rows: int) -> None:
 
 def release(folder: Path, rows: int) -> None:
     """The end of must show 1."""
-    from core.release.spend import release as made_of
-    from core.tables.relation import open_relation
+    from espalier.core.release.spend import release as made_of
+    from espalier.core.tables.relation import open_relation
 
     path, project = folder / "adult.parquet", adult_project("prism")
     generate_apart(path, rows)
@@ -280,7 +280,7 @@ def release(folder: Path, rows: int) -> None:
 def app(folder: Path, rows: int) -> None:
     """Must show 7: a file of the server opened, planned and released in a browser; the memory of the real server."""
     from benchmarks.load import CHROMIUMS, memory, server
-    from pages.parts.data import far
+    from espalier.pages.parts.data import far
 
     if importlib.util.find_spec("playwright") is None or not any(map(shutil.which, CHROMIUMS)):
         print("the app was not driven: there is no Chromium with playwright here")
@@ -344,7 +344,7 @@ def driven(address: str, path: Path, project: Path, rows: int) -> str:
 
 def sqlite(folder: Path, rows: int) -> None:
     """An engine whose rows pass through this process: flat memory, and the counts of the same rows in Parquet."""
-    from core.tables.relation import open_relation
+    from espalier.core.tables.relation import open_relation
 
     path, file, rows, schema = folder / "adult.parquet", folder / "adult.db", rows // 10, adult_project("mst").schema
     generate_apart(path, rows)
@@ -382,7 +382,7 @@ def postgres(folder: Path, rows: int) -> None:
     from pyarrow import parquet
 
     from benchmarks.postgres import Absent, server
-    from core.tables.relation import open_relation
+    from espalier.core.tables.relation import open_relation
 
     path, rows, schema = folder / "adult.parquet", rows // 10, adult_project("mst").schema
     generate_apart(path, rows)
@@ -424,8 +424,8 @@ def spark(folder: Path, rows: int) -> None:
     if importlib.util.find_spec("pyspark") is None:
         print("Spark is not installed here: pip install -r requirements-spark.txt")
         return
-    from core.tables import sql
-    from core.tables.relation import open_relation
+    from espalier.core.tables import sql
+    from espalier.core.tables.relation import open_relation
 
     path, schema = folder / "adult.parquet", adult_project("mst").schema
     generate_apart(path, rows)

@@ -27,25 +27,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.adult import DATA, EDGES, adult_project
-from core.evaluation import evaluate
-from core.methods import METHODS
-from core.methods.frame import Frame
-from core.models.graphical import estimate, smoothing_for
-from core.models.graphical.problem import Zeros
-from core.privacy import bought_schema, flat_bins
-from core.privacy.accounting import Budget
-from core.privacy.bought_schema import buy, prices
-from core.privacy.curator import PrivateCurator, Spending
-from core.privacy.unit import Unit
-from core.project.constraints import Constraints
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.planning import preview
-from core.release.spend import release
-from core.tables.consistency import settle, violations
-from core.tables.reading import TextColumn, TextTable, read_table
-from core.tables.table import Table
+from espalier.core.evaluation import evaluate
+from espalier.core.methods import METHODS
+from espalier.core.methods.frame import Frame
+from espalier.core.models.graphical import estimate, smoothing_for
+from espalier.core.models.graphical.problem import Zeros
+from espalier.core.privacy import bought_schema, flat_bins
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.bought_schema import buy, prices
+from espalier.core.privacy.curator import PrivateCurator, Spending
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.constraints import Constraints
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.planning import preview
+from espalier.core.release.spend import release
+from espalier.core.tables.consistency import settle, violations
+from espalier.core.tables.reading import TextColumn, TextTable, read_table
+from espalier.core.tables.table import Table
 
 SHARE, AT_MOST = 0.03, 50
 """Of ρ for the schema; and categories of a column at most."""

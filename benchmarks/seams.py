@@ -27,19 +27,19 @@ from unittest import mock
 
 import numpy as np
 
-from core.cli.main import main as command
-from core.errors import EspalierError
-from core.ledger.ledger import Ledger
-from core.privacy import bought_schema, contribution, mechanisms
-from core.privacy.accounting import Budget, round_up
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.shelf import share
-from core.release.spend import release
-from core.tables.guessing import guess_schema
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.cli.main import main as command
+from espalier.core.errors import EspalierError
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.privacy import bought_schema, contribution, mechanisms
+from espalier.core.privacy.accounting import Budget, round_up
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.shelf import share
+from espalier.core.release.spend import release
+from espalier.core.tables.guessing import guess_schema
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
 SECRET = "Zelda"
@@ -210,7 +210,7 @@ def one_person(work: Path) -> str:
 
 def in_engine(work: Path) -> str:
     """The same through DuckDB: the file is read where it is, into a snapshot of codes."""
-    from core.tables import frames
+    from espalier.core.tables import frames
 
     opened: list[object] = []
     true = frames.open_relation
@@ -227,7 +227,7 @@ def in_engine(work: Path) -> str:
 
 def bought(work: Path) -> str:
     """A schema bought of rows that stay in a file, some of them held out: one person more, less, with odd cells."""
-    from core.tables import frames
+    from espalier.core.tables import frames
 
     codes = {**{f"{group}{i}": f"group {group}" for group in "ABC" for i in range(6)}, "alone": ""}
     schema = Schema(
@@ -276,7 +276,7 @@ def _through_the_form(work: Path, given: Project, rows: int) -> dict[str, Any]:
     """What the app makes public of a table with so many rows, when every default of its forms is taken."""
     from streamlit.testing.v1 import AppTest
 
-    from pages.parts.session.session import KEY
+    from espalier.pages.parts.session.session import KEY
 
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -380,7 +380,7 @@ def archive(work: Path) -> str:
 
 def marks(_: Path) -> str:
     """Hole 7: one category of one's own added to a guessed list."""
-    from pages.parts.data.schema_rows import column_of, join, row_of
+    from espalier.pages.parts.data.schema_rows import column_of, join, row_of
 
     (guess,) = guess_schema(read_table(b"ill\nflu\nrare\n")).columns
     row = {**row_of(guess), "categories": join((*guess.categories, "other"))}
@@ -449,7 +449,7 @@ def warnings(work: Path) -> str:
 
 def held_out(_: Path) -> str:
     """Weak: the exact number of rows held out, as their curator sees it."""
-    from core.privacy.curator import PrivateCurator
+    from espalier.core.privacy.curator import PrivateCurator
 
     text = read_table(b"who,name,ill\n" + b"".join(b"p%d,Ann,1\n" % i for i in range(53)))
     plan = Plan("mst", 1.0, 1e-6, person="who", rows=50, rows_per_person=2, private_evaluation=0.2, target="ill")

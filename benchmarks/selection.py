@@ -15,16 +15,16 @@ import time
 
 import numpy as np
 
-from core.methods.select.allocation import BudgetSplit, Choices
-from core.methods.select.expected import independent
-from core.methods.select.spanning import choose_tree
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.privacy.scores import EdgeScore
-from core.privacy.unit import Unit
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.tables.table import Table
+from espalier.core.methods.select.allocation import BudgetSplit, Choices
+from espalier.core.methods.select.expected import independent
+from espalier.core.methods.select.spanning import choose_tree
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.scores import EdgeScore
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.table import Table
 
 
 def run(columns: int, rows: int, categories: int) -> str:

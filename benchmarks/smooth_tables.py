@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from core.project.schema import Column, Schema
+from espalier.core.project.schema import Column, Schema
 from sample_data.stays import STAYS
 from sample_data.stays import stays as lengths_of_stay
 

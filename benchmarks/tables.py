@@ -24,8 +24,8 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.adult import DATA
 from benchmarks.common import auc
-from core.project.schema import Column, Schema
-from core.tables.table import Table
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.table import Table
 
 FOLDER = DATA.parent
 
@@ -116,7 +116,7 @@ def _binned(frame: pd.DataFrame, edges: Mapping[str, tuple[float, ...]], kept: l
 
 def _adult() -> Table:
     from benchmarks.adult import adult_project
-    from core.tables.reading import read_table
+    from espalier.core.tables.reading import read_table
 
     return Table.encode(read_table(DATA), adult_project("mst").schema)
 

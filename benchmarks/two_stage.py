@@ -30,17 +30,17 @@ from sklearn.ensemble import RandomForestRegressor
 
 from benchmarks.lookalikes import KINDS, lookalike
 from benchmarks.smooth_tables import LARGE, SMALL
-from core.errors import ProjectError
-from core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
-from core.evaluation.numeric_fidelity import train_and_test
-from core.models.two_stage import kernel
-from core.models.two_stage.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
-from core.models.two_stage.rows import Made, Numbers, Options, synthesize
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.errors import ProjectError
+from espalier.core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
+from espalier.core.evaluation.numeric_fidelity import train_and_test
+from espalier.core.models.two_stage import kernel
+from espalier.core.models.two_stage.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
+from espalier.core.models.two_stage.rows import Made, Numbers, Options, synthesize
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""``python -m core`` and ``espalier``: the command line, see :mod:`core.cli`."""
+"""``python -m core`` and ``espalier``: the command line, see :mod:`espalier.core.cli`."""
 
 import sys
 
@@ -6,7 +6,7 @@ import sys
 def run() -> int:
     """Run the command that was typed; Ctrl-C while the program is still loading ends it without a traceback."""
     try:
-        from core.cli.main import main
+        from espalier.core.cli.main import main
 
         return main()
     except KeyboardInterrupt:

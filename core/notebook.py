@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from core.evaluation import Evaluation
-from core.evaluation import evaluate as evaluate_tables
-from core.progress import Report, silent
-from core.release.artefact import Release, Released
-from core.tables.frames import as_table
+from espalier.core.evaluation import Evaluation
+from espalier.core.evaluation import evaluate as evaluate_tables
+from espalier.core.progress import Report, silent
+from espalier.core.release.artefact import Release, Released
+from espalier.core.tables.frames import as_table
 
 
 def evaluate(result: Release | Released, data: Any, *, holdout: Any = None, report: Report = silent) -> Evaluation:
     """Compare a release with the real table it was made from. Confidential: every real row is looked at.
 
     ``data`` and ``holdout`` (rows that were kept back) are data frames or tables, see
-    :func:`core.tables.frames.as_table`. Raises :class:`core.errors.TableError` where they do not fit the project.
+    :func:`espalier.core.tables.frames.as_table`. Raises :class:`espalier.core.errors.TableError` where they do not fit
+    the project.
     """
     schema = result.project.schema
     synthetic = result.table if isinstance(result, Released) else result.synthetic

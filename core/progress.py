@@ -10,7 +10,7 @@ T = TypeVar("T")
 PULSE = 0.3
 """Seconds between two looks whether somebody cancels, while something else works."""
 Report = Callable[[float, str], None]
-"""(fraction done, message). Raising from it, such as :class:`core.errors.Cancelled`, ends the work."""
+"""(fraction done, message). Raising from it, such as :class:`espalier.core.errors.Cancelled`, ends the work."""
 
 
 def silent(fraction: float, message: str) -> None:

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from core.analysis.combine import PYTHON, R
-from core.errors import EspalierError
-from core.release.study import SUGGESTED, Study
-from pages.parts import doors, shell
-from pages.parts.analyse import opening, questions
-from pages.parts.glossary import term
-from pages.parts.text import plain
+from espalier.core.analysis.combine import PYTHON, R
+from espalier.core.errors import EspalierError
+from espalier.core.release.study import SUGGESTED, Study
+from espalier.pages.parts import doors, shell
+from espalier.pages.parts.analyse import opening, questions
+from espalier.pages.parts.glossary import term
+from espalier.pages.parts.text import plain
 
 doors.enter("steward")
 state = shell.start(

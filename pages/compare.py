@@ -1,7 +1,7 @@
 """Compare: several plans released side by side on an example, or on a table that is public. Confidential."""
 
-from pages.parts import compare, doors, shell
-from pages.parts.glossary import term
+from espalier.pages.parts import compare, doors, shell
+from espalier.pages.parts.glossary import term
 
 doors.enter("steward")
 state = shell.start(

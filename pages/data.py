@@ -6,14 +6,14 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from core.errors import EspalierError
-from core.project.plan import Plan
-from core.tables.relation import Relation
-from pages.parts import doors, shell
-from pages.parts.data import constraint_editor, far, hierarchy_editor, opening, schema_editor, schema_review
-from pages.parts.glossary import term
-from pages.parts.session.session import Session
-from pages.parts.text import CONFIDENTIAL, name, plain
+from espalier.core.errors import EspalierError
+from espalier.core.project.plan import Plan
+from espalier.core.tables.relation import Relation
+from espalier.pages.parts import doors, shell
+from espalier.pages.parts.data import constraint_editor, far, hierarchy_editor, opening, schema_editor, schema_review
+from espalier.pages.parts.glossary import term
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import CONFIDENTIAL, name, plain
 
 doors.enter("steward")
 state = shell.start(

@@ -4,10 +4,10 @@ import json
 
 import streamlit as st
 
-from core.evaluation import MOST_ROWS
-from core.methods import method_of
-from pages.parts import doors, shell, text
-from pages.parts.diagnostics import (
+from espalier.core.evaluation import MOST_ROWS
+from espalier.core.methods import method_of
+from espalier.pages.parts import doors, shell, text
+from espalier.pages.parts.diagnostics import (
     blurred,
     distributions,
     fairness,
@@ -18,9 +18,9 @@ from pages.parts.diagnostics import (
     questions,
     summary,
 )
-from pages.parts.glossary import term
-from pages.parts.plan import private_evaluation
-from pages.parts.text import name, plain
+from espalier.pages.parts.glossary import term
+from espalier.pages.parts.plan import private_evaluation
+from espalier.pages.parts.text import name, plain
 
 doors.enter("steward")
 state = shell.start(

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from pages.parts import doors, shell
-from pages.parts.glossary import TERMS
+from espalier.pages.parts import doors, shell
+from espalier.pages.parts.glossary import TERMS
 
 doors.enter("steward")
 state = shell.start("Glossary", "The terms that the other pages use, one sentence each.")

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from pages.parts import doors, home, shell
-from pages.parts.glossary import term
+from espalier.pages.parts import doors, home, shell
+from espalier.pages.parts.glossary import term
 
 doors.enter("steward")
 state = shell.start(

@@ -8,20 +8,20 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.ledger.archive import zipped
-from core.ledger.ledger import Ledger, default_ledger
-from core.ledger.population import PART_NAMES, Entry, Population
-from core.privacy.accounting import rho_of, round_up
-from core.project.file import Project
-from core.project.plan import Plan
-from core.release.pools import pool_in_words
-from pages.parts import charts, doors, shell, text
-from pages.parts.analyse import opening
-from pages.parts.glossary import term
-from pages.parts.release import bundle, payment
-from pages.parts.session.session import Session
-from pages.parts.text import name, plain
+from espalier.core.errors import EspalierError
+from espalier.core.ledger.archive import zipped
+from espalier.core.ledger.ledger import Ledger, default_ledger
+from espalier.core.ledger.population import PART_NAMES, Entry, Population
+from espalier.core.privacy.accounting import rho_of, round_up
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.release.pools import pool_in_words
+from espalier.pages.parts import charts, doors, shell, text
+from espalier.pages.parts.analyse import opening
+from espalier.pages.parts.glossary import term
+from espalier.pages.parts.release import bundle, payment
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import name, plain
 
 doors.enter("steward")
 state = shell.start(

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.methods import frame_of, method_of
-from core.privacy.accounting import guess_right, round_up
-from core.release.pools import pool_in_words
-from pages.parts import charts, doors, shell, text
-from pages.parts.glossary import TERMS, term
-from pages.parts.plan import (
+from espalier.core.errors import EspalierError
+from espalier.core.methods import frame_of, method_of
+from espalier.core.privacy.accounting import guess_right, round_up
+from espalier.core.release.pools import pool_in_words
+from espalier.pages.parts import charts, doors, shell, text
+from espalier.pages.parts.glossary import TERMS, term
+from espalier.pages.parts.plan import (
     allocation_editor,
     drawing_test,
     error_bounds,
@@ -17,8 +17,8 @@ from pages.parts.plan import (
     private_evaluation,
     questions,
 )
-from pages.parts.release import payment
-from pages.parts.text import names, plain
+from espalier.pages.parts.release import payment
+from espalier.pages.parts.text import names, plain
 
 doors.enter("steward")
 state = shell.start(

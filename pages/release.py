@@ -2,19 +2,19 @@
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.methods import method_of
-from core.privacy.accounting import round_up
-from core.privacy.contribution import public_rows
-from core.release.planning import Preview
-from core.tables.table import Table
-from pages.parts import doors, shell, text
-from pages.parts.data import far
-from pages.parts.glossary import term
-from pages.parts.plan import plan_fields
-from pages.parts.release import bundle, not_private, payment, signoff, spending
-from pages.parts.session.session import Session, here
-from pages.parts.text import name, names, plain
+from espalier.core.errors import EspalierError
+from espalier.core.methods import method_of
+from espalier.core.privacy.accounting import round_up
+from espalier.core.privacy.contribution import public_rows
+from espalier.core.release.planning import Preview
+from espalier.core.tables.table import Table
+from espalier.pages.parts import doors, shell, text
+from espalier.pages.parts.data import far
+from espalier.pages.parts.glossary import term
+from espalier.pages.parts.plan import plan_fields
+from espalier.pages.parts.release import bundle, not_private, payment, signoff, spending
+from espalier.pages.parts.session.session import Session, here
+from espalier.pages.parts.text import name, names, plain
 
 doors.enter("steward")
 opened = here().project

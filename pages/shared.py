@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.privacy.accounting import guess_right, round_up
-from core.release import shelf
-from pages.parts import doors, shell, text
-from pages.parts.text import names, plain
+from espalier.core.errors import EspalierError
+from espalier.core.privacy.accounting import guess_right, round_up
+from espalier.core.release import shelf
+from espalier.pages.parts import doors, shell, text
+from espalier.pages.parts.text import names, plain
 
 doors.enter("viewer")
 

@@ -2,14 +2,22 @@
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.methods import frame_of, method_of
-from pages.parts import doors, shell, text
-from pages.parts.board import board
-from pages.parts.glossary import term
-from pages.parts.plan import drawing_test
-from pages.parts.structure import arrow_fields, arrow_table, effects, graph_files, implications, merging, separations
-from pages.parts.text import name, names, plain
+from espalier.core.errors import EspalierError
+from espalier.core.methods import frame_of, method_of
+from espalier.pages.parts import doors, shell, text
+from espalier.pages.parts.board import board
+from espalier.pages.parts.glossary import term
+from espalier.pages.parts.plan import drawing_test
+from espalier.pages.parts.structure import (
+    arrow_fields,
+    arrow_table,
+    effects,
+    graph_files,
+    implications,
+    merging,
+    separations,
+)
+from espalier.pages.parts.text import name, names, plain
 
 doors.enter("steward")
 state = shell.start(

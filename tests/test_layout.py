@@ -115,11 +115,11 @@ def test_a_room_imports_only_rooms_below_it(path):
 
 def test_an_import_upwards_is_found(tmp_path):
     for code in (
-        "from core.release import spend",
-        "import core.release.spend",
-        "from core import release",
-        "def f():\n    from core.release.spend import release",
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from core.release.artefact import Release",
+        "from espalier.core.release import spend",
+        "import espalier.core.release.spend",
+        "from espalier.core import release",
+        "def f():\n    from espalier.core.release.spend import release",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from espalier.core.release.artefact import Release",
     ):
         (tmp_path / "x.py").write_text(code)
         assert rooms_of(tmp_path / "x.py") == {"release"}
@@ -141,7 +141,7 @@ def test_only_the_privacy_room_draws_protective_noise(path):
         return
     found = imports(path)
     assert not any(name.split(".")[0] == "opendp" for name in found)
-    assert not any(name.startswith("core.privacy.mechanisms") for name in found)
+    assert not any(name.startswith("espalier.core.privacy.mechanisms") for name in found)
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
@@ -157,7 +157,7 @@ def test_only_the_curator_the_bought_schema_and_the_diagnostics_see_exact_counts
 def test_methods_never_see_a_table():
     for folder in ("methods", "models"):
         for path in (ROOT / "core" / folder).rglob("*.py"):
-            assert not any(n.startswith("core.tables") for n in imports(path)), path
+            assert not any(n.startswith("espalier.core.tables") for n in imports(path)), path
 
 
 def test_one_module_imports_ibis():
@@ -185,10 +185,10 @@ def test_no_module_state_is_drawn_from_numpys_global_generator():
 @pytest.mark.parametrize(
     ("module", "absent"),
     [
-        ("core.models.graphical", {"pandas", "scipy", "networkx", "opendp", "sklearn", "pyarrow"}),
-        ("core.release", {"pandas", "scipy", "networkx", "sklearn", "fairlearn", "streamlit"}),
-        ("core.release.planning", {"pandas", "scipy", "networkx", "sklearn", "pyarrow"}),
-        ("core.evaluation", {"sklearn", "fairlearn"}),
+        ("espalier.core.models.graphical", {"pandas", "scipy", "networkx", "opendp", "sklearn", "pyarrow"}),
+        ("espalier.core.release", {"pandas", "scipy", "networkx", "sklearn", "fairlearn", "streamlit"}),
+        ("espalier.core.release.planning", {"pandas", "scipy", "networkx", "sklearn", "pyarrow"}),
+        ("espalier.core.evaluation", {"sklearn", "fairlearn"}),
     ],
 )
 def test_imports_are_lazy(module, absent):

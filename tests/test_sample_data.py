@@ -146,9 +146,9 @@ def test_project_is_complete_and_agrees_with_itself(name: str) -> None:
 
 def test_services_counts_twelve_burdens_that_pairs_of_columns_do_not_keep() -> None:
     """Unrelated columns would give 276 people with five burdens or more, and 418 without any; 350 and 523 there are."""
-    from core.project.file import Project
-    from core.tables.reading import read_table
-    from core.tables.table import Table
+    from espalier.core.project.file import Project
+    from espalier.core.tables.reading import read_table
+    from espalier.core.tables.table import Table
 
     found = Project.load(FOLDER / "services.json")
     (_, (count,)) = found.question_list.resolve(found.schema)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from sklearn.linear_model import LinearRegression
 
-from core.evaluation.numeric_fidelity import train_and_test
-from core.project.file import Project
-from core.project.schema import Schema
+from espalier.core.evaluation.numeric_fidelity import train_and_test
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Schema
 from sample_data.stays import EFFECTS, STAYS, stays
 
 

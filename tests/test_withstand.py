@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.main import main
+from espalier.core.cli.main import main
 from tests.support import corpus
 
 ROOT = Path(__file__).resolve().parent.parent

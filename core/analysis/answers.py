@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.analysis.combine import combine
-from core.analysis.figures import Figure
-from core.analysis.gate import Badge, Gate
-from core.analysis.tally import Tally
+from espalier.core.analysis.combine import combine
+from espalier.core.analysis.figures import Figure
+from espalier.core.analysis.gate import Badge, Gate
+from espalier.core.analysis.tally import Tally
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical import GraphicalModel, Zeros, estimate, refine
-from core.privacy.draws import Measurement, Merged, fold
+from espalier.core.models.graphical import GraphicalModel, Zeros, estimate, refine
+from espalier.core.privacy.draws import Measurement, Merged, fold
 
 SMOOTHING = 0.3
 """How much the fit of a copy prefers independent columns.

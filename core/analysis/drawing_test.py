@@ -1,9 +1,9 @@
 """A test of a drawing's implied independences on noisy counts.
 
-Each is tested by a quadratic form of the residuals of its fitted null (`core.analysis.null`), compared with the same
-statistic in tables simulated from that null, rows and noise (after Gaboardi, Lim, Rogers & Vadhan 2016 and Kifer &
-Rogers 2017, who treat one table), and all together by Holm's rule. The counts are noisy when they come here, so nothing
-here costs budget.
+Each is tested by a quadratic form of the residuals of its fitted null (`espalier.core.analysis.null`), compared with
+the same statistic in tables simulated from that null, rows and noise (after Gaboardi, Lim, Rogers & Vadhan 2016 and
+Kifer & Rogers 2017, who treat one table), and all together by Holm's rule. The counts are noisy when they come here, so
+nothing here costs budget.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.analysis.null import Counts, FloatArray, residuals
-from core.analysis.strength import Strength, noticed, strength
+from espalier.core.analysis.null import Counts, FloatArray, residuals
+from espalier.core.analysis.strength import Strength, noticed, strength
 
 SIMULATED = 999
 """Tables drawn from the fitted null; p is a multiple of 1/1000."""

@@ -1,8 +1,8 @@
 """The effect of a treatment on an outcome, crude and adjusted, in one table of rows.
 
 The adjusted risk under treatment t is Σ_z p(z) P(event | t, z): the adjustment formula (Pearl, Causality, 2nd ed.,
-equation 3.19), with Z from `core.graph.adjustment`. P(event | t, z) is read off each stratum of Z (saturated), or
-from a logistic regression of the outcome on treatment and Z by main effects. The two estimate different things where
+equation 3.19), with Z from `espalier.core.graph.adjustment`. P(event | t, z) is read off each stratum of Z (saturated),
+or from a logistic regression of the outcome on treatment and Z by main effects. The two estimate different things where
 the effect differs between strata in ways that main effects cannot follow.
 """
 
@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.analysis.figures import FloatArray, Part, Regression, compared, linear, logistic
-from core.analysis.gate import Cell, Needs
-from core.analysis.tally import Tally
+from espalier.core.analysis.figures import FloatArray, Part, Regression, compared, linear, logistic
+from espalier.core.analysis.gate import Cell, Needs
+from espalier.core.analysis.tally import Tally
 
 Form = Literal["saturated", "logistic"]
 Means = dict[int, tuple[float, float]]

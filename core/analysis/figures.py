@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.analysis.gate import Cell, Needs
-from core.analysis.tally import Tally
+from espalier.core.analysis.gate import Cell, Needs
+from espalier.core.analysis.tally import Tally
 
 FloatArray = NDArray[np.float64]
 HALF = 0.5

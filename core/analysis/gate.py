@@ -16,10 +16,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.analysis.copies import Model
-from core.graph.cuts import cheapest_cut
-from core.graph.separations import Clique, clique_edges
-from core.privacy.draws import Measurement, Merged
+from espalier.core.analysis.copies import Model
+from espalier.core.graph.cuts import cheapest_cut
+from espalier.core.graph.separations import Clique, clique_edges
+from espalier.core.privacy.draws import Measurement, Merged
 
 Kind = Literal["counted", "outcome pairs counted", "thin", "assumed"]
 Cell = tuple[tuple[str, int], ...]

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from core.cli.given import whole
-from core.cli.terminal import bar
-from core.errors import ProjectError
+from espalier.core.cli.given import whole
+from espalier.core.cli.terminal import bar
+from espalier.core.errors import ProjectError
 
 
 def add(commands: Any) -> None:
@@ -47,8 +47,8 @@ def add(commands: Any) -> None:
 def _copies(opt: argparse.Namespace) -> None:
     import numpy as np
 
-    from core.release.files import check_folder, copy_files, save_files
-    from core.release.study import Study
+    from espalier.core.release.files import check_folder, copy_files, save_files
+    from espalier.core.release.study import Study
 
     study = Study.of_folder(opt.folder)
     out = opt.out or opt.folder.resolve().with_name(f"{opt.folder.resolve().name}-copies")
@@ -65,8 +65,8 @@ def _copies(opt: argparse.Namespace) -> None:
 
 
 def _analyse(opt: argparse.Namespace) -> None:
-    from core.release import asking
-    from core.release.study import Study
+    from espalier.core.release import asking
+    from espalier.core.release.study import Study
 
     if (opt.outcome is None) != (opt.predictors is None):
         raise ProjectError("a regression needs both --outcome and --predictors")

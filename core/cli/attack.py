@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from core.cli import ledger, project_file
-from core.cli.given import whole
-from core.cli.terminal import bar
+from espalier.core.cli import ledger, project_file
+from espalier.core.cli.given import whole
+from espalier.core.cli.terminal import bar
 
 
 def add(commands: Any) -> None:
@@ -41,9 +41,9 @@ def add(commands: Any) -> None:
 def run(opt: argparse.Namespace) -> None:
     import numpy as np
 
-    from core.compare.membership import play
-    from core.tables.reading import read_table
-    from core.tables.table import Table
+    from espalier.core.compare.membership import play
+    from espalier.core.tables.reading import read_table
+    from espalier.core.tables.table import Table
 
     project = project_file.load(opt.project)
     table = Table.encode(read_table(opt.data), project.schema, project.plan.person)
@@ -59,7 +59,7 @@ def run(opt: argparse.Namespace) -> None:
 
 def summary(played: Any) -> list[str]:
     """The main figures in lines for a terminal. Confidential: they were computed on real rows."""
-    from core.evaluation.membership.attack import BLIND_BELOW
+    from espalier.core.evaluation.membership.attack import BLIND_BELOW
 
     lines = ["CONFIDENTIAL: computed on real rows. Do not share.", "", played.game, "", played.verdict, ""]
     lines.append(f"{'attack':<14} {'AUC (95 %)':<24} {'outliers':>8}  published rows")

@@ -8,16 +8,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli import ledger
-from core.cli.terminal import bar
-from core.errors import ProjectError, TableError
-from core.progress import part
+from espalier.core.cli import ledger
+from espalier.core.cli.terminal import bar
+from espalier.core.errors import ProjectError, TableError
+from espalier.core.progress import part
 
 if TYPE_CHECKING:
-    from core.project.file import Project
-    from core.release.artefact import Released
-    from core.tables.source import Source
-    from core.tables.table import Table
+    from espalier.core.project.file import Project
+    from espalier.core.release.artefact import Released
+    from espalier.core.tables.source import Source
+    from espalier.core.tables.table import Table
 
 
 def add(commands: Any) -> None:
@@ -47,11 +47,11 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    from core.evaluation import evaluate
-    from core.release.artefact import load_release
-    from core.tables.frames import as_table, opened, read_data
-    from core.tables.relation import Relation
-    from core.tables.table import Table
+    from espalier.core.evaluation import evaluate
+    from espalier.core.release.artefact import load_release
+    from espalier.core.tables.frames import as_table, opened, read_data
+    from espalier.core.tables.relation import Relation
+    from espalier.core.tables.table import Table
 
     released = load_release(opt.folder)
     schema = released.project.schema
@@ -89,15 +89,15 @@ def _need_no_rows(opt: argparse.Namespace) -> None:
 
 
 def _fence_cost(released: Released, real: Source, holdout: Table | None) -> dict[str, Any]:
-    from core.compare.fence_cost import cost_or_reason
-    from core.graph.separations import clique_edges
+    from espalier.core.compare.fence_cost import cost_or_reason
+    from espalier.core.graph.separations import clique_edges
 
     return cost_or_reason(released.project, real, released.table, clique_edges(released.cliques), holdout=holdout)
 
 
 def check_markets(opt: argparse.Namespace, project: Project) -> None:
     """Refuse wrong columns before anything is read off the rows; the column of sales is the target unless named."""
-    from core.evaluation.marketing import check_prices, check_target, holds_amounts
+    from espalier.core.evaluation.marketing import check_prices, check_target, holds_amounts
 
     if opt.price is None and (opt.sales or opt.per):
         raise ProjectError("--sales and --per belong to --price, which names the column of prices", key="price")
@@ -114,8 +114,8 @@ def check_markets(opt: argparse.Namespace, project: Project) -> None:
 
 def markets(opt: argparse.Namespace, project: Project, tables: tuple[Source, Table, Table | None]) -> dict[str, Any]:
     """Price elasticities, and what the rows add to a public table, where they were asked for."""
-    from core.evaluation.marketing import gain_of, prices_of
-    from core.tables.table import Table
+    from espalier.core.evaluation.marketing import gain_of, prices_of
+    from espalier.core.tables.table import Table
 
     (real, synthetic, public), found = tables, {}
     if opt.price is not None:
@@ -130,7 +130,7 @@ def classified(opt: argparse.Namespace, synthetic: Table, real: Table, holdout: 
     """The table of classifiers for many targets."""
     import numpy as np
 
-    from core.evaluation.downstream import many_targets
+    from espalier.core.evaluation.downstream import many_targets
 
     with bar(opt.json) as progress:
         return many_targets(real, synthetic, holdout, np.random.default_rng(0), report=progress).to_json()

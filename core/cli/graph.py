@@ -19,8 +19,8 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    from core.graph.formats import not_held, write_graph
-    from core.graph.formats.describe import checked, load_graph, summary
+    from espalier.core.graph.formats import not_held, write_graph
+    from espalier.core.graph.formats.describe import checked, load_graph, summary
 
     found = load_graph(opt.file)
     if opt.to is None:

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli.release import TABLE
-from core.errors import ProjectError
+from espalier.core.cli.release import TABLE
+from espalier.core.errors import ProjectError
 
 if TYPE_CHECKING:
-    from core.project.file import Project
-    from core.project.schema import Schema
-    from core.tables.reading import TextTable
+    from espalier.core.project.file import Project
+    from espalier.core.project.schema import Schema
+    from espalier.core.tables.reading import TextTable
 
 MANY = 50
 """Categories from which on a column may be one of names or numbers of people."""
@@ -53,13 +53,13 @@ def add(commands: Any) -> None:
 
 def run(opt: argparse.Namespace) -> None:
     """Guess a schema, write the draft, and say what to do next."""
-    from core.methods import DEFAULT
-    from core.project.file import Project
-    from core.project.plan import SCHEMA_SHARE, Plan
-    from core.project.schema import Schema
-    from core.tables.frames import read_data
-    from core.tables.guessing import guess_schema, looks_like_dates
-    from core.tables.relation import Relation, is_url
+    from espalier.core.methods import DEFAULT
+    from espalier.core.project.file import Project
+    from espalier.core.project.plan import SCHEMA_SHARE, Plan
+    from espalier.core.project.schema import Schema
+    from espalier.core.tables.frames import read_data
+    from espalier.core.tables.guessing import guess_schema, looks_like_dates
+    from espalier.core.tables.relation import Relation, is_url
 
     elsewhere = is_url(opt.table) or opt.table.startswith("env:")
     path = Path(opt.relation or "table") if elsewhere else Path(opt.table)
@@ -141,7 +141,7 @@ def _write(draft: Project, out: Path) -> None:
 
 def _marks(read: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
     """By column, what may mean an empty cell and was not said to."""
-    from core.tables.guessing import possible_marks
+    from espalier.core.tables.guessing import possible_marks
 
     found = {
         c.name: tuple(m for m in possible_marks(read.columns[c.name]) if m not in c.missing_marks)

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli.given import number, whole
-from core.errors import LedgerError, LedgerUnavailable, ProjectError
+from espalier.core.cli.given import number, whole
+from espalier.core.errors import LedgerError, LedgerUnavailable, ProjectError
 
 if TYPE_CHECKING:
-    from core.ledger.account import Account
-    from core.ledger.ledger import Ledger
-    from core.ledger.population import Entry, Population
+    from espalier.core.ledger.account import Account
+    from espalier.core.ledger.ledger import Ledger
+    from espalier.core.ledger.population import Entry, Population
 
 SHORTEST = 4
 """Digits of an entry's id that must be given, where they tell it from all others."""
@@ -100,7 +100,7 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def _ledger(opt: argparse.Namespace, create: bool = False) -> Ledger:
-    from core.ledger.ledger import Ledger, default_ledger
+    from espalier.core.ledger.ledger import Ledger, default_ledger
 
     return Ledger(opt.ledger or default_ledger(), create)
 
@@ -167,8 +167,8 @@ def _open(opt: argparse.Namespace) -> None:
 
 
 def _list(opt: argparse.Namespace) -> None:
-    from core.ledger.population import PART_NAMES
-    from core.privacy.accounting import round_up
+    from espalier.core.ledger.population import PART_NAMES
+    from espalier.core.privacy.accounting import round_up
 
     ledger = _ledger(opt)
     populations = ledger.populations()
@@ -215,7 +215,7 @@ def _unit(p: Population, table: str) -> str:
 
 
 def _state(p: Population) -> str:
-    from core.privacy.accounting import round_up
+    from espalier.core.privacy.accounting import round_up
 
     draws = f"; δ₀ of draws: spent {round_up(p.delta_spent)} of {p.delta_for_draws:.4g}" if p.delta_for_draws else ""
     return (
@@ -227,7 +227,7 @@ def _state(p: Population) -> str:
 
 def _verify(opt: argparse.Namespace) -> None:
     if opt.what is not None:
-        from core.ledger.verify import check_export, check_release
+        from espalier.core.ledger.verify import check_export, check_release
 
         if opt.what.is_dir():
             print(check_release(opt.what, _ledger(opt)))
@@ -262,7 +262,7 @@ def _export(opt: argparse.Namespace) -> None:
 
 
 def _take(opt: argparse.Namespace) -> None:
-    from core.release.files import check_folder, save_files
+    from espalier.core.release.files import check_folder, save_files
 
     check_folder(opt.out)
     ledger = _ledger(opt)

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from core.cli import analyse, attack, evaluate, graph, init, ledger, plan, release
-from core.errors import BudgetError, EspalierError
+from espalier.core.cli import analyse, attack, evaluate, graph, init, ledger, plan, release
+from espalier.core.errors import BudgetError, EspalierError
 
 LONGEST = 800
 """Characters of a message; names and values may be longer."""

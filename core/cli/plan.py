@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from core.cli import ledger, project_file, questions
-from core.cli.given import whole
-from core.cli.release import TABLE
-from core.errors import ProjectError
-from core.methods import method_of
-from core.project.file import Project
+from espalier.core.cli import ledger, project_file, questions
+from espalier.core.cli.given import whole
+from espalier.core.cli.release import TABLE
+from espalier.core.errors import ProjectError
+from espalier.core.methods import method_of
+from espalier.core.project.file import Project
 
 if TYPE_CHECKING:
-    from core.release.planning import Line
+    from espalier.core.release.planning import Line
 
 
 MOST_SHOWN = 40
@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 
 def _explain(project: Project, data: str | None, relation: str | None) -> None:
     """The statements of a snapshot, from the project and the catalogue alone."""
-    from core.tables.frames import located
+    from espalier.core.tables.frames import located
 
     if data is None:
         raise ProjectError("--explain-sql needs --data TABLE, whose catalogue says which types the columns have")
@@ -51,8 +51,8 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    from core.release.drawing import predicted
-    from core.release.planning import not_in_rows, preview
+    from espalier.core.release.drawing import predicted
+    from espalier.core.release.planning import not_in_rows, preview
 
     if opt.explain_sql:
         _explain(project_file.load(opt.project), opt.data, opt.relation)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.errors import ProjectError
-from core.methods import check_options
-from core.project.file import Project
+from espalier.core.errors import ProjectError
+from espalier.core.methods import check_options
+from espalier.core.project.file import Project
 
 
 def load(path: Path) -> Project:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from core.cli import project_file
-from core.errors import ProjectError
-from core.project.file import Project
-from core.project.question_list import QuestionList, read_questions
+from espalier.core.cli import project_file
+from espalier.core.errors import ProjectError
+from espalier.core.project.file import Project
+from espalier.core.project.question_list import QuestionList, read_questions
 
 
 def add_option(command: Any) -> None:

@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from core.cli import ledger, questions
-from core.cli.terminal import bar
-from core.errors import EspalierError, ProjectError
-from core.methods import check_options, method_of
-from core.project.file import Project
+from espalier.core.cli import ledger, questions
+from espalier.core.cli.terminal import bar
+from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.methods import check_options, method_of
+from espalier.core.project.file import Project
 
 if TYPE_CHECKING:
-    from core.ledger.account import Account
+    from espalier.core.ledger.account import Account
 
 TABLE = (
     "the private table: a file (CSV, Parquet, Excel) or folder of Parquet files of any size, or a URL (postgresql://…, "
@@ -75,10 +75,10 @@ def run(opt: argparse.Namespace) -> None:
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
     """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger can stand for it."""
-    from core.release.files import NOT_PRIVATE, check_folder
-    from core.release.not_private import blurred, shown
-    from core.release.spend import refuse_guessed
-    from core.tables.reading import read_table
+    from espalier.core.release.files import NOT_PRIVATE, check_folder
+    from espalier.core.release.not_private import blurred, shown
+    from espalier.core.release.spend import refuse_guessed
+    from espalier.core.tables.reading import read_table
 
     if any(getattr(opt, key, None) for key in ("ledger", "table", "note")):
         raise ProjectError(
@@ -111,12 +111,12 @@ def release_to(
     project: Project, data: str, output: Output, relation: str | None = None, account: Account | None = None
 ) -> None:
     """Read the table, spend and write."""
-    from core.progress import part
-    from core.release.files import check_folder
-    from core.release.output import arrow_columns
-    from core.release.spend import refuse_guessed, release
-    from core.tables.frames import destination, opened, read_data
-    from core.tables.relation import Relation
+    from espalier.core.progress import part
+    from espalier.core.release.files import check_folder
+    from espalier.core.release.output import arrow_columns
+    from espalier.core.release.spend import refuse_guessed, release
+    from espalier.core.tables.frames import destination, opened, read_data
+    from espalier.core.tables.relation import Relation
 
     out, quiet, plan = output.folder, output.quiet, project.plan
 
@@ -165,7 +165,7 @@ def release_to(
         except EspalierError as error:
             raise type(error)(f"{error}. The release is made and written to {out}") from None
     if not quiet:
-        from core.privacy.accounting import round_up
+        from espalier.core.privacy.accounting import round_up
 
         for warning in made.warnings:
             print(f"note: {warning}", file=sys.stderr)

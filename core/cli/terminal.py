@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from core.progress import Report, silent
+from espalier.core.progress import Report, silent
 
 
 @contextmanager

@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import Cancelled, EspalierError
-from core.evaluation.classifier import auc, fit
-from core.evaluation.dependence import cmi
-from core.evaluation.fidelity import fidelity_of
-from core.evaluation.quality import best_tree_quality, tree_quality
-from core.evaluation.utility import target_of
-from core.graph.separations import Clique, Separation
-from core.methods import method_of
-from core.privacy.contribution import check_fits
-from core.progress import Report, silent
-from core.project.file import Project
-from core.release.spend import release
-from core.tables.source import Source
-from core.tables.table import Table
+from espalier.core.errors import Cancelled, EspalierError
+from espalier.core.evaluation.classifier import auc, fit
+from espalier.core.evaluation.dependence import cmi
+from espalier.core.evaluation.fidelity import fidelity_of
+from espalier.core.evaluation.quality import best_tree_quality, tree_quality
+from espalier.core.evaluation.utility import target_of
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods import method_of
+from espalier.core.privacy.contribution import check_fits
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.release.spend import release
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
 
 REPEATS = 3
 """Releases without the fence: each draws its own noise."""
@@ -85,7 +85,7 @@ def fence_cost(
 
     ``edges`` are the pairs inside the release's measured cliques. Models are tested on ``holdout``, else on ``real``.
     Raises :class:`EspalierError` where the plan without the fence cannot be carried out (it may be larger), or where
-    ``real`` does not fit the project (:func:`core.privacy.contribution.check_fits`).
+    ``real`` does not fit the project (:func:`espalier.core.privacy.contribution.check_fits`).
     """
     free = without_fence(project)
     if free is None:

@@ -12,9 +12,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from core.errors import EspalierError, TableError
-from core.evaluation.membership.attack import BLIND_BELOW, Attack, Interval, Verdict, ceiling, run
-from core.evaluation.membership.game import (
+from espalier.core.errors import EspalierError, TableError
+from espalier.core.evaluation.membership.attack import BLIND_BELOW, Attack, Interval, Verdict, ceiling, run
+from espalier.core.evaluation.membership.game import (
     TARGETS,
     Codes,
     Game,
@@ -23,14 +23,14 @@ from core.evaluation.membership.game import (
     named_targets,
     shadow_releases,
 )
-from core.methods import method_of
-from core.privacy.accounting import Budget
-from core.privacy.contribution import check_fits, public_rows
-from core.privacy.unit import Unit
-from core.progress import Report, part, silent
-from core.project.file import Project
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.methods import method_of
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.contribution import check_fits, public_rows
+from espalier.core.privacy.unit import Unit
+from espalier.core.progress import Report, part, silent
+from espalier.core.project.file import Project
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 MODELS = 96
 POOL = 1000
@@ -66,7 +66,7 @@ class Played:
 
     @property
     def top(self) -> float:
-        """See :func:`core.evaluation.membership.attack.ceiling`."""
+        """See :func:`espalier.core.evaluation.membership.attack.ceiling`."""
         return ceiling(self.rho, self.unit)
 
     @property

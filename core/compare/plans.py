@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.evaluation import evaluate
-from core.methods import method_of
-from core.progress import Report, part, silent
-from core.project.file import Project
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.evaluation import evaluate
+from espalier.core.methods import method_of
+from espalier.core.progress import Report, part, silent
+from espalier.core.project.file import Project
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 Z = 1.959963984540054
 """A normal variable is within so many standard deviations in 95 of 100 cases."""
@@ -33,7 +33,7 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """One plan's release in figures; ``facts`` are all that :func:`core.evaluation.evaluate` found.
+    """One plan's release in figures; ``facts`` are all that :func:`espalier.core.evaluation.evaluate` found.
 
     A figure that cannot be had is None. ``intervals`` (95 %) tell how far the tested rows alone settle a figure; they
     say nothing of what another draw of the noise would give.
@@ -57,8 +57,8 @@ def compare(
 ) -> list[Outcome]:
     """Release ``table`` under each of ``plans`` and judge every release on ``holdout``, else on ``table`` itself.
 
-    ``report`` hears of each and cancels by raising. Raises :class:`core.errors.EspalierError` where a plan cannot be
-    carried out.
+    ``report`` hears of each and cancels by raising. Raises :class:`espalier.core.errors.EspalierError` where a plan
+    cannot be carried out.
     """
     out = []
     for i, (name, project) in enumerate(plans.items()):

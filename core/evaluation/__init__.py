@@ -1,7 +1,7 @@
 """What a synthetic table is worth, judged on real rows: for the curator's eyes only, never private.
 
-One file per question: :mod:`~core.evaluation.utility` (does a model trained on it work on real rows?),
-:mod:`~core.evaluation.fidelity` (does it look like the real table?), :mod:`~core.evaluation.fairness`
+One file per question: :mod:`~espalier.core.evaluation.utility` (does a model trained on it work on real rows?),
+:mod:`~espalier.core.evaluation.fidelity` (does it look like the real table?), :mod:`~espalier.core.evaluation.fairness`
 (what does the outcome owe to protected features?). No figure here was paid for from a budget; none belongs
 into a release.
 """
@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.display import card
-from core.errors import TableError
-from core.evaluation.classifier import SEED
-from core.evaluation.fairness import Fairness, Group, fairness_of
-from core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
-from core.evaluation.numeric_fidelity import numbers_of, why_no_numbers
-from core.evaluation.questions import Asked, asked_of
-from core.evaluation.utility import FIGURES as UTILITY_FIGURES
-from core.evaluation.utility import ITSELF, Utility, predict, target_of, utility_of
-from core.models.base import Model
-from core.privacy.contribution import check_fits
-from core.project.file import Project
-from core.tables.remote import RemoteSnapshot
-from core.tables.source import Source
-from core.tables.table import Table
+from espalier.core.display import card
+from espalier.core.errors import TableError
+from espalier.core.evaluation.classifier import SEED
+from espalier.core.evaluation.fairness import Fairness, Group, fairness_of
+from espalier.core.evaluation.fidelity import ColumnFidelity, Fidelity, PairFidelity, fidelity_of
+from espalier.core.evaluation.numeric_fidelity import numbers_of, why_no_numbers
+from espalier.core.evaluation.questions import Asked, asked_of
+from espalier.core.evaluation.utility import FIGURES as UTILITY_FIGURES
+from espalier.core.evaluation.utility import ITSELF, Utility, predict, target_of, utility_of
+from espalier.core.models.base import Model
+from espalier.core.privacy.contribution import check_fits
+from espalier.core.project.file import Project
+from espalier.core.tables.remote import RemoteSnapshot
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.progress import Report
+    from espalier.core.progress import Report
 
 __all__ = [
     "ColumnFidelity",
@@ -60,8 +60,8 @@ class Evaluation:
     ``fairness`` are about the first target, ``further`` about the plan's further ones.
     ``fairness`` is None where roles are missing; ``reasons`` then says so. ``asked`` compares the answers to the
     project's questions, None where it has none; ``numbers`` compares numeric columns as numbers
-    (`core.evaluation.numeric_fidelity`), None where ``reasons`` says why. ``drawn`` is how many random rows of a table
-    that is read where it is the classifiers and ``fairness`` looked at; None where it was all rows.
+    (`espalier.core.evaluation.numeric_fidelity`), None where ``reasons`` says why. ``drawn`` is how many random rows of
+    a table that is read where it is the classifiers and ``fairness`` looked at; None where it was all rows.
     """
 
     tested_on: str

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.tables.table import Table
+from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.progress import Report
+    from espalier.core.progress import Report
 
 FOLDS = 5
 SEED = 20_251_101

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique, Separation
-from core.tables.table import Table
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.tables.table import Table
 
 SHUFFLES = 199
 """Shuffled tables that tell what chance makes of a CMI. A table in which the separation is true exceeds the 190th of

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import SizeError, TableError
-from core.tables.table import Table
+from espalier.core.errors import SizeError, TableError
+from espalier.core.tables.table import Table
 
 Codes = Mapping[str, NDArray[Any]]
 FloatArray = NDArray[np.float64]

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import SizeError
-from core.evaluation.classifier import SEED, accuracy
-from core.evaluation.dependence import IntArray, cells_of, cmi
-from core.evaluation.figures import Figure, shown, split
-from core.evaluation.groups import (
+from espalier.core.errors import SizeError
+from espalier.core.evaluation.classifier import SEED, accuracy
+from espalier.core.evaluation.dependence import IntArray, cells_of, cmi
+from espalier.core.evaluation.figures import Figure, shown, split
+from espalier.core.evaluation.groups import (
     CalibrationBin,
     Interval,
     calibration,
@@ -28,14 +28,14 @@ from core.evaluation.groups import (
     group_auc,
     probability,
 )
-from core.evaluation.utility import Predictions
-from core.graph.separations import Clique, Separation
-from core.models.base import MarginalModel, Model
-from core.project.file import Project
-from core.tables.table import Table
+from espalier.core.evaluation.utility import Predictions
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.models.base import MarginalModel, Model
+from espalier.core.project.file import Project
+from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.progress import Report
+    from espalier.core.progress import Report
 
 MAX_GROUPS = 1_000
 """Above this many protected groups no largest difference is sought: chance alone would make it 1."""

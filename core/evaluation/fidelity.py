@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import TableError
-from core.evaluation.figures import shown
-from core.graph.separations import Clique
-from core.tables.source import Source
-from core.tables.table import Table
+from espalier.core.errors import TableError
+from espalier.core.evaluation.figures import shown
+from espalier.core.graph.separations import Clique
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.progress import Report
+    from espalier.core.progress import Report
 
 DENSE_CELLS = 1_000_000
 """A pair's table up to this size is counted whole; of a larger one only the cells that occur."""

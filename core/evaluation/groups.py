@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.evaluation.classifier import FloatArray, auc
+from espalier.core.evaluation.classifier import FloatArray, auc
 
 REPEATS = 400
 """Bootstrap samples."""

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import ProjectError, TableError
-from core.evaluation.numeric_fidelity import design, forest, thinned
-from core.project.schema import Column, Schema
-from core.tables.table import Table
+from espalier.core.errors import ProjectError, TableError
+from espalier.core.evaluation.numeric_fidelity import design, forest, thinned
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.table import Table
 
 FEWEST = 10
 """Rows with a price and a sale that an elasticity is worked out from, at least."""

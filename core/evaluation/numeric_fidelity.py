@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.project.dates import date_texts
-from core.project.file import Project
-from core.project.schema import Schema
-from core.tables.table import Table
+from espalier.core.project.dates import date_texts
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Schema
+from espalier.core.tables.table import Table
 
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.95)
 """The quantiles compared."""

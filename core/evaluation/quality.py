@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from core.graph.separations import Clique
-from core.tables.table import Table
+from espalier.core.graph.separations import Clique
+from espalier.core.tables.table import Table
 
 
 def dependence(table: Table, pair: Clique) -> float:

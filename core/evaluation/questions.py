@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.questions.recipes import answers
-from core.project.file import Project
-from core.project.questions import Count
-from core.tables.source import Source
-from core.tables.table import Table
+from espalier.core.privacy.questions.recipes import answers
+from espalier.core.project.file import Project
+from espalier.core.project.questions import Count
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.evaluation.classifier import MAX_ENTRIES, FloatArray, accuracy, auc, cross_scores, fit
-from core.evaluation.figures import Figure, shown, split
-from core.project.file import Project
-from core.tables.table import Table
+from espalier.core.evaluation.classifier import MAX_ENTRIES, FloatArray, accuracy, auc, cross_scores, fit
+from espalier.core.evaluation.figures import Figure, shown, split
+from espalier.core.project.file import Project
+from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.progress import Report
+    from espalier.core.progress import Report
 
 HOLDOUT = "holdout"
 ITSELF = "the table itself"
@@ -38,7 +38,7 @@ _THINNED = " Very long tables train on a random part of their rows."
 class Predictions:
     """What the two classifiers say of the tested rows. Private: it holds real rows.
 
-    ``synthetic`` and ``real`` are scores (rows × K, :meth:`core.evaluation.classifier.Classifier.scores`)
+    ``synthetic`` and ``real`` are scores (rows × K, :meth:`espalier.core.evaluation.classifier.Classifier.scores`)
     by the model trained on synthetic and on real rows; None where ``why_not`` says why there is none.
     ``target`` is None where there is nothing to predict.
     """

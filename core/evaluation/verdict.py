@@ -1,6 +1,6 @@
 """A verdict in words: what a synthetic table is good for, what it is not, and how sure that is. Confidential.
 
-Reads the figures that :func:`core.evaluation.evaluate` found, and looks at nothing else.
+Reads the figures that :func:`espalier.core.evaluation.evaluate` found, and looks at nothing else.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from core.methods import method_of
-from core.project.file import Project
+from espalier.core.methods import method_of
+from espalier.core.project.file import Project
 
 Grade = Literal["good", "fair", "poor", "unknown"]
 

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from core.errors import GraphError
-from core.graph.cuts import cheapest_cut
-from core.graph.dag import Dag
-from core.graph.paths import is_causal, open_paths, separated
-from core.graph.separations import Separation
+from espalier.core.errors import GraphError
+from espalier.core.graph.cuts import cheapest_cut
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.paths import is_causal, open_paths, separated
+from espalier.core.graph.separations import Separation
 
 Arrow = tuple[str, str]
 MOST_COLUMNS = 5

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from core.errors import GraphError
+from espalier.core.errors import GraphError
 
 BELIEFS = ("established", "plausible", "contested")
 MOST = 4000

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from core.errors import GraphError
-from core.graph.annotations import Annotation, annotations_from_json, annotations_to_json
+from espalier.core.errors import GraphError
+from espalier.core.graph.annotations import Annotation, annotations_from_json, annotations_to_json
 
 Arrow = tuple[str, str]
 

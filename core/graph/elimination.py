@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from math import exp, log
 
-from core.graph.separations import Clique
+from espalier.core.graph.separations import Clique
 
 Bucket = tuple[str, Clique]
 """A column and the neighbours it had when it was eliminated."""

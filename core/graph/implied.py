@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from core.graph.dag import Dag
-from core.graph.paths import Path, is_open, open_paths, separated
-from core.graph.roles import Roles
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.paths import Path, is_open, open_paths, separated
+from espalier.core.graph.roles import Roles
 
 Arrow = tuple[str, str]
 

@@ -28,8 +28,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.elimination import eliminate
-from core.graph.separations import Clique
+from espalier.core.graph.elimination import eliminate
+from espalier.core.graph.separations import Clique
 
 FloatArray = NDArray[np.float64]
 IndexArray = NDArray[np.intp]

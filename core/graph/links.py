@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from core.graph.separations import Separation
+from espalier.core.graph.separations import Separation
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from core.graph.annotations import Annotation
-from core.graph.dag import Dag
+from espalier.core.graph.annotations import Annotation
+from espalier.core.graph.dag import Dag
 
 Arrow = tuple[str, str]
 Side = Literal["mine", "theirs"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from core.errors import GraphError
+from espalier.core.errors import GraphError
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import GraphError
+from espalier.core.errors import GraphError
 
 Clique = tuple[str, ...]
 """A marginal's columns, in schema order."""

@@ -6,9 +6,9 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from core.graph.adjustment import minimal_separators
-from core.graph.dag import Dag
-from core.graph.separations import Separation
+from espalier.core.graph.adjustment import minimal_separators
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.separations import Separation
 
 MOST_CELLS = 2000
 """Statements over larger tables are left out: their cells would hold nothing but noise."""
@@ -46,7 +46,7 @@ def statements(
 
 def check_statement(dag: Dag, statement: Separation) -> str:
     """Empty where the drawing implies ``statement``; else a sentence that says which path it leaves open."""
-    from core.graph.paths import open_paths
+    from espalier.core.graph.paths import open_paths
 
     if len(statement.left) != 1 or len(statement.right) != 1:
         return "A statement is about two columns."

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from core.errors import EspalierError, LedgerError, LedgerUnavailable
-from core.ledger import fingerprint
-from core.ledger.archive import digest_of, zipped
-from core.ledger.events import Event, Row, next_event, read_events
-from core.ledger.population import Entry, Population, population_of, rho_drawn, rounded_up
-from core.ledger.replay import ROUNDED, replay
-from core.ledger.store import Store
-from core.privacy.accounting import Budget, rho_of
-from core.privacy.draws import Subtotal
-from core.project.file import Project
-from core.project.plan import NO_EPSILON
+from espalier.core.errors import EspalierError, LedgerError, LedgerUnavailable
+from espalier.core.ledger import fingerprint
+from espalier.core.ledger.archive import digest_of, zipped
+from espalier.core.ledger.events import Event, Row, next_event, read_events
+from espalier.core.ledger.population import Entry, Population, population_of, rho_drawn, rounded_up
+from espalier.core.ledger.replay import ROUNDED, replay
+from espalier.core.ledger.store import Store
+from espalier.core.privacy.accounting import Budget, rho_of
+from espalier.core.privacy.draws import Subtotal
+from espalier.core.project.file import Project
+from espalier.core.project.plan import NO_EPSILON
 
 KEPT_BYTES = 64 << 20
 """Releases are kept up to this size, zipped."""
@@ -30,7 +30,7 @@ KEPT_BYTES = 64 << 20
 class Account:
     """One table's account, for one release: who releases, a note, and what is let pass.
 
-    See :meth:`core.ledger.ledger.Ledger.account`.
+    See :meth:`espalier.core.ledger.ledger.Ledger.account`.
     """
 
     store: Store

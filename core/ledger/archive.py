@@ -10,7 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from core.errors import ProjectError
+from espalier.core.errors import ProjectError
 
 REQUIRED = ("synthetic.csv", "report.html", "release.json", "project.json")
 MODEL = "model.npz"

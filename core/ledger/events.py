@@ -7,7 +7,7 @@ reservation counts until the end whatever was drawn; it would show how long each
 middle would stop a run that is paid for. So a run that crashed has no parts, and counts in full.
 
 Nothing in an event depends on private rows: plans, sums of ρ and δ₀, hashes of what was released, keyed fingerprints
-(`core.ledger.fingerprint`), and times to the minute (finer ones would tell how long counting took).
+(`espalier.core.ledger.fingerprint`), and times to the minute (finer ones would tell how long counting took).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from core.errors import LedgerError
-from core.project.plan import Neighbors
+from espalier.core.errors import LedgerError
+from espalier.core.project.plan import Neighbors
 
 Row = Mapping[str, Any]
 """An event as the database stores it: its fields and its hash."""
@@ -38,11 +38,11 @@ class Event:
     end (spend). ``delta`` is the total's (open), the plan's (reserve), or the δ₀ of what was drawn (a part) and of what
     counts in the end (spend), None where that is 0. ``rho_before`` and ``rho_after`` are what counts in the population
     before and after this event (for a part: if its entry counted what had been drawn by then, and not what is reserved
-    for it). ``released`` is the hash of what was handed over (:func:`core.ledger.archive.digest_of`). ``plan`` is JSON.
-    Of a ``reserve`` it holds the project's name, its plan, whether it is for another unit than the table's, and the δ₀
-    that is reserved, if any. Of ``open`` and ``join`` it holds the person column (or null); of ``open`` also how much
-    of δ is for draws, if any, and a random number, so that no two ledgers begin alike. Where a table was opened before
-    person columns were fixed, it is None.
+    for it). ``released`` is the hash of what was handed over (:func:`espalier.core.ledger.archive.digest_of`). ``plan``
+    is JSON. Of a ``reserve`` it holds the project's name, its plan, whether it is for another unit than the table's,
+    and the δ₀ that is reserved, if any. Of ``open`` and ``join`` it holds the person column (or null); of ``open`` also
+    how much of δ is for draws, if any, and a random number, so that no two ledgers begin alike. Where a table was
+    opened before person columns were fixed, it is None.
     """
 
     seq: int

@@ -16,7 +16,7 @@ KEY_BYTES = 32
 
 
 def mark(secret: bytes, digest: bytes) -> str:
-    """A new mark of the table with this ``digest`` (:attr:`core.tables.table.Table.digest`)."""
+    """A new mark of the table with this ``digest`` (:attr:`espalier.core.tables.table.Table.digest`)."""
     nonce = secrets.token_hex(16)
     return f"{key_name(secret)}:{nonce}:{_tag(secret, nonce, digest)}"
 

@@ -19,9 +19,9 @@ opened: ``delta_for_draws`` = D for the draws, δ − D for the conversion of ρ
 totals: whoever may trade δ₀ for ρ after seeing an answer can take almost 2δ (`tests/ledger/test_delta.py` does).
 (ε, δ − D) is converted to ρ once, rounded down; sums are exact (rational numbers), shown rounded up, and what is left
 is rounded down. The ρ of parts adds up likewise, but for the private evaluation, which meets other people than the rest
-of its entry: an entry counts the larger of the two sums (`core.evaluation.private.held_out`). Their δ₀ all add up.
-The sum is for one person and at most that many of their rows in each table, so all releases of a table must mean the
-same people: one with another person column is refused. Whoever insists may release it for **another unit**; this is
+of its entry: an entry counts the larger of the two sums (`espalier.core.evaluation.private.held_out`). Their δ₀ all add
+up. The sum is for one person and at most that many of their rows in each table, so all releases of a table must mean
+the same people: one with another person column is refused. Whoever insists may release it for **another unit**; this is
 written down and shown, and the sum is then of ρ for different units. For tables without a person column the sum holds
 as far as the promise does.
 
@@ -39,15 +39,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from core.errors import LedgerError, ProjectError
-from core.ledger import fingerprint
-from core.ledger.account import Account
-from core.ledger.archive import digest_of, unpacked
-from core.ledger.events import START, Event, Row, next_event, read_events
-from core.ledger.export import csv_text, exported
-from core.ledger.population import Population, Terms, checked, population_of
-from core.ledger.replay import replay
-from core.ledger.store import Store
+from espalier.core.errors import LedgerError, ProjectError
+from espalier.core.ledger import fingerprint
+from espalier.core.ledger.account import Account
+from espalier.core.ledger.archive import digest_of, unpacked
+from espalier.core.ledger.events import START, Event, Row, next_event, read_events
+from espalier.core.ledger.export import csv_text, exported
+from espalier.core.ledger.population import Population, Terms, checked, population_of
+from espalier.core.ledger.replay import replay
+from espalier.core.ledger.store import Store
 
 
 class Ledger:
@@ -207,7 +207,7 @@ class Ledger:
         return exported(self.events())
 
     def csv(self) -> str:
-        """The chain of events as CSV (:func:`core.ledger.export.csv_text`)."""
+        """The chain of events as CSV (:func:`espalier.core.ledger.export.csv_text`)."""
         return csv_text(self.events())
 
 

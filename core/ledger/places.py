@@ -9,7 +9,7 @@ from urllib.parse import unquote
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 
-from core.errors import LedgerUnavailable
+from espalier.core.errors import LedgerUnavailable
 
 
 def database_url(where: str | Path) -> sa.URL:

@@ -12,11 +12,11 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal, TypedDict
 
-from core.errors import LedgerError, ProjectError
-from core.privacy.accounting import LARGEST_DELTA, epsilon_of, rho_of, round_up
-from core.privacy.draws import PartKind, Subtotal
-from core.project.file import Project
-from core.project.plan import Neighbors
+from espalier.core.errors import LedgerError, ProjectError
+from espalier.core.privacy.accounting import LARGEST_DELTA, epsilon_of, rho_of, round_up
+from espalier.core.privacy.draws import PartKind, Subtotal
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Neighbors
 
 Status = Literal["reserved", "spent", "returned"]
 PART_NAMES: Mapping[PartKind, str] = {"select": "selection", "measure": "measurement", "look": "private evaluation"}

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from core.ledger.events import Event, tampered
-from core.ledger.population import (
+from espalier.core.ledger.events import Event, tampered
+from espalier.core.ledger.population import (
     Diagnosis,
     Entry,
     Part,
@@ -20,9 +20,9 @@ from core.ledger.population import (
     rho_drawn,
     rounded_up,
 )
-from core.privacy.accounting import rho_of
-from core.privacy.draws import PartKind
-from core.project.plan import Neighbors
+from espalier.core.privacy.accounting import rho_of
+from espalier.core.privacy.draws import PartKind
+from espalier.core.project.plan import Neighbors
 
 ROUNDED = 1e-9
 """By so much of itself the sum of an entry's parts may differ from what it counts: both are sums of floats."""

@@ -29,10 +29,10 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
-from core.errors import LedgerError, LedgerUnavailable
-from core.ledger.events import Row
-from core.ledger.fingerprint import KEY_BYTES
-from core.ledger.places import database_url, file_name, key_file, remembered, shown
+from espalier.core.errors import LedgerError, LedgerUnavailable
+from espalier.core.ledger.events import Row
+from espalier.core.ledger.fingerprint import KEY_BYTES
+from espalier.core.ledger.places import database_url, file_name, key_file, remembered, shown
 
 VERSION = "4"
 """The layout that is written."""

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from core.errors import LedgerError, ProjectError
-from core.ledger.archive import check_names, digest_of, has_model, is_known
-from core.ledger.events import START, Event, read_events
-from core.ledger.export import FORMAT, exported
-from core.ledger.ledger import Ledger
+from espalier.core.errors import LedgerError, ProjectError
+from espalier.core.ledger.archive import check_names, digest_of, has_model, is_known
+from espalier.core.ledger.events import START, Event, read_events
+from espalier.core.ledger.export import FORMAT, exported
+from espalier.core.ledger.ledger import Ledger
 
 _COLUMNS = {*Event.__dataclass_fields__, "hash"}
 

@@ -9,16 +9,16 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique, Separation
-from core.methods.frame import Frame
-from core.models.base import Model
-from core.models.graphical import Size
-from core.models.questions.model import loads
-from core.privacy.curator import Curator
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.options import read_options
-from core.project.plan import Plan
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.frame import Frame
+from espalier.core.models.base import Model
+from espalier.core.models.graphical import Size
+from espalier.core.models.questions.model import loads
+from espalier.core.privacy.curator import Curator
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import read_options
+from espalier.core.project.plan import Plan
 
 Fence = Literal["always", "never", "optional"]
 """Whether a method keeps the roles' fence: whatever the plan says, in no case, or where the plan asks for it."""
@@ -146,13 +146,14 @@ class Method:
     model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
     without its fence. ``numbers``: it reads numeric columns as numbers, so tables of codes alone are refused.
     ``unseparated`` is what is said of the table where the plan has no separation (given whether
-    arrows are drawn), ``purposes`` what it is recommended for (the keys of :data:`core.methods.purpose.PURPOSES`),
-    ``arrows`` which of the drawn arrows shape the table, ``advice`` what the drawing's annotations mean
-    for it. ``counts_with`` says what to do on the Plan page so that each of some columns is counted with an outcome
-    (and with a treatment), to stand after "On the Plan page"; empty where no option makes sure of it. ``load`` reads
-    its model's file.
+    arrows are drawn), ``purposes`` what it is recommended for (the keys of
+    :data:`espalier.core.methods.purpose.PURPOSES`), ``arrows`` which of the drawn arrows shape the table, ``advice``
+    what the drawing's annotations mean for it. ``counts_with`` says what to do on the Plan page so that each of some
+    columns is counted with an outcome (and with a treatment), to stand after "On the Plan page"; empty where no option
+    makes sure of it. ``load`` reads its model's file.
     ``questions`` says what it does with the project's questions and counts: nothing; it ends with `Marginals`, so that
-    a share of the budget can measure them ``beside`` (`core.methods.questions`); or it spends on them ``alone``.
+    a share of the budget can measure them ``beside`` (`espalier.core.methods.questions`); or it spends on them
+    ``alone``.
     """
 
     name: str

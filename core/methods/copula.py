@@ -13,22 +13,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from core.errors import ProjectError
-from core.graph.separations import Clique, Separation
-from core.methods.base import Method
-from core.methods.frame import Frame
-from core.methods.select.allocation import BudgetSplit, Choices
-from core.methods.select.expected import independent, noisy_total
-from core.methods.select.spanning import choose_tree
-from core.models.graphical import GraphicalModel, Size, check_size, estimate, smoothing_for
-from core.privacy.curator import Curator
-from core.privacy.scores import EdgeScore
-from core.progress import Report, silent
-from core.project.file import Project
+from espalier.core.errors import ProjectError
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.base import Method
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.select.allocation import BudgetSplit, Choices
+from espalier.core.methods.select.expected import independent, noisy_total
+from espalier.core.methods.select.spanning import choose_tree
+from espalier.core.models.graphical import GraphicalModel, Size, check_size, estimate, smoothing_for
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.scores import EdgeScore
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
 
 if TYPE_CHECKING:
-    from core.models.copula.layout import Layout
-    from core.models.copula.model import CopulaModel
+    from espalier.core.models.copula.layout import Layout
+    from espalier.core.models.copula.model import CopulaModel
 
 NOMINAL = 0.15
 """The part of ρ that counts nominal columns and links them, where there are any."""
@@ -78,8 +78,8 @@ class Smooth:
 
 def copula(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Smooth:  # noqa: ARG001
     """Nominal columns by counts of a tree; then one-way counts, dependence, regression and residuals of the numbers."""
-    from core.models.copula.fit import fit, parts
-    from core.models.copula.layout import Layout
+    from espalier.core.models.copula.fit import fit, parts
+    from espalier.core.models.copula.layout import Layout
 
     layout = Layout.of(project.schema, project.plan.target)
     rest = 1 - NOMINAL if layout.categories else 1.0
@@ -115,7 +115,7 @@ def _nominal(curator: Curator, layout: Layout) -> tuple[GraphicalModel | None, t
 
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
     """No separation is kept and no regime: refused. What this table's dependence it cannot carry is said."""
-    from core.models.copula.layout import Layout
+    from espalier.core.models.copula.layout import Layout
 
     layout = Layout.of(project.schema, project.plan.target)
     if separations or (project.separations and project.plan.fair is None):
@@ -134,7 +134,7 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
 
 
 def _load(data: bytes) -> CopulaModel:
-    from core.models.copula.model import CopulaModel
+    from espalier.core.models.copula.model import CopulaModel
 
     return CopulaModel.loads(data, GraphicalModel.loads)
 

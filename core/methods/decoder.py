@@ -13,22 +13,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from core.errors import ProjectError
-from core.graph.separations import Clique, Separation
-from core.methods.base import Method
-from core.methods.frame import Frame
-from core.methods.marginals import one_ways
-from core.models.decoder import Decoder, separated
-from core.models.decoder_steps import LARGEST_BLOCK
-from core.models.decoder_training import Training, distributions, rake, shares, train
-from core.models.graphical import Size
-from core.privacy.clipped import ClippedGradient
-from core.privacy.curator import Curator
-from core.privacy.draws import SumMeasurement
-from core.privacy.heads import FloatArray, Heads
-from core.progress import Report, part, silent
-from core.project.file import Project
-from core.project.options import option, read_options
+from espalier.core.errors import ProjectError
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.base import Method
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import one_ways
+from espalier.core.models.decoder import Decoder, separated
+from espalier.core.models.decoder_steps import LARGEST_BLOCK
+from espalier.core.models.decoder_training import Training, distributions, rake, shares, train
+from espalier.core.models.graphical import Size
+from espalier.core.privacy.clipped import ClippedGradient
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import SumMeasurement
+from espalier.core.privacy.heads import FloatArray, Heads
+from espalier.core.progress import Report, part, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import option, read_options
 
 LARGEST_IMPORTANCE = 6.0
 EASY_COLUMNS = 8
@@ -127,7 +127,7 @@ def decoder(curator: Curator, project: Project, frame: Frame, report: Report = s
     """Pay for all steps; 30 % of ρ on one-way counts; full-batch noisy gradient steps on the drawing's heads.
 
     Every step is one Gaussian of sensitivity kC (add-remove) or 2kC (replace-one), so ρ adds up exactly; why no rows
-    are sampled is said in `core.privacy.clipped`.
+    are sampled is said in `espalier.core.privacy.clipped`.
     """
     options = read_options(DecoderOptions, project.plan.options)
     heads = heads_of(project)

@@ -9,15 +9,15 @@ maximum-entropy fit of the same answers, and the projection stands beside each a
 
 from __future__ import annotations
 
-from core.methods.base import Method
-from core.methods.frame import Frame
-from core.methods.marginals import Marginals, one_ways
-from core.methods.question_links import scopes_of
-from core.methods.questions import Asked, ask
-from core.methods.select.allocation import BudgetSplit
-from core.privacy.curator import Curator
-from core.progress import Report, silent
-from core.project.file import Project
+from espalier.core.methods.base import Method
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import Marginals, one_ways
+from espalier.core.methods.question_links import scopes_of
+from espalier.core.methods.questions import Asked, ask
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.privacy.curator import Curator
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
 
 ONE_WAY = 0.1
 """Of the budget, what goes to one-way counts: columns that no question names would be arbitrary without them."""

@@ -13,26 +13,26 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import ProjectError
-from core.graph.junction_tree import FloatArray
-from core.graph.separations import Clique
-from core.methods.base import Method
-from core.methods.frame import Frame
-from core.methods.question_links import links_of, scopes_of
-from core.methods.questions import Answers
-from core.methods.select.allocation import BudgetSplit
-from core.models.graphical import FitSummary, Size
-from core.models.questions.model import VisibleModel
-from core.models.questions.network import Network
-from core.models.questions.weights import multiplicative_weights, public_rule
-from core.privacy.curator import Curator
-from core.privacy.questions.lowering import Lowered, lower
-from core.privacy.questions.prediction import check_cost
-from core.privacy.questions.recipes import QuestionSums, WorstQuestion
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.options import option, read_options
-from core.project.questions import Question
+from espalier.core.errors import ProjectError
+from espalier.core.graph.junction_tree import FloatArray
+from espalier.core.graph.separations import Clique
+from espalier.core.methods.base import Method
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.question_links import links_of, scopes_of
+from espalier.core.methods.questions import Answers
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.models.graphical import FitSummary, Size
+from espalier.core.models.questions.model import VisibleModel
+from espalier.core.models.questions.network import Network
+from espalier.core.models.questions.weights import multiplicative_weights, public_rule
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.questions.lowering import Lowered, lower
+from espalier.core.privacy.questions.prediction import check_cost
+from espalier.core.privacy.questions.recipes import QuestionSums, WorstQuestion
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import option, read_options
+from espalier.core.project.questions import Question
 
 TOTAL = 0.05
 """Of the budget, what buys the number of rows where that is private."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.errors import ProjectError
-from core.graph.separations import Separation
-from core.project.file import Project
-from core.project.plan import Plan
+from espalier.core.errors import ProjectError
+from espalier.core.graph.separations import Separation
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
 
 LARGEST_BASIC = 4.0
 """The largest ε of PRISM's experiments; the classical calibration is proved up to 1 a measurement."""

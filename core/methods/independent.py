@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from core.methods.base import Method
-from core.methods.frame import Frame
-from core.methods.marginals import Marginals, one_ways
-from core.methods.select.allocation import BudgetSplit
-from core.privacy.curator import Curator
-from core.progress import Report, silent
-from core.project.file import Project
+from espalier.core.methods.base import Method
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import Marginals, one_ways
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.privacy.curator import Curator
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
 
 
 def independent(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Marginals:  # noqa: ARG001

@@ -9,13 +9,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique, clique_edges
-from core.methods.select.fence_cost import fence_cost_of
-from core.models.graphical import GraphicalModel, Size, Zeros, believed, check_size, estimate, refine, smoothing_for
-from core.privacy.curator import Curator
-from core.privacy.draws import Measurement, Merged, ScoreMeasurement
-from core.progress import Report, silent
-from core.project.file import Project
+from espalier.core.graph.separations import Clique, clique_edges
+from espalier.core.methods.select.fence_cost import fence_cost_of
+from espalier.core.models.graphical import (
+    GraphicalModel,
+    Size,
+    Zeros,
+    believed,
+    check_size,
+    estimate,
+    refine,
+    smoothing_for,
+)
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import Measurement, Merged, ScoreMeasurement
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
 
 
 @dataclass(frozen=True)
@@ -27,8 +36,8 @@ class Marginals:
     the scores that were bought to tell what the fence cost, those of the tree's edges first, then those of the pairs
     that the frame refused; ``scores`` are all vectors of scores that were bought, these among them. ``impossible`` are
     the cells that no row may have, by clique: they join the model beside what was counted. ``shrunk``: the model
-    believes only as much of each pair's association as noise does not explain (`core.models.graphical.shrinkage`);
-    a fit with questions beside it does not.
+    believes only as much of each pair's association as noise does not explain
+    (`espalier.core.models.graphical.shrinkage`); a fit with questions beside it does not.
     """
 
     sizes: Mapping[str, int]
@@ -70,7 +79,7 @@ class Marginals:
         return check_size(self.sizes, (*self.cliques, *self.impossible, *further), max_cells=max_cells)
 
     def model(self, report: Report = silent) -> GraphicalModel:
-        """The model whose marginals fit the counts best (`core.models.graphical.estimation.estimate`)."""
+        """The model whose marginals fit the counts best (`espalier.core.models.graphical.estimation.estimate`)."""
         total = None if self.rows is None else float(self.rows)
         smoothing = smoothing_for(self.measurements, total)
         zeros = [Zeros(q, mask) for q, mask in self.impossible.items()]

@@ -9,26 +9,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.graph.separations import Clique, clique_edges
-from core.methods.base import Method, Purpose
-from core.methods.frame import Frame, Task
-from core.methods.marginals import Marginals, one_ways
-from core.methods.prism_effect import effect_regime
-from core.methods.prism_frame import PrismOptions, advice, arrows, counts_with, frame_of_prism, largest
-from core.methods.select.allocation import BudgetSplit, Choices
-from core.methods.select.constrained import fits, trunk
-from core.methods.select.expected import noisy_total
-from core.methods.select.features import choose_features, fit_features, suggested
-from core.methods.select.pairs import choose_triples
-from core.methods.select.spanning import Growth
-from core.methods.select.usefulness import expected_noise, useful_cells
-from core.methods.workload import Request, Workload, measure_pairs, most_cells
-from core.privacy.curator import Curator
-from core.privacy.draws import Measurement
-from core.privacy.scores import ConditionalScore
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.options import read_options
+from espalier.core.graph.separations import Clique, clique_edges
+from espalier.core.methods.base import Method, Purpose
+from espalier.core.methods.frame import Frame, Task
+from espalier.core.methods.marginals import Marginals, one_ways
+from espalier.core.methods.prism_effect import effect_regime
+from espalier.core.methods.prism_frame import PrismOptions, advice, arrows, counts_with, frame_of_prism, largest
+from espalier.core.methods.select.allocation import BudgetSplit, Choices
+from espalier.core.methods.select.constrained import fits, trunk
+from espalier.core.methods.select.expected import noisy_total
+from espalier.core.methods.select.features import choose_features, fit_features, suggested
+from espalier.core.methods.select.pairs import choose_triples
+from espalier.core.methods.select.spanning import Growth
+from espalier.core.methods.select.usefulness import expected_noise, useful_cells
+from espalier.core.methods.workload import Request, Workload, measure_pairs, most_cells
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import Measurement
+from espalier.core.privacy.scores import ConditionalScore
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import read_options
 
 ONE_WAY, SELECTION, TASK, BACKGROUND = 0.05, 0.10, 0.55, 0.30
 """Pools, as shares of the budget (§5.4): one-way counts, choosing S, counting with the target, the rest with its own
@@ -106,7 +106,8 @@ def prism(curator: Curator, project: Project, frame: Frame, report: Report = sil
     bring back the spurious link that the causal regime leaves out. Unspent shares go to the next measurement. Several
     targets divide the selection and task pools by their weights; each has its own S, three-way and joint tables. The
     background is that of the workload method: all pairs but those with a target, against what the task explains. The
-    fit believes only as much of each pair's association as noise does not explain (`core.models.graphical.shrinkage`).
+    fit believes only as much of each pair's association as noise does not explain
+    (`espalier.core.models.graphical.shrinkage`).
     """
     options = read_options(PrismOptions, project.plan.options)
     if options.regime == "effect" and options.treatment is not None:

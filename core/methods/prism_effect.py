@@ -5,16 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 
-from core.graph.separations import Clique
-from core.methods.frame import Frame
-from core.methods.marginals import Marginals, one_ways
-from core.methods.select.allocation import BudgetSplit
-from core.methods.select.expected import noisy_total
-from core.methods.select.spanning import Growth
-from core.methods.workload import Request, Workload, measure_pairs
-from core.privacy.curator import Curator
-from core.progress import Report, silent
-from core.project.file import Project
+from espalier.core.graph.separations import Clique
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import Marginals, one_ways
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.methods.select.expected import noisy_total
+from espalier.core.methods.select.spanning import Growth
+from espalier.core.methods.workload import Request, Workload, measure_pairs
+from espalier.core.privacy.curator import Curator
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
 
 ONE_WAY, TASK, BACKGROUND = 0.05, 0.75, 0.20
 """Pools, as shares of the budget."""

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from core.errors import GraphError, ProjectError
-from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict
-from core.graph.separations import Clique, Separation
-from core.methods.frame import Frame, Task
-from core.project.file import Project
-from core.project.options import option, read_options
+from espalier.core.errors import GraphError, ProjectError
+from espalier.core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.frame import Frame, Task
+from espalier.core.project.file import Project
+from espalier.core.project.options import option, read_options
 
 Regime = Literal["causal", "graphical", "predictive", "effect"]
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 
-from core.errors import SizeError
-from core.graph.separations import Clique
-from core.methods.base import Method, any_association
-from core.methods.frame import Frame
-from core.methods.marginals import Marginals
-from core.methods.select.allocation import BudgetSplit, Choices
-from core.methods.select.network import choose_network
-from core.methods.select.usefulness import useful_cells
-from core.privacy.curator import Curator
-from core.progress import Report, silent
-from core.project.file import Project
+from espalier.core.errors import SizeError
+from espalier.core.graph.separations import Clique
+from espalier.core.methods.base import Method, any_association
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import Marginals
+from espalier.core.methods.select.allocation import BudgetSplit, Choices
+from espalier.core.methods.select.network import choose_network
+from espalier.core.methods.select.usefulness import useful_cells
+from espalier.core.privacy.curator import Curator
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
 
 NETWORK, COUNTS = 0.3, 0.7
 """Pools, as shares of the budget. The paper halves ε; the R score reaches thousands of rows where its noise is a

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.methods.base import Method
-from core.methods.registry import METHODS, method_of
-from core.project.file import Project
+from espalier.core.methods.base import Method
+from espalier.core.methods.registry import METHODS, method_of
+from espalier.core.project.file import Project
 
 PURPOSES = {
     "here": "Predict an outcome, here",

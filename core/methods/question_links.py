@@ -17,9 +17,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from core.errors import ProjectError
-from core.graph.separations import Separation
-from core.project.file import Project
+from espalier.core.errors import ProjectError
+from espalier.core.graph.separations import Separation
+from espalier.core.project.file import Project
 
 
 def scopes_of(project: Project) -> dict[str, tuple[str, ...]]:

@@ -14,27 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from core.graph.separations import Clique, clique_edges
-from core.methods.base import Fit
-from core.methods.frame import Frame
-from core.methods.marginals import Marginals
-from core.methods.question_links import links_of, scopes_of
-from core.methods.select.allocation import BudgetSplit
-from core.models.graphical import Size, Zeros, estimate, predict_size, smoothing_for
-from core.models.graphical.problem import estimate_total
-from core.models.questions.joint import fit_together
-from core.models.questions.model import VisibleModel
-from core.models.questions.network import Network
-from core.models.questions.projection import Projection, project
-from core.privacy.accounting import Budget
-from core.privacy.curator import Curator
-from core.privacy.draws import Measurement, SumMeasurement
-from core.privacy.questions.lowering import Block, Lowered, lower, mask_of
-from core.privacy.questions.prediction import check_cost, direct_errors, direct_is_better, marginal_errors
-from core.privacy.questions.recipes import CountHistogram, QuestionSums
-from core.progress import Report, part, silent
-from core.project.file import Project
-from core.project.questions import Count, Question
+from espalier.core.graph.separations import Clique, clique_edges
+from espalier.core.methods.base import Fit
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import Marginals
+from espalier.core.methods.question_links import links_of, scopes_of
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.models.graphical import Size, Zeros, estimate, predict_size, smoothing_for
+from espalier.core.models.graphical.problem import estimate_total
+from espalier.core.models.questions.joint import fit_together
+from espalier.core.models.questions.model import VisibleModel
+from espalier.core.models.questions.network import Network
+from espalier.core.models.questions.projection import Projection, project
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import Measurement, SumMeasurement
+from espalier.core.privacy.questions.lowering import Block, Lowered, lower, mask_of
+from espalier.core.privacy.questions.prediction import check_cost, direct_errors, direct_is_better, marginal_errors
+from espalier.core.privacy.questions.recipes import CountHistogram, QuestionSums
+from espalier.core.progress import Report, part, silent
+from espalier.core.project.file import Project
+from espalier.core.project.questions import Count, Question
 
 CERTIFIED = 500
 """Up to so many noisy numbers a release works out how closely any table could agree with them."""
@@ -128,7 +128,7 @@ class Asked:
     """Marginals of a method, and answers to questions and counts; all of it is fitted together.
 
     ``scopes`` are the columns that each question or count joins. ``projected``: the smallest L∞ correction of the
-    answers is told too, whatever their number (`core.models.questions.projection`).
+    answers is told too, whatever their number (`espalier.core.models.questions.projection`).
     """
 
     base: Marginals
@@ -187,8 +187,8 @@ class Asked:
     def fitted(self, report: Report = silent, smoothing: float | None = None) -> VisibleModel:
         """The model of largest entropy that fits marginals, counts and answers best, each with its own noise.
 
-        Without directly asked questions `core.models.graphical.estimate` fits the counts' hidden columns as they are.
-        ``smoothing`` None takes that of a release (`smoothing_for`).
+        Without directly asked questions `espalier.core.models.graphical.estimate` fits the counts' hidden columns as
+        they are. ``smoothing`` None takes that of a release (`smoothing_for`).
         """
         lowered, direct, total = self.lowered, self.answers.direct, self.total()
         marginals = [*self.measurements, *self.answers.histograms]

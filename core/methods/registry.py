@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from core.errors import ProjectError
-from core.graph.separations import Separation
-from core.methods.base import Fitted, Method
-from core.methods.copula import COPULA
-from core.methods.decoder import DECODER
-from core.methods.fpt_lp import FPT_LP
-from core.methods.fpt_mw import FPT_MW
-from core.methods.frame import Frame, check_plan, fence
-from core.methods.independent import INDEPENDENT
-from core.methods.prism import PRISM
-from core.methods.privbayes import PRIVBAYES
-from core.methods.question_links import scopes_of, widened
-from core.methods.questions import fit_beside
-from core.methods.trees import MST, PREFAIR, PRIVCI
-from core.methods.two_stage import TWO_STAGE
-from core.methods.workload import WORKLOAD
-from core.privacy.curator import Curator
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.options import check_known
-from core.project.plan import NO_EPSILON, Plan
+from espalier.core.errors import ProjectError
+from espalier.core.graph.separations import Separation
+from espalier.core.methods.base import Fitted, Method
+from espalier.core.methods.copula import COPULA
+from espalier.core.methods.decoder import DECODER
+from espalier.core.methods.fpt_lp import FPT_LP
+from espalier.core.methods.fpt_mw import FPT_MW
+from espalier.core.methods.frame import Frame, check_plan, fence
+from espalier.core.methods.independent import INDEPENDENT
+from espalier.core.methods.prism import PRISM
+from espalier.core.methods.privbayes import PRIVBAYES
+from espalier.core.methods.question_links import scopes_of, widened
+from espalier.core.methods.questions import fit_beside
+from espalier.core.methods.trees import MST, PREFAIR, PRIVCI
+from espalier.core.methods.two_stage import TWO_STAGE
+from espalier.core.methods.workload import WORKLOAD
+from espalier.core.privacy.curator import Curator
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import check_known
+from espalier.core.project.plan import NO_EPSILON, Plan
 
 _ALL = (WORKLOAD, PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT, TWO_STAGE)
 METHODS: dict[str, Method] = {m.name: m for m in _ALL}

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.graph.separations import Separation, clique_edges
-from core.methods.base import Method, Purpose, largest_pair
-from core.methods.frame import Frame
-from core.methods.marginals import Marginals, one_ways
-from core.methods.select.adaptive import BATCHES, Further, measure_further
-from core.methods.select.allocation import BudgetSplit, Choices
-from core.methods.select.cliques import rounds
-from core.methods.select.compression import folded, rare_categories
-from core.methods.select.constrained import joined, trunk, worth_counting
-from core.methods.select.expected import independent, noisy_total
-from core.methods.select.fence_cost import refused_pairs
-from core.methods.select.spanning import choose_tree
-from core.privacy.curator import Curator
-from core.privacy.draws import Merged
-from core.privacy.scores import EdgeScore
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.options import option, read_options
+from espalier.core.graph.separations import Separation, clique_edges
+from espalier.core.methods.base import Method, Purpose, largest_pair
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import Marginals, one_ways
+from espalier.core.methods.select.adaptive import BATCHES, Further, measure_further
+from espalier.core.methods.select.allocation import BudgetSplit, Choices
+from espalier.core.methods.select.cliques import rounds
+from espalier.core.methods.select.compression import folded, rare_categories
+from espalier.core.methods.select.constrained import joined, trunk, worth_counting
+from espalier.core.methods.select.expected import independent, noisy_total
+from espalier.core.methods.select.fence_cost import refused_pairs
+from espalier.core.methods.select.spanning import choose_tree
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import Merged
+from espalier.core.privacy.scores import EdgeScore
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import option, read_options
 
 TREE = (1 / 3, 1 / 3, 1 / 3, 0.0)
 """Shares of the budget as published: one-way counts, tree choice, two-way counts; nothing for further cliques."""

@@ -12,14 +12,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from core.errors import ProjectError, SizeError
-from core.graph.separations import Separation
-from core.methods.base import Method, Rows
-from core.methods.frame import Frame
-from core.privacy.curator import Curator
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.options import option, read_options
+from espalier.core.errors import ProjectError, SizeError
+from espalier.core.graph.separations import Separation
+from espalier.core.methods.base import Method, Rows
+from espalier.core.methods.frame import Frame
+from espalier.core.privacy.curator import Curator
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import option, read_options
 
 MOST_ROWS = 50_000
 """Rows at most: matching costs their square within blocks."""
@@ -85,8 +85,8 @@ def two_stage(curator: Curator, project: Project, frame: Frame, report: Report =
 
 def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
     """One blurred row for each real one, shuffled, and what they disclose."""
-    from core.models.two_stage.kernel import EXACT_ROWS
-    from core.models.two_stage.rows import Numbers, Options, synthesize
+    from espalier.core.models.two_stage.kernel import EXACT_ROWS
+    from espalier.core.models.two_stage.rows import Numbers, Options, synthesize
 
     plan, schema = project.plan, project.schema
     options = read_options(TwoStageOptions, plan.options)

@@ -14,17 +14,17 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from core.errors import ProjectError
-from core.graph.separations import Clique, Separation, clique_edges
-from core.methods.base import Method, Purpose, Separations
-from core.methods.frame import Frame
-from core.methods.marginals import Marginals, one_ways
-from core.methods.select.allocation import BudgetSplit, Choices, label
-from core.methods.select.cliques import MOST_ROUNDS, rounds
-from core.methods.select.constrained import joined
-from core.methods.select.expected import Expected, by_model, independent, noisy_total
-from core.methods.select.fence_cost import refused_pairs, strongest_tree
-from core.methods.select.marginals import (
+from espalier.core.errors import ProjectError
+from espalier.core.graph.separations import Clique, Separation, clique_edges
+from espalier.core.methods.base import Method, Purpose, Separations
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import Marginals, one_ways
+from espalier.core.methods.select.allocation import BudgetSplit, Choices, label
+from espalier.core.methods.select.cliques import MOST_ROUNDS, rounds
+from espalier.core.methods.select.constrained import joined
+from espalier.core.methods.select.expected import Expected, by_model, independent, noisy_total
+from espalier.core.methods.select.fence_cost import refused_pairs, strongest_tree
+from espalier.core.methods.select.marginals import (
     FITTED,
     MEAN,
     TREES,
@@ -34,15 +34,15 @@ from core.methods.select.marginals import (
     noisy_cells,
     shrunk,
 )
-from core.methods.select.pairs import Reach, choose_pairs
-from core.methods.select.spanning import Growth, choose_tree
-from core.methods.select.usefulness import expected_noise
-from core.privacy.curator import Curator
-from core.privacy.draws import Measurement, ScoreMeasurement
-from core.privacy.scores import EdgeScore
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.options import option, read_options
+from espalier.core.methods.select.pairs import Reach, choose_pairs
+from espalier.core.methods.select.spanning import Growth, choose_tree
+from espalier.core.methods.select.usefulness import expected_noise
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import Measurement, ScoreMeasurement
+from espalier.core.privacy.scores import EdgeScore
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import option, read_options
 
 MAX_CELLS = 100_000
 """Cells of the largest clique. On Adult at ε = 1 50,000 give a TV of 0.0097 in 1.6 s, 200,000 0.0092 in 6 s."""

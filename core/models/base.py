@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique, Separation
-from core.progress import Report
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.progress import Report
 
 Codes = Mapping[str, NDArray[Any]]
 """Rows as codes: one array per column, one code per row."""

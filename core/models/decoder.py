@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import DAMAGED, EspalierError, GraphError, SizeError
-from core.graph.separations import Separation
-from core.models.base import Answer
-from core.privacy.heads import CONSTANT, FloatArray, Heads
-from core.progress import Report
+from espalier.core.errors import DAMAGED, EspalierError, GraphError, SizeError
+from espalier.core.graph.separations import Separation
+from espalier.core.models.base import Answer
+from espalier.core.privacy.heads import CONSTANT, FloatArray, Heads
+from espalier.core.progress import Report
 
 FORMAT = "espalier-decoder/3"
 SECOND_FORMAT = "espalier-decoder/2"

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.decoder import Decoder, draw, logits, probabilities
-from core.privacy.draws import SumMeasurement
-from core.privacy.heads import CONSTANT, FloatArray, Heads
+from espalier.core.models.decoder import Decoder, draw, logits, probabilities
+from espalier.core.privacy.draws import SumMeasurement
+from espalier.core.privacy.heads import CONSTANT, FloatArray, Heads
 
 RATE = 0.2
 """The part of each step that is taken."""

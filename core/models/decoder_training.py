@@ -2,7 +2,7 @@
 
 One-way counts for a share of ρ, intercepts from them, full-batch noisy gradient steps (`decoder_steps`), and at the
 end the intercepts are raked to the same counts.
-Why every step reads all rows, and none a Poisson sample, is said in `core.privacy.clipped`.
+Why every step reads all rows, and none a Poisson sample, is said in `espalier.core.privacy.clipped`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.decoder import Decoder, causes_of, draw, logits, probabilities, uniforms
-from core.models.decoder_steps import Descent
-from core.privacy.draws import SumMeasurement
-from core.privacy.heads import CONSTANT, FloatArray, Heads
-from core.progress import Report, silent
+from espalier.core.models.decoder import Decoder, causes_of, draw, logits, probabilities, uniforms
+from espalier.core.models.decoder_steps import Descent
+from espalier.core.privacy.draws import SumMeasurement
+from espalier.core.privacy.heads import CONSTANT, FloatArray, Heads
+from espalier.core.progress import Report, silent
 
 COUNTS_SHARE = 0.3
 """Share of ρ for the one-way counts that training starts from and ends with. Chosen as steps and rate are."""

@@ -13,8 +13,8 @@ from decimal import ROUND_CEILING, Decimal
 from functools import cache
 from typing import Any
 
-from core.errors import ProjectError
-from core.project.plan import NO_EPSILON, Plan
+from espalier.core.errors import ProjectError
+from espalier.core.project.plan import NO_EPSILON, Plan
 
 LARGEST_DELTA = 1e-3
 """No plan has a larger δ where the number of rows is private or not given."""
@@ -34,7 +34,8 @@ class Budget:
 
     @classmethod
     def of(cls, plan: Plan, rows: int | None) -> Budget:
-        """The budget of a plan; ``rows`` is n where it is public (see :func:`core.privacy.contribution.public_rows`).
+        """The budget of a plan; ``rows`` is n where it is public (see
+        :func:`espalier.core.privacy.contribution.public_rows`).
 
         Raises :class:`ProjectError` without a δ, and for one above 1/n (above `LARGEST_DELTA` where n is private or
         not given): publishing one random row outright would satisfy it.

@@ -3,14 +3,17 @@
 All of it is bought from the rows that the release is made from, after the split and the truncation, before the method
 runs. What is bought, in which order and at what price is public (:func:`prices`); which columns these are, the number
 of their bins or categories at most, and the range of numbers where it is known, are declared. Every part is a
-:class:`Draw`; categories carry a δ₀ (:mod:`core.privacy.partitions`), bins none (:mod:`core.privacy.quantiles`).
+:class:`Draw`; categories carry a δ₀ (:mod:`espalier.core.privacy.partitions`), bins none
+(:mod:`espalier.core.privacy.quantiles`).
 
-A table whose rows stay in a database or a large file is read once, into codes (:mod:`core.project.finest`): a column
-that is to be bought at the finest that is public, numbers at the grid of their declared range and codes of a hierarchy
-as they are. Everything here is made from the counts of these, so what is bought is the same, and so is the proof.
+A table whose rows stay in a database or a large file is read once, into codes (:mod:`espalier.core.project.finest`): a
+column that is to be bought at the finest that is public, numbers at the grid of their declared range and codes of a
+hierarchy as they are. Everything here is made from the counts of these, so what is bought is the same, and so is the
+proof.
 
-Of a column with a hierarchy (:mod:`core.project.hierarchy`) the codes are known, and what is bought is how far down
-they are told apart: the rows of the groups at the top, then of what belongs to those that hold rows enough, and so on.
+Of a column with a hierarchy (:mod:`espalier.core.project.hierarchy`) the codes are known, and what is bought is how far
+down they are told apart: the rows of the groups at the top, then of what belongs to those that hold rows enough, and so
+on.
 
 Proof: each column's parts are mechanisms proved there; ρ and δ₀ of all columns add up (adaptive composition), and what
 follows is calibrated to what is left. Which cells are missing is not bought: a bought column always may be empty.
@@ -26,14 +29,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import ProjectError
-from core.privacy.accounting import Budget
-from core.privacy.curator import Spending
-from core.privacy.draws import Draw
-from core.privacy.flat_bins import flattest
-from core.privacy.mechanisms import add_gaussian, gaussian_scale, gumbel_scale, noisy_max
-from core.privacy.partitions import find_categories, rho_beside, threshold_for
-from core.privacy.quantiles import (
+from espalier.core.errors import ProjectError
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import Spending
+from espalier.core.privacy.draws import Draw
+from espalier.core.privacy.flat_bins import flattest
+from espalier.core.privacy.mechanisms import add_gaussian, gaussian_scale, gumbel_scale, noisy_max
+from espalier.core.privacy.partitions import find_categories, rho_beside, threshold_for
+from espalier.core.privacy.quantiles import (
     calls_of_edges,
     choose_edges,
     counts_on,
@@ -41,16 +44,16 @@ from core.privacy.quantiles import (
     range_grid,
     range_of,
 )
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.finest import column_grid, grid_of, round_points
-from core.project.hierarchy import Cut, descend
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.tables.remote import RemoteSnapshot
-from core.tables.snapshot import Snapshot
-from core.tables.source import Source
-from core.tables.table import Table
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.finest import column_grid, grid_of, round_points
+from espalier.core.project.hierarchy import Cut, descend
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.remote import RemoteSnapshot
+from espalier.core.tables.snapshot import Snapshot
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
 
 POOL = "schema"
 
@@ -198,8 +201,8 @@ def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta:
     """``wanted`` with the undeclared columns described. All ``parts`` are paid before any row is read.
 
     ``table`` is what the release is made from: split and truncated; a :class:`Table` that was encoded with ``wanted``,
-    or codes that were read as :func:`core.project.finest.as_read` says. ``delta`` is the plan's δ. What a column's
-    texts and numbers do not say, and what no category was bought for, counts as missing.
+    or codes that were read as :func:`espalier.core.project.finest.as_read` says. ``delta`` is the plan's δ. What a
+    column's texts and numbers do not say, and what no category was bought for, counts as missing.
     """
     spending.debit(part.draw for part in parts)
     count = sum(_looked_for(part.column) for part in parts)
@@ -213,7 +216,7 @@ def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta:
             found[name] = _told_apart(table, column, unit, [part.call for part in bought])
         else:
             recipe = threshold_for(unit, bought[0].call, SLIPS * delta / count)
-            assert isinstance(table, Table)  # else `core.project.finest` has refused
+            assert isinstance(table, Table)  # else `espalier.core.project.finest` has refused
             shown = find_categories(table.text_counts(name), recipe, column.at_most)
             kept = tuple(sorted(shown.counts)) or (NONE,)
             found[name] = Column(name, column.kind, kept, missing=True, unknown="missing")

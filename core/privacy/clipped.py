@@ -22,9 +22,9 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.heads import CONSTANT, FloatArray, Heads
-from core.privacy.unit import Unit
-from core.tables.source import Source
+from espalier.core.privacy.heads import CONSTANT, FloatArray, Heads
+from espalier.core.privacy.unit import Unit
+from espalier.core.tables.source import Source
 
 UNITS = 2**20
 """Units to a gradient of 1."""

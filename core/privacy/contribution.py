@@ -15,10 +15,11 @@ the lots of all rows behind it, and a known seed would make that a difference of
 bits of the operating system's generator, and no function here takes a seed.
 
 **In a database** the server's strong generator draws the lots, and they are stored in the snapshot before anything is
-picked by them (`core.tables.remote`). A lot is drawn for each distinct person or row of the snapshot, in whatever order
-the engine meets them: lots that are independent and alike stay so in any order, so the coupling may pair them with the
-people (rows) that both tables share. Where rows are sorted by lot, two with the same one go by place (`split`), which
-is what a replaced row keeps, or by what they say (`bounded`), so that all others keep their order among themselves.
+picked by them (`espalier.core.tables.remote`). A lot is drawn for each distinct person or row of the snapshot, in
+whatever order the engine meets them: lots that are independent and alike stay so in any order, so the coupling may pair
+them with the people (rows) that both tables share. Where rows are sorted by lot, two with the same one go by place
+(`split`), which is what a replaced row keeps, or by what they say (`bounded`), so that all others keep their order
+among themselves.
 
 What is compared is the person column's text as written: a person written in two ways counts as two people.
 """
@@ -32,17 +33,17 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import ProjectError, TableError
-from core.privacy.parts import split_snapshot, to_total
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.finest import as_read
-from core.project.plan import Plan
-from core.project.schema import Column
-from core.tables.remote import RemoteSnapshot
-from core.tables.snapshot import Snapshot
-from core.tables.source import Source
-from core.tables.table import Table
+from espalier.core.errors import ProjectError, TableError
+from espalier.core.privacy.parts import split_snapshot, to_total
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.finest import as_read
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column
+from espalier.core.tables.remote import RemoteSnapshot
+from espalier.core.tables.snapshot import Snapshot
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
 
 Rows = NDArray[np.int64]
 Lots = NDArray[np.uint64]
@@ -102,7 +103,7 @@ def known_rows(source: Source, unit: Unit) -> int | None:
             raise TableError(
                 f"the table names people (column {source.person_column!r}) and keeps {left} of each one's rows, but "
                 f"the unit of privacy says at most {unit.rows_per_person}; pass it through "
-                "core.privacy.contribution.bounded first",
+                "espalier.core.privacy.contribution.bounded first",
                 column=source.person_column,
             )
         if source.names_people:
@@ -148,8 +149,8 @@ def bounded(table: Source, most: int, total: int | None = None) -> Source:
     replace-one with n = R public and k rows per person, and every sensitivity proved for that unit holds.
 
     A table without person codes is refused with :class:`TableError`: its rows are bounded by promise, or were already
-    filled or cut to a total. A snapshot was cut to k rows of a person when it was made (:mod:`core.tables.lots` has the
-    proof), so that only the total is left.
+    filled or cut to a total. A snapshot was cut to k rows of a person when it was made
+    (:mod:`espalier.core.tables.lots` has the proof), so that only the total is left.
     """
     if not isinstance(table, Table):
         return _bounded_snapshot(table, most, total)

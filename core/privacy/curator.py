@@ -2,8 +2,8 @@
 
 A method is given a :class:`Curator` and never a table. Every verb of it debits *before* it draws and refuses before it
 reads; only what answers differs. :class:`PrivateCurator` asks the table and adds noise. The
-:class:`~core.privacy.rehearsal.Rehearsal` has no rows: a method run against it spends the same budget on made-up
-answers, which is how a plan shows every draw and its price without reading data.
+:class:`~espalier.core.privacy.rehearsal.Rehearsal` has no rows: a method run against it spends the same budget on
+made-up answers, which is how a plan shows every draw and its price without reading data.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import BudgetError, SizeError
-from core.graph.separations import Clique
-from core.privacy.accounting import Budget
-from core.privacy.contribution import known_rows
-from core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
-from core.privacy.questions.recipes import QuestionSums, WorstQuestion, answers
-from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
-from core.privacy.sums import PROVED, SumRecipe
-from core.privacy.unit import Unit
-from core.tables.source import Source
+from espalier.core.errors import BudgetError, SizeError
+from espalier.core.graph.separations import Clique
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.contribution import known_rows
+from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
+from espalier.core.privacy.questions.recipes import QuestionSums, WorstQuestion, answers
+from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score, vector_sensitivity
+from espalier.core.privacy.sums import PROVED, SumRecipe
+from espalier.core.privacy.unit import Unit
+from espalier.core.tables.source import Source
 
 TOGETHER = 1 << 22
 """Cells of exact counts that are in memory at a time (32 MB)."""
@@ -291,8 +291,8 @@ class PrivateCurator(Curator):
     mechanism whose sensitivity is proved at :class:`Unit` and in ``scores.py``; ρ adds up, and a filter that
     stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
     Where a table names people, it refuses one in which a person may have more than ``unit.rows_per_person`` rows
-    (:func:`core.privacy.contribution.bounded` sees to that); where it does not, that number is a promise, which nobody
-    checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
+    (:func:`espalier.core.privacy.contribution.bounded` sees to that); where it does not, that number is a promise,
+    which nobody checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
     """
 
     def __init__(
@@ -325,22 +325,22 @@ class PrivateCurator(Curator):
         return merged
 
     def _gaussian_scale(self, sensitivity: float, rho: float) -> float:
-        from core.privacy.mechanisms import gaussian_scale
+        from espalier.core.privacy.mechanisms import gaussian_scale
 
         return gaussian_scale(sensitivity, rho) if rho > 0 else 0.0
 
     def _choice_scale(self, sensitivity: int, rho: float) -> float:
-        from core.privacy.mechanisms import gumbel_scale
+        from espalier.core.privacy.mechanisms import gumbel_scale
 
         return gumbel_scale(sensitivity, rho) if rho > 0 else 0.0
 
     def _counts(self, cliques: Sequence[Clique], scales: Mapping[Clique, float]) -> list[NDArray[np.float64]]:
-        from core.privacy.mechanisms import add_gaussian
+        from espalier.core.privacy.mechanisms import add_gaussian
 
         return [add_gaussian(c, scales[q]) for q, c in zip(cliques, self._exact(cliques), strict=True)]
 
     def _pick(self, score: Score, candidates: Sequence[Clique], scale: float) -> Clique:
-        from core.privacy.mechanisms import noisy_max
+        from espalier.core.privacy.mechanisms import noisy_max
 
         known = self._evaluated(score, candidates)
         chosen = candidates[noisy_max([known[c] for c in candidates], scale)]
@@ -348,13 +348,13 @@ class PrivateCurator(Curator):
         return chosen
 
     def _scores(self, score: Score, cliques: Sequence[Clique], scale: float) -> NDArray[np.float64]:
-        from core.privacy.mechanisms import add_gaussian
+        from espalier.core.privacy.mechanisms import add_gaussian
 
         known = self._evaluated(score, cliques)
         return add_gaussian(np.array([known[c] for c in cliques], dtype=np.int64), scale)
 
     def _worst(self, recipe: WorstQuestion, scale: float) -> int:
-        from core.privacy.mechanisms import noisy_max
+        from espalier.core.privacy.mechanisms import noisy_max
 
         asked = recipe.asked
         if self._answered is None or self._answered[0] is not asked:
@@ -364,7 +364,7 @@ class PrivateCurator(Curator):
         return chosen
 
     def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
-        from core.privacy.mechanisms import add_gaussian
+        from espalier.core.privacy.mechanisms import add_gaussian
 
         sums = recipe.sums(self._source)
         if sums.shape != (recipe.cells,) or sums.dtype != np.int64:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique
+from espalier.core.graph.separations import Clique
 
 Kind = Literal["count", "choice", "scores", "gradient", "sums", "schema"]
 """Counts of a marginal, a private choice, a vector of scores, a gradient that chooses, other sums over the rows."""
@@ -103,7 +103,7 @@ class ScoreMeasurement:
 
 @dataclass(frozen=True)
 class SumMeasurement:
-    """Noisy sums over the rows (see `core.privacy.sums`).
+    """Noisy sums over the rows (see `espalier.core.privacy.sums`).
 
     ``values`` is one flat vector in rows; ``sigma`` the scale in rows of the discrete Gaussian noise on each entry,
     ``sensitivity`` the L2 sensitivity in rows of the whole vector.

@@ -65,8 +65,8 @@ class Polynomial:
     """All products of two entries of b = (1, scores, categories): of degree 2, every interaction included.
 
     ``tables`` hold each column's part of b by code; ``one`` is the constant entry. The squares of b are weighted 5 and
-    its mixed products 7. Proof of the length: as at :class:`~core.privacy.moments.Moments`, the squared length of the
-    products is at most 5²·‖b‖⁴ (7² < 2·5²), and ‖b‖² is at most one² plus each table's longest line.
+    its mixed products 7. Proof of the length: as at :class:`~espalier.core.privacy.moments.Moments`, the squared length
+    of the products is at most 5²·‖b‖⁴ (7² < 2·5²), and ‖b‖² is at most one² plus each table's longest line.
     """
 
     one: int

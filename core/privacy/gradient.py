@@ -1,6 +1,6 @@
 """The gradient of a logistic fit as a recipe for a curator: its sensitivity, and the proof.
 
-The sums themselves are worked out by `core.tables.gradient`.
+The sums themselves are worked out by `espalier.core.tables.gradient`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.unit import Unit
-from core.tables.gradient import LARGEST_WEIGHT, UNITS, Weights
-from core.tables.source import Source
+from espalier.core.privacy.unit import Unit
+from espalier.core.tables.gradient import LARGEST_WEIGHT, UNITS, Weights
+from espalier.core.tables.source import Source
 
 
 @dataclass(frozen=True)

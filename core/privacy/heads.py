@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import GraphError, SizeError
+from espalier.core.errors import GraphError, SizeError
 
 FloatArray = NDArray[np.float64]
 

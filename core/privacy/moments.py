@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.features import Codes, Surface, Tables, clipped, longest, side_by_side
-from core.privacy.unit import Unit
-from core.project.axes import Axis
-from core.tables.source import Source
+from espalier.core.privacy.features import Codes, Surface, Tables, clipped, longest, side_by_side
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.axes import Axis
+from espalier.core.tables.source import Source
 
 BLOCK = 2**14
 """Rows whose products are added at a time, at most."""

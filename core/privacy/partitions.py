@@ -9,15 +9,16 @@ through with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun &
 (ε, δ)-DP where ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers are those of a ρ-zCDP mechanism, and
 the rest is added to δ. So ρ is converted at δ − Σδ₀ (`rho_beside`, `epsilon_beside`).
 
-**Rows chosen by lot, and a part held out by lot.** The two coupling arguments of :mod:`core.privacy.contribution` hold
-for (ρ, δ₀) as well. Write "P and P′ are (ρ, δ₀)-close" for: P = (1 − δ₀)·A + δ₀·B and P′ = (1 − δ₀)·A′ + δ₀·B′ with
-D_α(A ‖ A′) ≤ αρ and D_α(A′ ‖ A) ≤ αρ for all α > 1. This is Definition 8.1: where its events have probability above 1 −
-δ₀, a coin that is independent of the outcome makes it exactly 1 − δ₀ and leaves the conditional distributions.
+**Rows chosen by lot, and a part held out by lot.** The two coupling arguments of
+:mod:`espalier.core.privacy.contribution` hold for (ρ, δ₀) as well. Write "P and P′ are (ρ, δ₀)-close" for: P = (1 −
+δ₀)·A + δ₀·B and P′ = (1 − δ₀)·A′ + δ₀·B′ with D_α(A ‖ A′) ≤ αρ and D_α(A′ ‖ A) ≤ αρ for all α > 1. This is Definition
+8.1: where its events have probability above 1 − δ₀, a coin that is independent of the outcome makes it exactly 1 − δ₀
+and leaves the conditional distributions.
 
 1. *Mixtures over lots.* If P_r and P′_r are (ρ, δ₀)-close for all lots r, with weights w_r that are the same on both
    sides, so are Σ w_r P_r and Σ w_r P′_r. Proof: Σ w_r P_r = (1 − δ₀)·Σ w_r A_r + δ₀·Σ w_r B_r, and the other side
    likewise; D_α(Σ w_r A_r ‖ Σ w_r A′_r) ≤ max_r D_α(A_r ‖ A′_r) ≤ αρ (joint quasi-convexity).
-   So what :func:`core.privacy.contribution.bounded` proves lot by lot keeps its meaning.
+   So what :func:`espalier.core.privacy.contribution.bounded` proves lot by lot keeps its meaning.
 2. *Held out by person.* Let all that is made of the rest be (ρ₁, δ₁) and all that is made of the held part (ρ₂, δ₂),
    whatever came out of the rest. Lot by lot, the person falls into one part and the other part is equal in both
    tables. If it is the rest, the held part's answers are a function of the rest's outcome with fresh noise:
@@ -38,10 +39,10 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from core.errors import BudgetError
-from core.privacy.accounting import epsilon_of, rho_of
-from core.privacy.unit import Unit
-from core.project.schema import MOST_CATEGORIES
+from espalier.core.errors import BudgetError
+from espalier.core.privacy.accounting import epsilon_of, rho_of
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.schema import MOST_CATEGORIES
 
 LONGEST = 200
 """Characters of a text that may become a category; longer texts are no categories. A public rule, row by row."""

@@ -1,7 +1,7 @@
 """A snapshot's rows cut to a public total, and some of its people set aside, by lot, batch by batch.
 
-These are :func:`core.privacy.contribution.bounded` and `split` for rows that are not in memory; the proofs are given
-there. Every lot here is fresh, from the operating system's generator, and independent of what a row
+These are :func:`espalier.core.privacy.contribution.bounded` and `split` for rows that are not in memory; the proofs are
+given there. Every lot here is fresh, from the operating system's generator, and independent of what a row
 says and of whose it is: a hold-out by a hash of the id would let a replaced person change both parts.
 """
 
@@ -12,8 +12,8 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import TableError
-from core.tables.snapshot import PERSON, CodeFile, Snapshot
+from espalier.core.errors import TableError
+from espalier.core.tables.snapshot import PERSON, CodeFile, Snapshot
 
 FILL_ROWS = 1 << 20
 

@@ -17,7 +17,7 @@ Nothing here draws: ``choose(scores, sensitivity)`` is the exponential mechanism
 
 Rows held out by lot, and rows bounded by lot: every sensitivity here is k times a constant, so that what is calibrated
 to k rows costs at most (j/k)² of its price against j of them. This is what the proof of
-:func:`core.privacy.contribution.split` asks of each answer.
+:func:`espalier.core.privacy.contribution.split` asks of each answer.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import SchemaError
-from core.privacy.unit import Unit
-from core.project.schema import MOST_BINS
+from espalier.core.errors import SchemaError
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.schema import MOST_BINS
 
 Choose = Callable[[Sequence[int], int], int]
 """The exponential mechanism at the price of one call: scores and their sensitivity → the index chosen."""

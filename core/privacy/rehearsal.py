@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique
-from core.privacy.accounting import Budget
-from core.privacy.curator import Curator
-from core.privacy.draws import Draw, Merged
-from core.privacy.questions.recipes import WorstQuestion
-from core.privacy.scores import Score
-from core.privacy.sums import SumRecipe
-from core.privacy.unit import Unit
+from espalier.core.graph.separations import Clique
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import Draw, Merged
+from espalier.core.privacy.questions.recipes import WorstQuestion
+from espalier.core.privacy.scores import Score
+from espalier.core.privacy.sums import SumRecipe
+from espalier.core.privacy.unit import Unit
 
 UNKNOWN_ROWS = 10_000
 """The rows that a rehearsal assumes where their number is private: what a plan shows then is that of such a table."""

@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique
-from core.privacy.unit import Unit
+from espalier.core.graph.separations import Clique
+from espalier.core.privacy.unit import Unit
 
 FIXED_POINT = 1024
 """Units per row where a score is not a fraction with a public denominator."""

@@ -12,12 +12,12 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.clipped import ClippedGradient
-from core.privacy.gradient import LogisticGradient
-from core.privacy.moments import Histogram, Moments
-from core.privacy.questions.recipes import CountHistogram, QuestionSums
-from core.privacy.unit import Unit
-from core.tables.source import Source
+from espalier.core.privacy.clipped import ClippedGradient
+from espalier.core.privacy.gradient import LogisticGradient
+from espalier.core.privacy.moments import Histogram, Moments
+from espalier.core.privacy.questions.recipes import CountHistogram, QuestionSums
+from espalier.core.privacy.unit import Unit
+from espalier.core.tables.source import Source
 
 
 class SumRecipe(Protocol):

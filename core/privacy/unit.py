@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from core.project.plan import Neighbors
+from espalier.core.project.plan import Neighbors
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Unit:
     ``replace-one``: n is public and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private
     and up to that many rows come or go; that the table has at least one row is taken as public. What
     ``rows_per_person`` says is a promise by whoever plans, unless a person column enforces it
-    (:func:`core.privacy.contribution.bounded`, which proves that the person's unit becomes this one).
+    (:func:`espalier.core.privacy.contribution.bounded`, which proves that the person's unit becomes this one).
     """
 
     neighbors: Neighbors = "replace-one"

@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from core.errors import SchemaError
-from core.project.schema import Column
+from espalier.core.errors import SchemaError
+from espalier.core.project.schema import Column
 
 
 def even_bins(column: Column, bins: int) -> Column:

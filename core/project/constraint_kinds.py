@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import ProjectError, SchemaError, TableError
-from core.graph.separations import Clique
-from core.project.schema import MISSING, TOP_ONLY, Column
+from espalier.core.errors import ProjectError, SchemaError, TableError
+from espalier.core.graph.separations import Clique
+from espalier.core.project.schema import MISSING, TOP_ONLY, Column
 
 Mark = Literal["", "guessed", "confirmed"]
 Mask = NDArray[np.bool_]

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.errors import ProjectError, SchemaError, SizeError
-from core.graph.separations import Clique, Separation, clique_edges
-from core.project.constraint_kinds import Determines, Impossible, Mask, Monotone, Range, Values, entry_error
-from core.project.schema import NOT_KNOWN, Schema
+from espalier.core.errors import ProjectError, SchemaError, SizeError
+from espalier.core.graph.separations import Clique, Separation, clique_edges
+from espalier.core.project.constraint_kinds import Determines, Impossible, Mask, Monotone, Range, Values, entry_error
+from espalier.core.project.schema import NOT_KNOWN, Schema
 
 Constraint = Impossible | Monotone | Determines
 KEYS = ("impossible", "monotone", "determines")

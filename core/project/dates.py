@@ -16,8 +16,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import SchemaError, TableError
-from core.project.cells import MISSING
+from espalier.core.errors import SchemaError, TableError
+from espalier.core.project.cells import MISSING
 
 Period = Literal["week", "month", "quarter", "year"]
 MOST_PERIODS = 1000

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from core.errors import EspalierError, ProjectError
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.graph.separations import Separation
-from core.project.constraints import KEYS, Constraints
-from core.project.plan import Plan
-from core.project.question_list import QuestionList
-from core.project.schema import Schema
+from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation
+from espalier.core.project.constraints import KEYS, Constraints
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.schema import Schema
 
 FORMAT = "espalier-project/1"
 DEEPEST = 50

@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import ProjectError, SchemaError
-from core.project.schema import Column, Schema
+from espalier.core.errors import ProjectError, SchemaError
+from espalier.core.project.schema import Column, Schema
 
 Values = NDArray[np.float64]
 

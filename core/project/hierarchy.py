@@ -21,8 +21,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import SchemaError
-from core.project.cells import MISSING
+from espalier.core.errors import SchemaError
+from espalier.core.project.cells import MISSING
 
 DIVIDE = 2.0
 """A group is divided where its noisy count is so many times the noise of its parts together: σ·√parts. Below that, not

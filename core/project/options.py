@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from core.errors import ProjectError
+from espalier.core.errors import ProjectError
 
 T = TypeVar("T")
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
-from core.errors import ProjectError
-from core.graph.separations import Separation
-from core.project.options import Option, check_number, check_weights, short, unquoted
+from espalier.core.errors import ProjectError
+from espalier.core.graph.separations import Separation
+from espalier.core.project.options import Option, check_number, check_weights, short, unquoted
 
 Neighbors = Literal["replace-one", "add-remove"]
 AllocationRule = Literal["auto", "optimal", "uniform"]
@@ -71,8 +71,8 @@ class Plan:
     for intervals. ``test_drawing`` is the share of the budget for a test of the drawing's implied independences,
     ``statements`` how many of them are tested, or which.
 
-    ``options`` are the keys that methods declare for themselves (`core.project.options`); whoever knows the methods
-    checks them. The file is flat: they stand beside the others.
+    ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); whoever knows the
+    methods checks them. The file is flat: they stand beside the others.
 
     Raises :class:`ProjectError` for values that cannot be.
     """

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import ProjectError
-from core.project.questions import Condition, Count, Question
-from core.project.schema import NOT_KNOWN, TOP_ONLY, Column, Schema
+from espalier.core.errors import ProjectError
+from espalier.core.project.questions import Condition, Count, Question
+from espalier.core.project.schema import NOT_KNOWN, TOP_ONLY, Column, Schema
 
 MOST = 20_000
 """More questions than these are refused."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from core.errors import EspalierError
+from espalier.core.errors import EspalierError
 
 Condition = Mapping[str, tuple[int, ...]]
 """For each column the codes it may take; a column that is not named may take all. Columns may be counts."""

@@ -17,11 +17,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import SchemaError, TableError
-from core.project.cells import MISSING as MISSING
-from core.project.dates import DateBins, date_texts, day_number
-from core.project.hierarchy import Cut, Hierarchy
-from core.project.within import places
+from espalier.core.errors import SchemaError, TableError
+from espalier.core.project.cells import MISSING as MISSING
+from espalier.core.project.dates import DateBins, date_texts, day_number
+from espalier.core.project.hierarchy import Cut, Hierarchy
+from espalier.core.project.within import places
 
 Kind = Literal["categorical", "ordinal", "numeric"]
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
@@ -274,9 +274,9 @@ class Column:
         """The categories that questions and constraints may name, with the codes of each.
 
         Of a hierarchy that is still to be told apart they are the codes and groups at its top, which stay apart from
-        one another however far a budget reaches (:func:`core.project.hierarchy.descend`). Until then codes only hold
-        the place: one for each of them, the codes that are left over for the last. Of another column that is to be
-        bought nothing is known.
+        one another however far a budget reaches (:func:`espalier.core.project.hierarchy.descend`). Until then codes
+        only hold the place: one for each of them, the codes that are left over for the last. Of another column that is
+        to be bought nothing is known.
         """
         if not self.undeclared:
             return {text: (i,) for i, text in enumerate(self.categories)}
@@ -367,7 +367,7 @@ class Column:
         """The code of each text; :attr:`empty_code` and :attr:`unknown_code` for a text that has none.
 
         Each code depends on its own text and on this description only. Columns with a hierarchy are read by
-        :func:`core.project.finest.as_read` first.
+        :func:`espalier.core.project.finest.as_read` first.
         """
         if self.kind != "numeric":
             known = {c: i for i, c in enumerate(self.categories)}
@@ -441,7 +441,9 @@ class Column:
         )
 
     def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
-        """Texts for ``codes``; a number is drawn inside its bin (`core.project.within`), a whole one where declared."""
+        """Texts for ``codes``; a number is drawn inside its bin (`espalier.core.project.within`), a whole one where
+        declared.
+        """
         if self.kind != "numeric":
             names = np.array([*self.categories, MISSING], dtype=object)
             cells: list[str] = names[codes].tolist()

@@ -1,7 +1,7 @@
 """From a project and a table to the files that are handed over."""
 
-from core.release.artefact import Release, Released, load_release
-from core.release.planning import Preview, preview
-from core.release.spend import release
+from espalier.core.release.artefact import Release, Released, load_release
+from espalier.core.release.planning import Preview, preview
+from espalier.core.release.spend import release
 
 __all__ = ["Preview", "Release", "Released", "load_release", "preview", "release"]

@@ -13,35 +13,35 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from core.analysis.drawing_test import Tested
-from core.display import card
-from core.errors import EspalierError, ProjectError, TableError
-from core.evaluation.private.figures import PrivateEvaluation
-from core.graph.separations import Clique, Separation
-from core.ledger.archive import MODEL
-from core.methods import METHODS, Fitted, Frame, method_of
-from core.models.base import Codes, Model
-from core.privacy.accounting import Budget, round_up
-from core.privacy.curator import Spending
-from core.privacy.draws import Draw
-from core.privacy.partitions import epsilon_beside
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.plan import Plan
-from core.release.counts import COUNTS, NoisyCounts
-from core.release.drawing import Test, test_facts
-from core.release.files import NOT_PRIVATE_CSV, check_release, copy_files, csv_text, read_csv, save_files
-from core.release.output import WHOLE, write_into, write_texts, write_whole
-from core.release.planning import error_bounds_of
-from core.release.questions import question_facts
-from core.release.told_apart import ToldApart
-from core.tables.consistency import violations
-from core.tables.destination import Destination
-from core.tables.snapshot import Snapshot
-from core.tables.table import Table
+from espalier.core.analysis.drawing_test import Tested
+from espalier.core.display import card
+from espalier.core.errors import EspalierError, ProjectError, TableError
+from espalier.core.evaluation.private.figures import PrivateEvaluation
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.ledger.archive import MODEL
+from espalier.core.methods import METHODS, Fitted, Frame, method_of
+from espalier.core.models.base import Codes, Model
+from espalier.core.privacy.accounting import Budget, round_up
+from espalier.core.privacy.curator import Spending
+from espalier.core.privacy.draws import Draw
+from espalier.core.privacy.partitions import epsilon_beside
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.release.counts import COUNTS, NoisyCounts
+from espalier.core.release.drawing import Test, test_facts
+from espalier.core.release.files import NOT_PRIVATE_CSV, check_release, copy_files, csv_text, read_csv, save_files
+from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole
+from espalier.core.release.planning import error_bounds_of
+from espalier.core.release.questions import question_facts
+from espalier.core.release.told_apart import ToldApart
+from espalier.core.tables.consistency import violations
+from espalier.core.tables.destination import Destination
+from espalier.core.tables.snapshot import Snapshot
+from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.ledger.account import Reservation
+    from espalier.core.ledger.account import Reservation
 
 PROMISES = (
     "The figures are for this release alone. Another release from the same people adds to them: ρ adds up.",
@@ -77,10 +77,11 @@ class Release:
     running times of what came after the noise: the fit and the sampling. What reads the rows is not timed.
     ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
     aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
-    told that it was made. ``copies`` are what it might have been (`core.analysis.copies`), each a model and codes;
-    ``drawing`` is what the test of the drawing found, ``effect`` what `core.release.effect_section` says of the plan's
-    treatment. ``date`` is the day it was made, in UTC. Of more than a million rows ``codes`` and ``table`` hold only
-    some, and ``whole`` all, as codes on disk while somebody holds the release (`core.release.output`).
+    told that it was made. ``copies`` are what it might have been (`espalier.core.analysis.copies`), each a model and
+    codes; ``drawing`` is what the test of the drawing found, ``effect`` what `espalier.core.release.effect_section`
+    says of the plan's treatment. ``date`` is the day it was made, in UTC. Of more than a million rows ``codes`` and
+    ``table`` hold only some, and ``whole`` all, as codes on disk while somebody holds the release
+    (`espalier.core.release.output`).
     """
 
     project: Project
@@ -224,8 +225,8 @@ class Release:
     @cached_property
     def files(self) -> dict[str, bytes]:
         """What is handed over, by file name: the table, the accounting, the project file, the report, the model."""
-        from core.release.card import card
-        from core.release.report import render
+        from espalier.core.release.card import card
+        from espalier.core.release.report import render
 
         facts, model, table = self.to_json(), self._dumped, self.csv().encode()
         return {
@@ -252,8 +253,8 @@ class Release:
     def save(self, folder: str | Path, kind: Literal["csv", "parquet"] = "csv", report: Report = silent) -> None:
         """Write the :attr:`files` into a new or empty folder; all of them or nothing.
 
-        A file of `core.release.output.WHOLE` joins them where ``synthetic.csv`` does not hold all rows, or where
-        ``kind`` is Parquet. It is written batch by batch, and no ledger knows its hash.
+        A file of `espalier.core.release.output.WHOLE` joins them where ``synthetic.csv`` does not hold all rows, or
+        where ``kind`` is Parquet. It is written batch by batch, and no ledger knows its hash.
         """
         more: dict[str, Callable[[Path], None]] = {}
         if self.whole is not None:

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from core.analysis.copies import SMOOTHING, Recipe, Rows, disturbed
-from core.methods.questions import Asked
-from core.models.questions.model import VisibleModel
-from core.privacy.draws import Measurement
-from core.privacy.questions.recipes import answers
-from core.project.schema import Schema
-from core.tables.table import Table
+from espalier.core.analysis.copies import SMOOTHING, Recipe, Rows, disturbed
+from espalier.core.methods.questions import Asked
+from espalier.core.models.questions.model import VisibleModel
+from espalier.core.privacy.draws import Measurement
+from espalier.core.privacy.questions.recipes import answers
+from espalier.core.project.schema import Schema
+from espalier.core.tables.table import Table
 
 
 def fitted_as_copy(asked: Asked) -> VisibleModel:
@@ -25,7 +25,7 @@ def fitted_as_copy(asked: Asked) -> VisibleModel:
 def asked_copies(
     asked: Asked, centre: VisibleModel, schema: Schema, recipe: Recipe, rng: np.random.Generator
 ) -> Iterator[tuple[VisibleModel, Rows]]:
-    """`core.analysis.copies.copies`, with noise and sampling for every answer and histogram too."""
+    """`espalier.core.analysis.copies.copies`, with noise and sampling for every answer and histogram too."""
     for _ in range(recipe.copies):
         made = fitted_as_copy(_perturbed(asked, centre, schema, recipe, rng))
         yield made, made.sample(recipe.rows, rng, even=recipe.evenly)

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from core.analysis.answers import Answer
-from core.analysis.effect import StandardisedEffect, suggested_form
-from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
-from core.errors import GraphError, ProjectError
-from core.graph.adjustment import Effect, checked, choices, verdict
-from core.methods import METHODS, method_of
-from core.methods.frame import fence
-from core.project.file import Project
-from core.project.schema import Column, Schema
+from espalier.core.analysis.answers import Answer
+from espalier.core.analysis.effect import StandardisedEffect, suggested_form
+from espalier.core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
+from espalier.core.errors import GraphError, ProjectError
+from espalier.core.graph.adjustment import Effect, checked, choices, verdict
+from espalier.core.methods import METHODS, method_of
+from espalier.core.methods.frame import fence
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Column, Schema
 
 BADGES = {
     "counted": "counted",

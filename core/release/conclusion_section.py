@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from core.analysis.combine import PYTHON, R
-from core.release.drawing import sentences
+from espalier.core.analysis.combine import PYTHON, R
+from espalier.core.release.drawing import sentences
 
 
 def conclusions(facts: Mapping[str, Any]) -> str:

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import DAMAGED, ProjectError
-from core.graph.separations import Clique
-from core.methods import Fitted
-from core.methods.marginals import Marginals
-from core.methods.question_links import scopes_of
-from core.methods.questions import Answers, Asked
-from core.privacy.draws import Measurement, Merged, SumMeasurement
-from core.project.file import Project
+from espalier.core.errors import DAMAGED, ProjectError
+from espalier.core.graph.separations import Clique
+from espalier.core.methods import Fitted
+from espalier.core.methods.marginals import Marginals
+from espalier.core.methods.question_links import scopes_of
+from espalier.core.methods.questions import Answers, Asked
+from espalier.core.privacy.draws import Measurement, Merged, SumMeasurement
+from espalier.core.project.file import Project
 
 COUNTS = "answers.npz"
 FORMAT = "espalier-counts/1"

@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from core.analysis.drawing_test import LARGEST_NOTICED, Tested, judged
-from core.analysis.null import Counts, Null
-from core.analysis.strength import POWER, noticed, power
-from core.errors import ProjectError
-from core.graph.separations import Separation
-from core.graph.statements import check_statement, statements
-from core.methods.select.allocation import BudgetSplit
-from core.privacy.curator import Curator
-from core.privacy.draws import Measurement
-from core.project.file import Project
+from espalier.core.analysis.drawing_test import LARGEST_NOTICED, Tested, judged
+from espalier.core.analysis.null import Counts, Null
+from espalier.core.analysis.strength import POWER, noticed, power
+from espalier.core.errors import ProjectError
+from espalier.core.graph.separations import Separation
+from espalier.core.graph.statements import check_statement, statements
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import Measurement
+from espalier.core.project.file import Project
 
 POOL = "test of the drawing"
 LEVEL = 0.05

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.graph.adjustment import Effect, choices, ways
-from core.progress import Report, silent
-from core.release import asking
-from core.release.html import table
-from core.release.study import Study
+from espalier.core.graph.adjustment import Effect, choices, ways
+from espalier.core.progress import Report, silent
+from espalier.core.release import asking
+from espalier.core.release.html import table
+from espalier.core.release.study import Study
 
 MOST_WAYS = 8
 """Paths that the report writes out."""

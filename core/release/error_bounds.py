@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from core.graph.separations import Clique
+from espalier.core.graph.separations import Clique
 
 BETA = 0.05
 """The bounds hold together with probability 1 − β."""

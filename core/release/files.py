@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import ProjectError
-from core.models.base import Model
-from core.project.dates import invented
-from core.project.file import Project
-from core.project.schema import Schema
-from core.tables.consistency import settle
-from core.tables.csv_lines import DELIMITERS
-from core.tables.csv_safety import defuse, restore
-from core.tables.reading import TextColumn, TextTable, read_released
-from core.tables.table import Table
+from espalier.core.errors import ProjectError
+from espalier.core.models.base import Model
+from espalier.core.project.dates import invented
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Schema
+from espalier.core.tables.consistency import settle
+from espalier.core.tables.csv_lines import DELIMITERS
+from espalier.core.tables.csv_safety import defuse, restore
+from espalier.core.tables.reading import TextColumn, TextTable, read_released
+from espalier.core.tables.table import Table
 
 NOT_PRIVATE = "Not private: each row is a blurred real person"
 """Wherever rows that no budget protects appear."""
@@ -34,7 +34,8 @@ NOT_PRIVATE_CSV = "synthetic-NOT-PRIVATE.csv"
 
 
 def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
-    """``synthetic.csv``'s text; names and categories that look like formulas are defused (`core.tables.csv_safety`).
+    """``synthetic.csv``'s text; names and categories that look like formulas are defused
+    (`espalier.core.tables.csv_safety`).
 
     :func:`read_csv` takes the apostrophes off again.
     """

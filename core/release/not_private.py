@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from core.errors import ProjectError
-from core.evaluation.marketing import gain_of
-from core.methods import check_options, frame_of, method_of
-from core.methods.base import Rows
-from core.progress import Report, part, silent
-from core.project.file import Project
-from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV, csv_text, save_files
-from core.release.spend import refuse_guessed
-from core.tables.frames import as_table
-from core.tables.table import Table
+from espalier.core.errors import ProjectError
+from espalier.core.evaluation.marketing import gain_of
+from espalier.core.methods import check_options, frame_of, method_of
+from espalier.core.methods.base import Rows
+from espalier.core.progress import Report, part, silent
+from espalier.core.project.file import Project
+from espalier.core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV, csv_text, save_files
+from espalier.core.release.spend import refuse_guessed
+from espalier.core.tables.frames import as_table
+from espalier.core.tables.table import Table
 
 FIGURES = {
     "linked": "Re-identified by somebody who knows the person's inputs",

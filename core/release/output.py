@@ -1,7 +1,8 @@
 """Synthetic rows to a file in batches: any number of rows, the memory of one batch.
 
-Parquet keeps numbers as numbers and an empty cell as null; CSV is written as :meth:`core.release.Release.csv` writes
-it, formulas defused. A number is drawn inside its bin, as :meth:`core.project.schema.Column.decode` draws it.
+Parquet keeps numbers as numbers and an empty cell as null; CSV is written as :meth:`espalier.core.release.Release.csv`
+writes it, formulas defused. A number is drawn inside its bin, as :meth:`espalier.core.project.schema.Column.decode`
+draws it.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.base import BatchModel, Codes, Model
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.schema import MISSING, Column, Schema
-from core.project.within import CHUNK, Inside, places
-from core.release.files import with_identifiers
-from core.tables.consistency import settle
-from core.tables.csv_safety import defuse
-from core.tables.destination import Destination
-from core.tables.snapshot import CodeFile, Snapshot
+from espalier.core.models.base import BatchModel, Codes, Model
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.schema import MISSING, Column, Schema
+from espalier.core.project.within import CHUNK, Inside, places
+from espalier.core.release.files import with_identifiers
+from espalier.core.tables.consistency import settle
+from espalier.core.tables.csv_safety import defuse
+from espalier.core.tables.destination import Destination
+from espalier.core.tables.snapshot import CodeFile, Snapshot
 
 IN_MEMORY = 1_000_000
 """More synthetic rows than these stay on disk as codes until they are written, batch by batch."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from core.graph.layers import layered
+from espalier.core.graph.layers import layered
 
 HIGH, GAP, ROW = 26, 18, 58
 """Of a box its height, between boxes the width left free, between layers the distance; pixels."""

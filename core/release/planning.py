@@ -1,6 +1,6 @@
 """What a plan would do: its frame, every draw with its price, sizes and warnings. Reads no data.
 
-The method itself is run against a :class:`~core.privacy.rehearsal.Rehearsal`, so the preview and the release
+The method itself is run against a :class:`~espalier.core.privacy.rehearsal.Rehearsal`, so the preview and the release
 cannot disagree about the arithmetic.
 """
 
@@ -12,30 +12,30 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from core.display import card
-from core.errors import EspalierError, ProjectError, SizeError
-from core.evaluation.private.figures import PrivateFigure
-from core.evaluation.private.held_out import rehearse
-from core.graph.separations import Clique
-from core.methods import METHODS, Frame, asks, fit, frame_of, method_of, need_private
-from core.methods.select.allocation import MOST_BY_HAND, label
-from core.models.graphical import Size
-from core.privacy.accounting import Budget, epsilon_of, guess_right
-from core.privacy.bought_schema import budget_of, left, prices
-from core.privacy.contribution import held_rows, public_rows
-from core.privacy.curator import Spending
-from core.privacy.draws import Draw
-from core.privacy.rehearsal import Rehearsal
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.options import declared
-from core.project.plan import ALWAYS, Plan
-from core.release.counts import NoisyCounts
-from core.release.drawing import POOL, Test, predicted, tested
-from core.release.error_bounds import Counted, ErrorBounds, error_bounds
-from core.release.questions import Expected
-from core.release.questions import expected as expected_answers
-from core.release.told_apart import Foreseen, foreseen
+from espalier.core.display import card
+from espalier.core.errors import EspalierError, ProjectError, SizeError
+from espalier.core.evaluation.private.figures import PrivateFigure
+from espalier.core.evaluation.private.held_out import rehearse
+from espalier.core.graph.separations import Clique
+from espalier.core.methods import METHODS, Frame, asks, fit, frame_of, method_of, need_private
+from espalier.core.methods.select.allocation import MOST_BY_HAND, label
+from espalier.core.models.graphical import Size
+from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right
+from espalier.core.privacy.bought_schema import budget_of, left, prices
+from espalier.core.privacy.contribution import held_rows, public_rows
+from espalier.core.privacy.curator import Spending
+from espalier.core.privacy.draws import Draw
+from espalier.core.privacy.rehearsal import Rehearsal
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.options import declared
+from espalier.core.project.plan import ALWAYS, Plan
+from espalier.core.release.counts import NoisyCounts
+from espalier.core.release.drawing import POOL, Test, predicted, tested
+from espalier.core.release.error_bounds import Counted, ErrorBounds, error_bounds
+from espalier.core.release.questions import Expected
+from espalier.core.release.questions import expected as expected_answers
+from espalier.core.release.told_apart import Foreseen, foreseen
 
 NAMED = 2
 """So many other methods are named where a plan's questions do not fit."""
@@ -48,8 +48,9 @@ class Line:
     ``columns`` is None where a private choice decides them at release; then ``cells`` and ``sigma`` are those of the
     largest candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected
     absolute error per cell σ√(2/π) as a share of n, None where n is not known; ``bound`` (a total variation distance,
-    see `core.release.error_bounds`) is what the whole marginal stays within with all others in 95 of 100 releases.
-    ``sums``: a vector of sums that are no counts, such as a gradient, with σ in their own unit and not in rows.
+    see `espalier.core.release.error_bounds`) is what the whole marginal stays within with all others in 95 of 100
+    releases. ``sums``: a vector of sums that are no counts, such as a gradient, with σ in their own unit and not in
+    rows.
     """
 
     pool: str

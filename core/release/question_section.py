@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.project.question_list import in_words
-from core.release.html import table
-from core.release.questions import asked_words
+from espalier.core.project.question_list import in_words
+from espalier.core.release.html import table
+from espalier.core.release.questions import asked_words
 
 
 def question_section(facts: Mapping[str, Any]) -> str:

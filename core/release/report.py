@@ -11,18 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from core.graph.annotations import Annotation, annotations_from_json
-from core.methods import METHODS
-from core.privacy.accounting import round_up
-from core.privacy.unit import Unit
-from core.project.schema import FIELDS
-from core.release import report_front as front
-from core.release.conclusion_section import conclusions
-from core.release.effect_section import effect_section
-from core.release.html import table as _table
-from core.release.pools import pool_in_words
-from core.release.question_section import question_section
-from core.release.told_apart import CARRIED
+from espalier.core.graph.annotations import Annotation, annotations_from_json
+from espalier.core.methods import METHODS
+from espalier.core.privacy.accounting import round_up
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.schema import FIELDS
+from espalier.core.release import report_front as front
+from espalier.core.release.conclusion_section import conclusions
+from espalier.core.release.effect_section import effect_section
+from espalier.core.release.html import table as _table
+from espalier.core.release.pools import pool_in_words
+from espalier.core.release.question_section import question_section
+from espalier.core.release.told_apart import CARRIED
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1f2933; --soft: #52606d; --line: #cbd2d9; --bar: #2f6f4f; --paper: #fff }

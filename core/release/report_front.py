@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from core.methods import METHODS
-from core.privacy.accounting import guess_right, round_up
-from core.privacy.unit import Unit
-from core.release import picture
-from core.release.pools import pool_in_words
+from espalier.core.methods import METHODS
+from espalier.core.privacy.accounting import guess_right, round_up
+from espalier.core.privacy.unit import Unit
+from espalier.core.release import picture
+from espalier.core.release.pools import pool_in_words
 
 SIGNED = {
     "drawn_by": "Drew the causes and roles",

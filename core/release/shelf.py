@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.errors import ProjectError
-from core.ledger.archive import check_names, has_model, unpacked, zipped
+from espalier.core.errors import ProjectError
+from espalier.core.ledger.archive import check_names, has_model, unpacked, zipped
 
 _FIRST = ("synthetic.csv", "report.html", "release.json", "project.json", "model.npz")
 """The files that come first in :func:`identity`, in this order."""

@@ -13,54 +13,55 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import Cancelled, EspalierError, ProjectError, SchemaError
-from core.evaluation.private.figures import PrivateEvaluation
-from core.evaluation.private.held_out import judge
-from core.methods import check_options, fit, method_of, need_private
-from core.models.base import Codes, Model, NumberModel
-from core.privacy.bought_schema import buy, described, left, nothing_found, prices
-from core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
-from core.privacy.curator import PrivateCurator, Spending
-from core.privacy.draws import Draw, subtotals_of
-from core.privacy.unit import Unit
-from core.progress import Report, part, silent
-from core.project.file import Project
-from core.project.plan import MAX_ROWS, Plan
-from core.release.artefact import Release
-from core.release.counts import NoisyCounts
-from core.release.drawing import outcome, tested
-from core.release.effect_section import effect_facts
-from core.release.files import with_identifiers
-from core.release.output import IN_MEMORY, on_disk
-from core.release.planning import Preview, preview
-from core.release.study import Study
-from core.release.told_apart import told_apart
-from core.tables.consistency import settle
-from core.tables.frames import opened
-from core.tables.relation import Relation
-from core.tables.snapshot import Snapshot
-from core.tables.source import Source
-from core.tables.table import Table
+from espalier.core.errors import Cancelled, EspalierError, ProjectError, SchemaError
+from espalier.core.evaluation.private.figures import PrivateEvaluation
+from espalier.core.evaluation.private.held_out import judge
+from espalier.core.methods import check_options, fit, method_of, need_private
+from espalier.core.models.base import Codes, Model, NumberModel
+from espalier.core.privacy.bought_schema import buy, described, left, nothing_found, prices
+from espalier.core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
+from espalier.core.privacy.curator import PrivateCurator, Spending
+from espalier.core.privacy.draws import Draw, subtotals_of
+from espalier.core.privacy.unit import Unit
+from espalier.core.progress import Report, part, silent
+from espalier.core.project.file import Project
+from espalier.core.project.plan import MAX_ROWS, Plan
+from espalier.core.release.artefact import Release
+from espalier.core.release.counts import NoisyCounts
+from espalier.core.release.drawing import outcome, tested
+from espalier.core.release.effect_section import effect_facts
+from espalier.core.release.files import with_identifiers
+from espalier.core.release.output import IN_MEMORY, on_disk
+from espalier.core.release.planning import Preview, preview
+from espalier.core.release.study import Study
+from espalier.core.release.told_apart import told_apart
+from espalier.core.tables.consistency import settle
+from espalier.core.tables.frames import opened
+from espalier.core.tables.relation import Relation
+from espalier.core.tables.snapshot import Snapshot
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.ledger.account import Account
+    from espalier.core.ledger.account import Account
 
 
 def release(project: Project, data: Any, report: Report = silent, ledger: Account | None = None) -> Release:
     """Spend the plan's budget on a private table and return what may leave the building.
 
-    ``data`` is a :class:`~core.tables.table.Table`, or a data frame (pandas, or whatever speaks Arrow), which is read
-    with the project's schema and the plan's person column; or a :class:`~core.tables.relation.Relation`, which is read
-    once into a snapshot that is gone when this returns, or such a snapshot, which stays its owner's to close.
+    ``data`` is a :class:`~espalier.core.tables.table.Table`, or a data frame (pandas, or whatever speaks Arrow), which
+    is read with the project's schema and the plan's person column; or a
+    :class:`~espalier.core.tables.relation.Relation`, which is read once into a snapshot that is gone when this returns,
+    or such a snapshot, which stays its owner's to close.
 
     Everything that can be refused is refused before the first draw: unconfirmed guesses, conflicts, sizes, a ledger
     that has not enough left. The result is (ε, δ)-DP for the plan's unit of privacy. ``report(fraction, message)``
     tells progress; raising from it cancels (what had been drawn by then stays spent).
 
-    With ``ledger`` (an account of a :class:`core.ledger.ledger.Ledger`) the plan's whole ρ and the δ₀ of its draws are
-    reserved there before the first draw; a plan without a δ takes the ledger's. A finished release counts what it
-    spent. One that ends otherwise is returned if nothing had been drawn, and counts in full if something had, or if the
-    machine went down.
+    With ``ledger`` (an account of a :class:`espalier.core.ledger.ledger.Ledger`) the plan's whole ρ and the δ₀ of its
+    draws are reserved there before the first draw; a plan without a δ takes the ledger's. A finished release counts
+    what it spent. One that ends otherwise is returned if nothing had been drawn, and counts in full if something had,
+    or if the machine went down.
     """
     check_options(project.plan)
     need_private(project.plan)

@@ -17,24 +17,24 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from core.analysis.answers import Answer, Copies, answer
-from core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
-from core.analysis.figures import Figure
-from core.analysis.gate import Gate
-from core.errors import DAMAGED, EspalierError, ProjectError
-from core.ledger.archive import MODEL, check_size
-from core.methods import METHODS
-from core.methods.questions import Asked
-from core.models.graphical import GraphicalModel, Zeros
-from core.models.questions.model import VisibleModel
-from core.progress import Report, silent
-from core.project.file import Project
-from core.release.asked_copies import asked_copies, fitted_as_copy
-from core.release.counts import COUNTS, NoisyCounts
-from core.release.files import NOT_PRIVATE, check_release, read_csv
+from espalier.core.analysis.answers import Answer, Copies, answer
+from espalier.core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
+from espalier.core.analysis.figures import Figure
+from espalier.core.analysis.gate import Gate
+from espalier.core.errors import DAMAGED, EspalierError, ProjectError
+from espalier.core.ledger.archive import MODEL, check_size
+from espalier.core.methods import METHODS
+from espalier.core.methods.questions import Asked
+from espalier.core.models.graphical import GraphicalModel, Zeros
+from espalier.core.models.questions.model import VisibleModel
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.release.asked_copies import asked_copies, fitted_as_copy
+from espalier.core.release.counts import COUNTS, NoisyCounts
+from espalier.core.release.files import NOT_PRIVATE, check_release, read_csv
 
 if TYPE_CHECKING:
-    from core.release.artefact import Release
+    from espalier.core.release.artefact import Release
 
 SUGGESTED = 20
 """Copies: with 5, intervals cover as well and are a third wider."""

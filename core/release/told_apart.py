@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from core.privacy.draws import Draw
-from core.project.hierarchy import expected
-from core.project.schema import Column, Schema
+from espalier.core.privacy.draws import Draw
+from espalier.core.project.hierarchy import expected
+from espalier.core.project.schema import Column, Schema
 
 SHOWN = 5
 """Groups that a plan names."""

@@ -1,7 +1,7 @@
 """Constraints and rows: values inside their bins put right, violations counted, candidates found in a table.
 
-The model keeps every constraint in codes (`core.project.constraints`). What a code leaves open is settled here: two
-ordered numbers from one bin, and a number that a table determines.
+The model keeps every constraint in codes (`espalier.core.project.constraints`). What a code leaves open is settled
+here: two ordered numbers from one bin, and a number that a table determines.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import SchemaError
-from core.project.constraint_kinds import Determines, Impossible, Monotone, Range
-from core.project.constraints import Constraint, Constraints
-from core.project.schema import MISSING, NUMBER, Column, Schema
+from espalier.core.errors import SchemaError
+from espalier.core.project.constraint_kinds import Determines, Impossible, Monotone, Range
+from espalier.core.project.constraints import Constraint, Constraints
+from espalier.core.project.schema import MISSING, NUMBER, Column, Schema
 
 Texts = Mapping[str, Sequence[str]]
 Codes = Mapping[str, NDArray[np.integer]]

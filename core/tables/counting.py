@@ -6,7 +6,7 @@ is a cover: eight blocks hold Adult's 66 pairs. Pairs of columns of few categori
 on **bit planes**: one bit per row and category, AND, and a population count; the margins give the last category.
 
 Both give the same whole numbers as a count of each marginal by itself. Exact counts are private: see
-:mod:`core.tables.table` for who may ask.
+:mod:`espalier.core.tables.table` for who may ask.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique
+from espalier.core.graph.separations import Clique
 
 BLOCK_CELLS = 1 << 16
 """Cells of a block, so that its codes fit 16 bits and its counts the processor's cache."""

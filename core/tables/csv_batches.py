@@ -1,4 +1,4 @@
-"""A CSV file of any size, a block of lines at a time, under the rules of `core.tables.csv_lines`.
+"""A CSV file of any size, a block of lines at a time, under the rules of `espalier.core.tables.csv_lines`.
 
 An engine's own CSV reader would let a quote run over line breaks, so that what one row holds changes how others are
 read. Here every block is whole lines, is checked line by line behind the header line, and is then parsed.
@@ -11,15 +11,15 @@ from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from core.errors import TableError
-from core.tables.csv_lines import check_lines, header_names, plain_lines
-from core.tables.reading import _parsed, check_names
+from espalier.core.errors import TableError
+from espalier.core.tables.csv_lines import check_lines, header_names, plain_lines
+from espalier.core.tables.reading import _parsed, check_names
 
 BLOCK = 1 << 24
 
 
 class Lines:
-    """A CSV file as a feed (`core.tables.relation.Feed`) of texts."""
+    """A CSV file as a feed (`espalier.core.tables.relation.Feed`) of texts."""
 
     rows = None
 

@@ -19,7 +19,7 @@ import csv
 import re
 from functools import cache
 
-from core.errors import TableError
+from espalier.core.errors import TableError
 
 DELIMITERS = "\t;|,"
 """In the order in which they are tried; the first of equals wins."""

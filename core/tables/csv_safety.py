@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from core.project.schema import NUMBER
+from espalier.core.project.schema import NUMBER
 
 _FORMULA = re.compile(r"'*([=@＝＠\t\r\n]|[+\-＋－].)", re.DOTALL)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.errors import EspalierError, TableError
+from espalier.core.errors import EspalierError, TableError
 
 TAKE_ROWS = ("duckdb", "postgres", "postgresql")
 """Schemes of the URLs of engines into which rows go; Spark has no transactions."""
@@ -61,7 +61,7 @@ class Destination:
     @contextmanager
     def _connected(self) -> Iterator[tuple[Callable[..., None], Any]]:
         """(how rows get in, the connection). The engine's own messages may hold the URL: only their kind is told."""
-        from core.tables import sql
+        from espalier.core.tables import sql
 
         shown = f"the table {self.name!r} cannot be written"
         try:

@@ -5,8 +5,8 @@ the Arrow type of each column, which belongs to the table and not to a row. What
 order, the file and the batch that a row is in, and statistics that a file carries change no code of it.
 
 *Proof.* Let ``text(cell)`` be the canonical text of a cell (the table below) and ``code(text)`` be
-`core.project.schema.Column.judge` of that text. Both read one cell and the column's public description. The encoder
-computes ``code(text(cell))``, by one of four ways that the column's type and description choose:
+`espalier.core.project.schema.Column.judge` of that text. Both read one cell and the column's public description. The
+encoder computes ``code(text(cell))``, by one of four ways that the column's type and description choose:
 
 1. *Distinct values* (`_by_value`). Arrow lists the distinct values of a batch, and each value is encoded alone. The
    code of a cell is that of its value, and two cells share a value only where the type's own equality holds, which
@@ -46,7 +46,8 @@ Refused as types: lists, records, bytes, intervals; moments with a time zone as 
 depends on the zone. A person column is text, a whole number, a decimal without decimal places or a UUID: other types
 may write one person in two ways.
 
-Row limits per person (`core.tables.lots`) depend on the key, on the person's identifier and on that person's rows.
+Row limits per person (`espalier.core.tables.lots`) depend on the key, on the person's identifier and on that person's
+rows.
 """
 
 from __future__ import annotations
@@ -60,12 +61,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import TableError
-from core.project.schema import Column, Schema, smallest_unsigned
-from core.tables.reading import _text, check_type, is_uuid, value_type
+from espalier.core.errors import TableError
+from espalier.core.project.schema import Column, Schema, smallest_unsigned
+from espalier.core.tables.reading import _text, check_type, is_uuid, value_type
 
 if TYPE_CHECKING:
-    from core.project.dates import DateBins
+    from espalier.core.project.dates import DateBins
 
 Codes = NDArray[Any]
 NARROW = 1 << 16

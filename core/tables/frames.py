@@ -14,23 +14,23 @@ from uuid import UUID
 
 import numpy as np
 
-from core.errors import TableError
-from core.progress import Report, silent
-from core.project.schema import Schema
-from core.tables.destination import TAKE_ROWS, Destination
-from core.tables.reading import Cells, TextColumn, TextTable, check_names, from_arrow, read_table
-from core.tables.relation import Relation, is_url, open_relation
-from core.tables.remote import RemoteSnapshot
-from core.tables.snapshot import Snapshot
-from core.tables.source import Source
-from core.tables.table import Table
+from espalier.core.errors import TableError
+from espalier.core.progress import Report, silent
+from espalier.core.project.schema import Schema
+from espalier.core.tables.destination import TAKE_ROWS, Destination
+from espalier.core.tables.reading import Cells, TextColumn, TextTable, check_names, from_arrow, read_table
+from espalier.core.tables.relation import Relation, is_url, open_relation
+from espalier.core.tables.remote import RemoteSnapshot
+from espalier.core.tables.snapshot import Snapshot
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
 
 LARGE_BYTES, LARGE_CELLS = 200_000_000, 50_000_000
 """A file of more bytes, or Parquet of more cells, is read where it is, and not as text in memory."""
 
 
 def text_of(frame: Any) -> TextTable:
-    """A frame's cells as text, as a Parquet file of it would be read (`core.tables.reading`).
+    """A frame's cells as text, as a Parquet file of it would be read (`espalier.core.tables.reading`).
 
     Raises :class:`TableError` for what is no frame, and for names that are doubled or no text.
     """

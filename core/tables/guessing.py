@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.errors import SchemaError
-from core.project.dates import day_number
-from core.project.schema import MISSING, NUMBER, Column, Kind, LeftOut, Schema
-from core.tables.reading import TextColumn, TextTable
+from espalier.core.errors import SchemaError
+from espalier.core.project.dates import day_number
+from espalier.core.project.schema import MISSING, NUMBER, Column, Kind, LeftOut, Schema
+from espalier.core.tables.reading import TextColumn, TextTable
 
 FEW = 20
 """Up to so many distinct numbers a column is taken for categories."""

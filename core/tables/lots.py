@@ -7,8 +7,9 @@ rows with the smallest lots are kept. MD5 is taken because every engine has it; 
 **Unit.** For every fixed key, which rows of a person are kept depends on that person's own rows only: on whose they
 are and what they say, never on their places in the table or on another's rows. So with at most k rows kept, tables that
 differ in one person's rows, however many, are cut to tables that differ in at most k rows that come or go. This holds
-key by key and needs no assumption on the hash (a mixture over keys keeps the bound: see `core.privacy.contribution`,
-Coupling). What must be exact is who is who: persons are compared as the bytes of their text, never by a hash.
+key by key and needs no assumption on the hash (a mixture over keys keeps the bound: see
+`espalier.core.privacy.contribution`, Coupling). What must be exact is who is who: persons are compared as the bytes of
+their text, never by a hash.
 
 These lots serve this and nothing else. A hold-out by such a lot would leak: under replace-one a person may become
 another whose lot falls into the other part, and both parts change.
@@ -87,7 +88,7 @@ def _lots(
     """The lot of each row. DuckDB writes the texts and hashes them, in a third of the time that Python takes."""
     import pyarrow as pa
 
-    from core.tables.sql import lots_of
+    from espalier.core.tables.sql import lots_of
 
     people = pa.DictionaryArray.from_arrays(whose.astype(np.int32), pa.array(names, pa.string()))
     columns = {f"r{i}": pa.array(number) for i, number in enumerate(numbers)}

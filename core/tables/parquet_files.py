@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from core.errors import TableError
-from core.tables.reading import check_names, value_type
+from espalier.core.errors import TableError
+from espalier.core.tables.reading import check_names, value_type
 
 BATCH_ROWS = 1 << 18
 SUFFIX = ".parquet"
@@ -34,7 +34,7 @@ class _File:
 
 
 class ParquetFiles:
-    """The rows of a Parquet file, or of a folder's Parquet files, as a feed (`core.tables.relation.Feed`)."""
+    """The rows of a Parquet file, or of a folder's Parquet files, as a feed (`espalier.core.tables.relation.Feed`)."""
 
     def __init__(self, path: Path) -> None:
         """List the files and read their footers. Raise :class:`TableError` for what is no table."""

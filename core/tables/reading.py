@@ -6,7 +6,7 @@ dates. An empty cell is missing. PyArrow and openpyxl do the parsing.
 What one row holds never changes how another row is read. A file is refused, or each of its rows is read as if it stood
 alone under the header.
 
-CSV. One line is one row (`core.tables.csv_lines` has the proof).
+CSV. One line is one row (`espalier.core.tables.csv_lines` has the proof).
 
 Excel. Each cell has a type of its own, and a person column must not mix types that may write two people in one way
 (:attr:`TextColumn.ambiguous`). A formula is refused, because its value may come from other rows. So is a row
@@ -16,7 +16,8 @@ value at the end are no rows: a sheet has a million of them.
 Parquet and data frames. A type belongs to a whole column, and the author of the file or frame has chosen it. Columns
 of Python objects in a pandas frame have no such type: each cell is written as text by itself.
 
-`core.tables.encoding` encodes larger tables in batches. It has the table of canonical texts, and gives equal codes.
+`espalier.core.tables.encoding` encodes larger tables in batches. It has the table of canonical texts, and gives equal
+codes.
 
 Refusals name the line or the row. They quote no cell.
 """
@@ -46,9 +47,9 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import TableError
-from core.project.schema import MISSING
-from core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
+from espalier.core.errors import TableError
+from espalier.core.project.schema import MISSING
+from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
 
 MAX_BYTES = 1 << 30
 MAX_CELLS = 200_000_000

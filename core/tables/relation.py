@@ -2,8 +2,9 @@
 
 :func:`open_relation` connects, and reads only the catalogue, footers or header. :meth:`Relation.snapshot` scans the
 rows once and keeps what a release needs: small whole numbers, at most k rows of a person. Files and most engines give
-rows, which `core.tables.encoding` turns into codes. PostgreSQL and Spark encode rows themselves (`core.tables.sql`).
-One statement sees one state of the table, and files that change during the scan are refused.
+rows, which `espalier.core.tables.encoding` turns into codes. PostgreSQL and Spark encode rows themselves
+(`espalier.core.tables.sql`). One statement sees one state of the table, and files that change during the scan are
+refused.
 
 No message here quotes a cell or says how many cells are wrong. It names the column.
 """
@@ -22,18 +23,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import EspalierError, TableError
-from core.progress import Report, silent
-from core.project.finest import as_read
-from core.project.plan import Plan
-from core.project.schema import Schema
-from core.tables.encoding import Batch, Encoder, refuse
-from core.tables.lots import kept_rows, new_key
-from core.tables.reading import TextColumn, TextTable, from_arrow, is_plain, value_type
-from core.tables.snapshot import PERSON, CodeFile, Digest, Snapshot
+from espalier.core.errors import EspalierError, TableError
+from espalier.core.progress import Report, silent
+from espalier.core.project.finest import as_read
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Schema
+from espalier.core.tables.encoding import Batch, Encoder, refuse
+from espalier.core.tables.lots import kept_rows, new_key
+from espalier.core.tables.reading import TextColumn, TextTable, from_arrow, is_plain, value_type
+from espalier.core.tables.snapshot import PERSON, CodeFile, Digest, Snapshot
 
 if TYPE_CHECKING:
-    from core.tables.remote import RemoteSnapshot
+    from espalier.core.tables.remote import RemoteSnapshot
 
 ENGINES = ("postgres", "postgresql", "pyspark")
 """Schemes of the URLs of engines that encode rows themselves. Rows of others come here in batches."""
@@ -124,13 +125,13 @@ class Relation:
         if self.feed is not None:
             self.feed.close()
         else:
-            from core.tables.sql import disconnect
+            from espalier.core.tables.sql import disconnect
 
             disconnect(self.backend)
 
     def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
         """The first ``rows`` rows as text, for a steward who asks for them: to guess a schema, and nothing else."""
-        from core.tables.sql import fetched
+        from espalier.core.tables.sql import fetched
 
         try:
             if self.feed is not None:
@@ -170,7 +171,7 @@ class Relation:
             return self.feed.statements(self._needed(read, plan.person))
         told = [self.query(read, plan.person)]
         if self.remote:
-            from core.tables.remote import told_later
+            from espalier.core.tables.remote import told_later
 
             told += told_later(schema, plan)
         return told
@@ -199,7 +200,7 @@ class Relation:
         return [name for name in columns if name in schema or name == person]
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:
-        from core.tables.sql import encoding, packed
+        from espalier.core.tables.sql import encoding, packed
 
         codes = encoding(self.table, schema, self.backend.name, person)
         return packed(codes, schema) if self.backend.name == "pyspark" else codes
@@ -219,11 +220,11 @@ class Relation:
 
         ``key`` is that of the lots (a fresh one if not given). Raises :class:`TableError` that names the column, and
         never a value, where a cell is not declared, empty against the schema, or a row says not whose it is. Columns
-        that are to be bought are read :func:`~core.project.finest.as_read` says, which refuses some.
+        that are to be bought are read :func:`~espalier.core.project.finest.as_read` says, which refuses some.
         """
         schema = as_read(schema)
         if self.remote:
-            from core.tables.remote import RemoteSnapshot
+            from espalier.core.tables.remote import RemoteSnapshot
 
             return RemoteSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
         files = self.feed.files if self.feed is not None else ()
@@ -266,7 +267,7 @@ class Relation:
                 yield encode(batch)
 
     def _spark(self, schema: Schema, person: str | None, pulse: Callable[[], None]) -> Generator[Batch]:
-        from core.tables.spark import written
+        from espalier.core.tables.spark import written
 
         with closing(written(self.backend._session, self.query(schema, person), schema, pulse)) as batches:
             for batch in batches:
@@ -289,7 +290,7 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     Raises :class:`TableError` where there is nothing to connect to; messages never hold the URL, which may hold a
     password.
     """
-    from core.tables import sql
+    from espalier.core.tables import sql
 
     if (scheme := _URL.match(text := str(where))) is None:
         return Relation(text, _file(Path(text)))
@@ -319,8 +320,8 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
 
 def _file(path: Path) -> Feed:
     """The rows of a CSV or Parquet file, or of a folder of Parquet files."""
-    from core.tables.csv_batches import Lines
-    from core.tables.parquet_files import ParquetFiles
+    from espalier.core.tables.csv_batches import Lines
+    from espalier.core.tables.parquet_files import ParquetFiles
 
     if not path.exists():
         raise TableError(f"cannot read {path}: no such file or folder", path=str(path))

@@ -4,10 +4,10 @@ Reading once and counting many times needs the temporary table; the transaction 
 and all that is asked later, see one state of the rows. Closing rolls back, and the table is gone; so it is when the
 connection is lost.
 
-**Fresh lots.** A hold-out and a declared total need lots that depend on nobody (`core.privacy.contribution` has the
-proofs). `gen_random_uuid` draws them, from the server's strong generator (PostgreSQL 13 or later). Each is drawn in the
-one statement that writes it, or the rows it picked, into a temporary table: whoever asks again sees the same lots. A
-view with such a function in it would draw anew for each count.
+**Fresh lots.** A hold-out and a declared total need lots that depend on nobody (`espalier.core.privacy.contribution`
+has the proofs). `gen_random_uuid` draws them, from the server's strong generator (PostgreSQL 13 or later). Each is
+drawn in the one statement that writes it, or the rows it picked, into a temporary table: whoever asks again sees the
+same lots. A view with such a function in it would draw anew for each count.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import EspalierError, TableError
-from core.graph.separations import Clique
-from core.progress import interruptible
-from core.project.finest import as_read
-from core.project.plan import Plan
-from core.project.schema import Schema
-from core.tables.counting import assign, cover, marginal
-from core.tables.encoding import refusal
-from core.tables.gradient import Weights, residual_sums
-from core.tables.lots import new_key, runs
-from core.tables.relation import Relation
+from espalier.core.errors import EspalierError, TableError
+from espalier.core.graph.separations import Clique
+from espalier.core.progress import interruptible
+from espalier.core.project.finest import as_read
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Schema
+from espalier.core.tables.counting import assign, cover, marginal
+from espalier.core.tables.encoding import refusal
+from espalier.core.tables.gradient import Weights, residual_sums
+from espalier.core.tables.lots import new_key, runs
+from espalier.core.tables.relation import Relation
 
 CODES = "espalier_codes"
 STEP = 100_000
@@ -277,7 +277,7 @@ def told_later(declared: Schema, plan: Plan) -> list[str]:
 
 
 def truncation(schema: Schema, most: int, key: str) -> list[str]:
-    """The statements that leave ``most`` rows of each person, by the lots of `core.tables.lots`."""
+    """The statements that leave ``most`` rows of each person, by the lots of `espalier.core.tables.lots`."""
     sizes = [c.size for c in schema.columns]
     joined = [_joined(list(range(len(sizes)))[run], sizes[run]) for run in runs(sizes)]
     numbers = [f"r{i}" for i in range(len(joined))]

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import TableError
-from core.graph.separations import Clique
-from core.project.schema import Schema, smallest_unsigned
-from core.tables.counting import Counting
-from core.tables.gradient import Weights, residual_sums
+from espalier.core.errors import TableError
+from espalier.core.graph.separations import Clique
+from espalier.core.project.schema import Schema, smallest_unsigned
+from espalier.core.tables.counting import Counting
+from espalier.core.tables.gradient import Weights, residual_sums
 
 PERSON = "person"
 """What a file calls the column of people; no column of a schema can be mistaken for it, they are numbered."""

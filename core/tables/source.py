@@ -8,16 +8,16 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique
-from core.project.schema import Schema
-from core.tables.gradient import Weights
+from espalier.core.graph.separations import Clique
+from espalier.core.project.schema import Schema
+from espalier.core.tables.gradient import Weights
 
 
 class Source(Protocol):
     """A private table. Nothing that it answers may leave without noise: only a curator and diagnostics may ask.
 
     ``person_column`` is the column that says whose a row is, None where none was named; ``kept`` how many rows of a
-    person are left at most, None where nobody has seen to it (see :mod:`core.privacy.contribution`).
+    person are left at most, None where nobody has seen to it (see :mod:`espalier.core.privacy.contribution`).
     """
 
     @property
@@ -59,7 +59,7 @@ class Source(Protocol):
         ...
 
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
-        """Exact gradient of a logistic fit, see `core.tables.gradient`."""
+        """Exact gradient of a logistic fit, see `espalier.core.tables.gradient`."""
         ...
 
     def batches(self) -> Iterator[Mapping[str, NDArray[Any]]]:

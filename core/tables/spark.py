@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from core.progress import interruptible
-from core.project.schema import Schema, smallest_unsigned
-from core.tables.encoding import Batch
-from core.tables.lots import runs
-from core.tables.snapshot import PERSON
+from espalier.core.progress import interruptible
+from espalier.core.project.schema import Schema, smallest_unsigned
+from espalier.core.tables.encoding import Batch
+from espalier.core.tables.lots import runs
+from espalier.core.tables.snapshot import PERSON
 
 BATCH_ROWS = 1 << 18
 
 
 def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None]) -> Generator[Batch]:
-    """The codes that ``query`` (of :func:`core.tables.sql.packed`) answers with.
+    """The codes that ``query`` (of :func:`espalier.core.tables.sql.packed`) answers with.
 
     Raising from ``pulse`` stops Spark. Close it, and the folder is gone.
     """

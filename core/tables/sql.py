@@ -1,9 +1,10 @@
 """The schema's encoding as a query that Ibis writes for each engine. The only module that imports Ibis.
 
-The query turns each declared column into whole numbers 0 … size − 1, as :meth:`core.project.schema.Column.encode`
-would its texts. NULL and NaN come first: several engines find NaN larger than every number. A category is looked for
-in the column's own type, never in a cast to text, since engines write `1.0`, `true` or a date in different ways. Two
-numbers beyond the codes say what must be refused: ``size`` a value that is not declared, ``size + 1`` an empty cell.
+The query turns each declared column into whole numbers 0 … size − 1, as
+:meth:`espalier.core.project.schema.Column.encode` would its texts. NULL and NaN come first: several engines find NaN
+larger than every number. A category is looked for in the column's own type, never in a cast to text, since engines
+write `1.0`, `true` or a date in different ways. Two numbers beyond the codes say what must be refused: ``size`` a value
+that is not declared, ``size + 1`` an empty cell.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ import numpy as np
 from ibis.backends.sql import SQLBackend
 from numpy.typing import NDArray
 
-from core.errors import TableError
-from core.project.schema import MISSING, Column, Schema
-from core.tables.lots import runs
-from core.tables.relation import ROWS
-from core.tables.snapshot import PERSON
-from core.tables.stream import Stream
+from espalier.core.errors import TableError
+from espalier.core.project.schema import MISSING, Column, Schema
+from espalier.core.tables.lots import runs
+from espalier.core.tables.relation import ROWS
+from espalier.core.tables.snapshot import PERSON
+from espalier.core.tables.stream import Stream
 
 MEMORY = "384MB"
 """What DuckDB may use. It never spills to disk: a scan needs no more."""
@@ -249,7 +250,9 @@ def packed(codes: Any, schema: Schema) -> Any:
 
 
 def lots_of(rows: Any, numbers: Sequence[str], key: str) -> NDArray[np.uint64]:
-    """The lots (`core.tables.lots`) of an Arrow table's rows, in order: of its ``numbers``, ``i`` and ``person``."""
+    """The lots (`espalier.core.tables.lots`) of an Arrow table's rows, in order: of its ``numbers``, ``i`` and
+    ``person``.
+    """
     joined = " || ',' || ".join(numbers)
     text = f"$1 || ':' || {joined} || ':' || i || ':' || person"
     with _hashing().cursor() as con:

@@ -1,9 +1,9 @@
 """The rows of an engine that makes no snapshot of its own, in Arrow batches, as one statement answers them.
 
 One SELECT of the columns that a release needs sees one state of the table. It compares and computes nothing. Its rows
-pass through this process in batches, `core.tables.encoding` turns them into codes, and none is kept. So every engine
-gets the same encoding and the same lots: ids are compared here, byte by byte, and no collation, optimiser or dialect
-there merges two people.
+pass through this process in batches, `espalier.core.tables.encoding` turns them into codes, and none is kept. So every
+engine gets the same encoding and the same lots: ids are compared here, byte by byte, and no collation, optimiser or
+dialect there merges two people.
 
 A driver's cells must be of the type that the catalogue says. One that is not is refused, never guessed at: SQLite keeps
 a text in a column of whole numbers, and another driver's surprises are not known.
@@ -18,8 +18,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from core.errors import EspalierError, TableError
-from core.tables.reading import _text
+from espalier.core.errors import EspalierError, TableError
+from espalier.core.tables.reading import _text
 
 BATCH_ROWS = 1 << 16
 """Rows that pass through at a time: a driver gives most of them as Python objects, cell by cell."""
@@ -57,7 +57,7 @@ class Stream:
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
         """All rows, or the first ``most``; raises :class:`TableError` that names a column and quotes no cell."""
-        from core.tables.sql import answers
+        from espalier.core.tables.sql import answers
 
         asked = self.table.select(*names)
         try:

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import TableError
-from core.graph.separations import Clique
-from core.project.schema import MISSING, Schema, smallest_unsigned
-from core.tables.counting import count_many
-from core.tables.gradient import Weights, residual_sums
-from core.tables.reading import TextColumn, TextTable
+from espalier.core.errors import TableError
+from espalier.core.graph.separations import Clique
+from espalier.core.project.schema import MISSING, Schema, smallest_unsigned
+from espalier.core.tables.counting import count_many
+from espalier.core.tables.gradient import Weights, residual_sums
+from espalier.core.tables.reading import TextColumn, TextTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -27,8 +27,8 @@ class Table:
     ``source`` is the digest of the whole table as it was read, also where these are only some of its rows.
     ``person`` says, by row, whose it is, as whole numbers from 0, and ``person_column`` which column of the table as
     read says so; None where nobody named one. It is no column of this table: it is never counted and never released.
-    ``kept`` is how many rows of a person are left at most, once :func:`core.privacy.contribution.bounded` saw to it; a
-    table that it filled or cut to a declared total has its ``person_column`` still, but no ``person``.
+    ``kept`` is how many rows of a person are left at most, once :func:`espalier.core.privacy.contribution.bounded` saw
+    to it; a table that it filled or cut to a declared total has its ``person_column`` still, but no ``person``.
     ``values`` are the numbers of numeric columns as they were read, one per row, NaN where a cell is missing; binning
     is the schema's view of them. ``texts`` are the texts of columns whose categories are still to be bought, as read.
     """
@@ -112,7 +112,9 @@ class Table:
         return np.bincount(flat, minlength=math.prod(shape)).reshape(shape)
 
     def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
-        """The counts of each of ``cliques``, one pass over the rows for many of them (`core.tables.counting`)."""
+        """The counts of each of ``cliques``, one pass over the rows for many of them
+        (`espalier.core.tables.counting`).
+        """
         return count_many(self.codes, self.schema.sizes, self.rows, cliques)
 
     def batches(self) -> Iterator[Mapping[str, NDArray[Any]]]:
@@ -129,7 +131,9 @@ class Table:
         return self.values[column]
 
     def residual_sums(self, target: str, columns: Sequence[str], weights: Weights) -> NDArray[np.int64]:
-        """Exact gradient of a logistic fit of ``target``, see `core.tables.gradient`. Private: for the curator."""
+        """Exact gradient of a logistic fit of ``target``, see `espalier.core.tables.gradient`. Private: for the
+        curator.
+        """
         return residual_sums(self.codes, target, columns, self.schema.sizes, weights)
 
     def take(self, rows: NDArray[Any]) -> Table:

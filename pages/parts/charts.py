@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from core.ledger.population import Population
-from core.release.planning import Line
-from core.release.pools import pool_in_words
+from espalier.core.ledger.population import Population
+from espalier.core.release.planning import Line
+from espalier.core.release.pools import pool_in_words
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -9,14 +9,14 @@ from typing import Any
 
 import streamlit as st
 
-from core.compare.plans import FIGURES, Outcome, best, compare
-from core.errors import EspalierError
-from core.methods import DEFAULT, METHODS, method_of
-from core.project.file import Project
-from pages.parts import charts, shell
-from pages.parts.glossary import term
-from pages.parts.session.session import Session
-from pages.parts.text import plain
+from espalier.core.compare.plans import FIGURES, Outcome, best, compare
+from espalier.core.errors import EspalierError
+from espalier.core.methods import DEFAULT, METHODS, method_of
+from espalier.core.project.file import Project
+from espalier.pages.parts import charts, shell
+from espalier.pages.parts.glossary import term
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import plain
 
 MOST = 8
 BESIDE = 5

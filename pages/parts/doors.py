@@ -28,7 +28,7 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.pages_manager import PagesManager
 
-from pages.parts.text import name
+from espalier.pages.parts.text import name
 
 Role = Literal["steward", "viewer"]
 

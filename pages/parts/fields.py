@@ -14,9 +14,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError
-from pages.parts.session.drafts import Field
-from pages.parts.session.session import Session
+from espalier.core.errors import EspalierError
+from espalier.pages.parts.session.drafts import Field
+from espalier.pages.parts.session.session import Session
 
 
 def field(state: Session, name: str, value: Any, basis: Any = None) -> Field:

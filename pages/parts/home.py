@@ -6,11 +6,11 @@ from base64 import b64encode
 
 import streamlit as st
 
-from pages.parts import shell
-from pages.parts.data import opening
-from pages.parts.data.samples import SAMPLES
-from pages.parts.session.session import Session
-from pages.parts.text import plain
+from espalier.pages.parts import shell
+from espalier.pages.parts.data import opening
+from espalier.pages.parts.data.samples import SAMPLES
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import plain
 
 _TREE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 48 48">
 <path d="M6 4v40M42 4v40M6 12h36M6 24h36M6 36h36" stroke="#9a8468" stroke-width="2" fill="none"/>

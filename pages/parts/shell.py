@@ -9,9 +9,9 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from core.project.file import Project
-from pages.parts.session import restore, session
-from pages.parts.text import CONFIDENTIAL, plain
+from espalier.core.project.file import Project
+from espalier.pages.parts.session import restore, session
+from espalier.pages.parts.text import CONFIDENTIAL, plain
 
 PAGES = {
     "Home": "pages/home.py",

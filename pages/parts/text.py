@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from core.graph.separations import Separation
-from core.methods import METHODS, Frame
-from core.privacy.accounting import round_up
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Neighbors
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import METHODS, Frame
+from espalier.core.privacy.accounting import round_up
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Neighbors
 
 NEIGHBORS: dict[Neighbors, str] = {
     "replace-one": "One person's rows may change in place. The number of rows is public.",

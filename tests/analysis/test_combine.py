@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from core.analysis import combine as module
-from core.analysis.combine import combine
+from espalier.core.analysis import combine as module
+from espalier.core.analysis.combine import combine
 
 
 def test_between_alone_by_hand():
@@ -74,6 +74,6 @@ def test_the_python_snippet_gives_the_same_figures(tmp_path, monkeypatch, capsys
 
 
 def test_a_notebook_finds_it_by_its_name():
-    from core import combine as found
+    from espalier.core import combine as found
 
     assert found([1.0, 2.0, 3.0]).copies == 3

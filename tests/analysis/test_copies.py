@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.analysis.combine import combine
-from core.analysis.copies import Recipe, copies, one_ways, perturbed, warm_refit
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.models.graphical import SMOOTHING, estimate
-from core.privacy.draws import Measurement
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.analysis.combine import combine
+from espalier.core.analysis.copies import Recipe, copies, one_ways, perturbed, warm_refit
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.models.graphical import SMOOTHING, estimate
+from espalier.core.privacy.draws import Measurement
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 SIZES = {"a": 2, "b": 3, "c": 2}
 TRUE = np.array([[0.1, 0.2, 0.1], [0.25, 0.05, 0.3]])

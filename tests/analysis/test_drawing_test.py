@@ -10,12 +10,12 @@ import math
 import numpy as np
 import pytest
 
-from core.analysis.drawing_test import holm, judged, p_value
-from core.analysis.null import Counts, Null, residuals
-from core.analysis.strength import associated, noticed, power, strength
-from core.graph.dag import Dag
-from core.graph.separations import Separation
-from core.graph.statements import check_statement, statements
+from espalier.core.analysis.drawing_test import holm, judged, p_value
+from espalier.core.analysis.null import Counts, Null, residuals
+from espalier.core.analysis.strength import associated, noticed, power, strength
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.separations import Separation
+from espalier.core.graph.statements import check_statement, statements
 
 
 def draw(expected: np.ndarray, n: int, sigma: float, rng: np.random.Generator, ordered: bool = True) -> Counts:

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from core.analysis.answers import Copies, answer
-from core.analysis.effect import StandardisedEffect, suggested_form, unsupported
-from core.analysis.figures import Difference, Level, OddsRatio, Proportion, Regression
-from core.analysis.gate import Gate
-from core.analysis.tally import Tally
-from core.models.graphical import estimate
-from core.privacy.draws import Measurement
+from espalier.core.analysis.answers import Copies, answer
+from espalier.core.analysis.effect import StandardisedEffect, suggested_form, unsupported
+from espalier.core.analysis.figures import Difference, Level, OddsRatio, Proportion, Regression
+from espalier.core.analysis.gate import Gate
+from espalier.core.analysis.tally import Tally
+from espalier.core.models.graphical import estimate
+from espalier.core.privacy.draws import Measurement
 
 SIZES = {"z": 3, "w": 2, "t": 3, "y": 2}
 

@@ -9,11 +9,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from core.analysis.figures import Difference, Level, Proportion
-from core.analysis.gate import Gate, Needs
-from core.graph.cuts import cheapest_cut
-from core.models.graphical import estimate
-from core.privacy.draws import Measurement
+from espalier.core.analysis.figures import Difference, Level, Proportion
+from espalier.core.analysis.gate import Gate, Needs
+from espalier.core.graph.cuts import cheapest_cut
+from espalier.core.models.graphical import estimate
+from espalier.core.privacy.draws import Measurement
 
 SIZES = {"age": 3, "kin": 2, "sex": 2, "pay": 2, "far": 2}
 RNG = np.random.default_rng(0)

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "core" / "analysis"
-ALLOWED = ("core.analysis", "core.errors", "core.graph", "core.models.graphical", "core.privacy.draws")
+ALLOWED = (
+    "espalier.core.analysis",
+    "espalier.core.errors",
+    "espalier.core.graph",
+    "espalier.core.models.graphical",
+    "espalier.core.privacy.draws",
+)
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda p: p.name)
@@ -27,7 +33,7 @@ def test_its_modules_form_no_circle():
         after[path.stem] = {
             n.module.split(".")[-1]
             for n in nodes
-            if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("core.analysis.")
+            if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("espalier.core.analysis.")
         }
     while free := [name for name, needs in after.items() if not needs & set(after)]:
         for name in free:

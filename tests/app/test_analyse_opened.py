@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.errors import EspalierError
-from core.ledger.archive import zipped
-from core.project.file import Project
-from core.release.spend import release
-from core.release.study import Study
-from core.tables.reading import read_table
-from pages.parts.analyse import opening
-from pages.parts.session.session import Session
+from espalier.core.errors import EspalierError
+from espalier.core.ledger.archive import zipped
+from espalier.core.project.file import Project
+from espalier.core.release.spend import release
+from espalier.core.release.study import Study
+from espalier.core.tables.reading import read_table
+from espalier.pages.parts.analyse import opening
+from espalier.pages.parts.session.session import Session
 from tests.support.app import at_home, go, press, sentences, state
 
 
@@ -51,8 +51,8 @@ def test_a_folder_is_opened_where_nobody_else_uses_the_server(made, tmp_path, mo
     press(app, "Open the folder")
     assert "was not opened" in app.error[0].value
     assert "is not there" in app.error[0].value
-    monkeypatch.setattr("pages.parts.doors.guarded", lambda: True)
-    monkeypatch.setattr("pages.parts.doors.enter", lambda _: None)
+    monkeypatch.setattr("espalier.pages.parts.doors.guarded", lambda: True)
+    monkeypatch.setattr("espalier.pages.parts.doors.enter", lambda _: None)
     app.run()
     assert not [f for f in app.text_input if f.key == "analyse-folder"]
     assert app.file_uploader
@@ -113,20 +113,20 @@ def test_an_archive_in_an_archive_is_measured_before_it_is_unpacked(made, monkey
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("head.npy", bytes(1 << 20))
     assert len(out.getvalue()) < 2_000
-    monkeypatch.setattr("core.ledger.archive.MOST_BYTES", 1 << 19)
+    monkeypatch.setattr("espalier.core.ledger.archive.MOST_BYTES", 1 << 19)
     with pytest.raises(EspalierError, match="unpacks to more than 1 GiB"):
         Study.of_files({**made.files, "model.npz": out.getvalue()})
 
 
 def test_what_is_no_release_is_refused_in_words(made, monkeypatch):
-    from core.ledger.archive import unpacked
+    from espalier.core.ledger.archive import unpacked
 
     session = Session()
-    monkeypatch.setattr("pages.parts.doors.need_steward", lambda: None)
+    monkeypatch.setattr("espalier.pages.parts.doors.need_steward", lambda: None)
     for data, said in damaged(made.files):
         opening.take(session, lambda data=data: unpacked(data))
         assert said in session.trouble.pop("analyse")
-    monkeypatch.setattr("core.ledger.archive.MOST_BYTES", 1_000)
+    monkeypatch.setattr("espalier.core.ledger.archive.MOST_BYTES", 1_000)
     opening.take(session, lambda: unpacked(zipped(made.files)))
     assert "unpacks to more than 1 GiB" in session.trouble.pop("analyse")
     assert session.taken == {}

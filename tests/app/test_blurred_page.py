@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
-from core.methods import DEFAULT
-from core.project.plan import NO_EPSILON
-from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
-from core.tables.reading import read_table
-from pages.parts.data.samples import FOLDER
+from espalier.core.methods import DEFAULT
+from espalier.core.project.plan import NO_EPSILON
+from espalier.core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
+from espalier.core.tables.reading import read_table
+from espalier.pages.parts.data.samples import FOLDER
 from tests.support.app import finish, go, press, sample, sentences, state
 
 FEW = "".join((FOLDER / "stays.csv").read_text("utf-8").splitlines(keepends=True)[:401]).encode()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
-from core.project.schema import Column
-from pages.parts.data.schema_rows import SchemaDraft, column_of, row_of
-from pages.parts.release.spending import start
+from espalier.core.project.schema import Column
+from espalier.pages.parts.data.schema_rows import SchemaDraft, column_of, row_of
+from espalier.pages.parts.release.spending import start
 from tests.support.app import finish, go, press, sentences, state, upload
 
 TEXT = "age,job,ill\n" + "".join(f"{20 + i % 60},{'clerk' if i % 3 else 'nurse'},{'ny'[i % 2]}\n" for i in range(600))
@@ -30,7 +30,7 @@ def test_a_table_is_opened_by_its_header_and_every_part_is_seen_in_the_plan(app:
 
 
 def test_what_is_to_be_bought_is_written_in_the_cells():
-    from core.project.schema import Column, Schema
+    from espalier.core.project.schema import Column, Schema
 
     columns = (
         Column.to_buy("age", "numeric", bins=8, range=(0.0, 100.0), integer=True),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
-from core.graph.roles import Roles
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.tables.reading import read_table
+from espalier.core.graph.roles import Roles
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.reading import read_table
 from tests.support.app import go, press, state
 
 SCHEMA = Schema(

@@ -25,11 +25,11 @@ from streamlit.web.server.starlette.starlette_app_utils import create_signed_val
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
-from core.project.file import Project
-from core.release import shelf
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.project.file import Project
+from espalier.core.release import shelf
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 from tests.support.app import ROOT, free_port
 
 PAGES = sorted(path.stem for path in (ROOT / "pages").glob("*.py"))

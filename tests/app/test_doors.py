@@ -12,17 +12,17 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from core.ledger.archive import REQUIRED
-from core.ledger.ledger import Ledger
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release import shelf as shared
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
-from pages.parts import doors
-from pages.parts.session.session import Session
+from espalier.core.ledger.archive import REQUIRED
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release import shelf as shared
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
+from espalier.pages.parts import doors
+from espalier.pages.parts.session.session import Session
 from tests.support.app import ROOT, finish, go, press, sample, sentences, state
 
 ROLES = {"steward": ["anna@hospital.example"], "viewer": ["ben@partner.example", "@hospital.example"]}
@@ -165,7 +165,7 @@ def test_who_is_no_steward_any_more_spends_nothing(visit: Any, monkeypatch: pyte
 
 
 def test_who_is_no_steward_any_more_opens_no_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pages.parts.release import payment
+    from espalier.pages.parts.release import payment
 
     monkeypatch.setenv("ESPALIER_LEDGER", str(tmp_path / "ledger.db"))
     monkeypatch.setattr(doors, "role", lambda: "viewer")
@@ -332,14 +332,14 @@ def test_a_server_that_others_reach_asks_who_is_there(address: str | None, monke
 def _door() -> None:
     import streamlit as st
 
-    from pages.parts import doors
+    from espalier.pages.parts import doors
 
     doors.enter("steward")
     st.markdown("inside")
 
 
 def test_only_releases_reach_the_shelf(shelf: Path) -> None:
-    from core.errors import ProjectError
+    from espalier.core.errors import ProjectError
 
     files = dict.fromkeys(REQUIRED, b"x")
     with pytest.raises(ProjectError):

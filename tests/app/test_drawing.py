@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.errors import EspalierError
-from core.graph.annotations import Annotation
-from core.graph.dag import Dag
-from core.graph.implied import implied
-from core.graph.roles import Roles
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from pages.parts.board import board, boxes, drawing
-from pages.parts.session import restore
-from pages.parts.session.drafts import Field
-from pages.parts.session.session import KEY, Session
-from pages.parts.structure import arrow_fields, arrow_table, effects, implications, merging
+from espalier.core.errors import EspalierError
+from espalier.core.graph.annotations import Annotation
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.implied import implied
+from espalier.core.graph.roles import Roles
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.pages.parts.board import board, boxes, drawing
+from espalier.pages.parts.session import restore
+from espalier.pages.parts.session.drafts import Field
+from espalier.pages.parts.session.session import KEY, Session
+from espalier.pages.parts.structure import arrow_fields, arrow_table, effects, implications, merging
 from tests.support.app import at_home, sample, start
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,15 +7,15 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.tables.reading import read_table
-from core.tables.table import Table
-from pages.parts.data import far
-from pages.parts.diagnostics import judgement
-from pages.parts.release import spending
-from pages.parts.session.session import Session
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
+from espalier.pages.parts.data import far
+from espalier.pages.parts.diagnostics import judgement
+from espalier.pages.parts.release import spending
+from espalier.pages.parts.session.session import Session
 from tests.support.app import field, finish, go, press, sentences
 from tests.support.app import state as here
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.ledger.ledger import Ledger
-from core.ledger.population import Population
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.tables.reading import read_table
-from pages.parts.release.payment import NEW
-from pages.parts.session.session import Session
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.population import Population
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.reading import read_table
+from espalier.pages.parts.release.payment import NEW
+from espalier.pages.parts.session.session import Session
 from tests.support.app import ROOT, field, finish, go, press, review, start, state, upload
 
 SCHEMA = Schema((Column("sex", "categorical", ("f", "m")), Column("ill", "categorical", ("no", "yes"))))

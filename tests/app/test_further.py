@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.compare import membership
-from core.errors import Cancelled
-from pages.parts.diagnostics import attack
-from pages.parts.session import session
-from pages.parts.session.job import Job
-from pages.parts.text import plain
+from espalier.core.compare import membership
+from espalier.core.errors import Cancelled
+from espalier.pages.parts.diagnostics import attack
+from espalier.pages.parts.session import session
+from espalier.pages.parts.session.job import Job
+from espalier.pages.parts.text import plain
 from tests.support.app import finish, go, press, sample, sentences, state, until
 
 

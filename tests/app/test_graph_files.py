@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.graph.formats import FORMATS
-from pages.parts.structure import graph_files
+from espalier.core.graph.formats import FORMATS
+from espalier.pages.parts.structure import graph_files
 from tests.support.app import go, press, sample, start, state
 
 GRAPH = """dag {

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.tables.reading import read_table
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.reading import read_table
 from tests.support.app import draft, field, go, press, sentences, state
 
 CODES = tuple(f"{chapter}{i}" for chapter in "AB" for i in range(4))

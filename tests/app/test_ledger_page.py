@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.ledger.ledger import Ledger
-from core.ledger.population import PART_NAMES, Population
-from core.project.file import Project
-from core.release.shelf import identity
-from core.release.spend import release
-from core.tables.table import Table
-from pages.parts.release import spending
-from pages.parts.release.payment import NEW, UNRECORDED
-from pages.parts.session.session import Session
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.population import PART_NAMES, Population
+from espalier.core.project.file import Project
+from espalier.core.release.shelf import identity
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
+from espalier.pages.parts.release import spending
+from espalier.pages.parts.release.payment import NEW, UNRECORDED
+from espalier.pages.parts.session.session import Session
 from tests.support.app import ROOT, field, finish, go, people, press, review, sample, sentences, state, upload
 
 
@@ -86,7 +86,7 @@ def test_a_budget_is_opened_paid_from_and_seen(app: AppTest, where: Path) -> Non
     assert {"All files (zip)", "Synthetic table", "Report", "Export as CSV"} <= downloads
     kept = Ledger(where).files(entry.released)
     assert kept == made.files
-    from core.ledger.archive import zipped
+    from espalier.core.ledger.archive import zipped
 
     assert zipfile.ZipFile(BytesIO(zipped(kept))).read("synthetic.csv") == made.files["synthetic.csv"]
     press(app, "Open its project")
@@ -115,7 +115,7 @@ def test_what_is_not_left_cannot_be_spent(app: AppTest, where: Path) -> None:
 def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:
     """What the page showed as left was taken meanwhile: refused in words, nothing drawn, nothing kept as spent."""
     opened(app, 1.2)
-    from core.privacy.accounting import Budget
+    from espalier.core.privacy.accounting import Budget
 
     project = budget(where).fits(Project.load(ROOT / "sample_data" / "hiring.json"), "hiring")
     Ledger(where).account("hiring").reserve(project, Budget.of(project.plan, 6000), b"other")
@@ -271,7 +271,7 @@ def test_a_ledger_in_trouble_is_said_on_every_page(app: AppTest, where: Path) ->
 
 def test_a_closed_tab_leaves_a_finished_entry(where: Path) -> None:
     """The session is gone while the work is under way: it comes to its end, and the ledger keeps the release."""
-    from core.tables.reading import read_table
+    from espalier.core.tables.reading import read_table
 
     Ledger(where, create=True).open_table("hiring", epsilon=2.0, delta=1e-9)
     state = Session()

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
-from core.evaluation.numeric_fidelity import numbers_of
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Schema
-from core.tables.table import Table
+from espalier.core.evaluation.numeric_fidelity import numbers_of
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Schema
+from espalier.core.tables.table import Table
 
 SCHEMA = [
     {"name": "days", "kind": "numeric", "edges": [0, 10, 40]},
@@ -33,8 +33,8 @@ def facts(target: str | None = "days") -> dict[str, Any]:
 
 def shown(found: dict[str, Any]) -> AppTest:
     def page(found, columns):  # type: ignore[no-untyped-def]
-        from core.project.schema import Schema
-        from pages.parts.diagnostics import numbers
+        from espalier.core.project.schema import Schema
+        from espalier.pages.parts.diagnostics import numbers
 
         numbers.show(found, Schema.from_json(columns))
 

@@ -11,11 +11,11 @@ import pytest
 from streamlit.elements.lib import policies
 from streamlit.testing.v1 import AppTest
 
-from core.graph.roles import Roles
-from core.methods import method_of
-from core.project.file import Project
-from pages.parts.session.job import QUEUE, Job
-from pages.parts.structure import implications
+from espalier.core.graph.roles import Roles
+from espalier.core.methods import method_of
+from espalier.core.project.file import Project
+from espalier.pages.parts.session.job import QUEUE, Job
+from espalier.pages.parts.structure import implications
 from tests.support.app import (
     ROOT,
     at_home,
@@ -217,14 +217,14 @@ def test_rows_kept_back_are_tested_on(app: AppTest) -> None:
 
 
 def test_cancelling_counts_as_spent(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    import core.release.spend
-    from core.errors import Cancelled
+    import espalier.core.release.spend
+    from espalier.core.errors import Cancelled
 
     def slow(*given: Any) -> None:
         given[2](0.1, "Counting")
         raise Cancelled("cancelled")
 
-    monkeypatch.setattr(core.release.spend, "release", slow)
+    monkeypatch.setattr(espalier.core.release.spend, "release", slow)
     released(app)
     assert state(app).released is None
     assert [s.complete for s in state(app).spent] == [False]
@@ -232,9 +232,9 @@ def test_cancelling_counts_as_spent(app: AppTest, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_cancel_that_comes_too_late_loses_nothing_and_says_so(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    import core.release.spend
+    import espalier.core.release.spend
 
-    real = core.release.spend.release
+    real = espalier.core.release.spend.release
 
     def cancelled_at_the_end(*given: Any) -> Any:
         made = real(*given)
@@ -242,7 +242,7 @@ def test_a_cancel_that_comes_too_late_loses_nothing_and_says_so(app: AppTest, mo
         return made
 
     running: list[Job] = []
-    monkeypatch.setattr(core.release.spend, "release", cancelled_at_the_end)
+    monkeypatch.setattr(espalier.core.release.spend, "release", cancelled_at_the_end)
     monkeypatch.setattr(QUEUE, "join", lambda job, join=QUEUE.join: (running.append(job), join(job)))
     released(app)
     assert state(app).released is not None
@@ -251,12 +251,12 @@ def test_a_cancel_that_comes_too_late_loses_nothing_and_says_so(app: AppTest, mo
 
 
 def test_an_unexpected_error_shows_no_value_and_no_traceback(app: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
-    import core.release.spend
+    import espalier.core.release.spend
 
     def broken(*_: Any) -> None:
         raise RuntimeError("row 17: Alice")
 
-    monkeypatch.setattr(core.release.spend, "release", broken)
+    monkeypatch.setattr(espalier.core.release.spend, "release", broken)
     released(app)
     assert "RuntimeError" in sentences(app)
     assert "Alice" not in sentences(app)
@@ -473,7 +473,7 @@ def test_no_private_value_before_it_is_asked_for(app: AppTest) -> None:
 
 def test_an_undeclared_value_is_not_shown_unasked(app: AppTest) -> None:
     project = Project.load(ROOT / "sample_data" / "hiring.json")
-    from core.tables.reading import read_table
+    from espalier.core.tables.reading import read_table
 
     text = (ROOT / "sample_data" / "hiring.csv").read_text().replace("job fair", "SECRET", 1)
     go(sample(app, "hiring"), "data")

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from core.errors import EspalierError, SchemaError
-from core.graph.roles import Roles
-from core.project.coarsening import group
-from core.project.schema import Column, LeftOut, Schema
-from core.tables.guessing import guess_column
-from core.tables.reading import TextColumn
-from pages.parts import charts, fields, text
-from pages.parts.data.schema_rows import SchemaDraft, column_of, join, numbers, row_of, split
-from pages.parts.release import spending
-from pages.parts.session import job
-from pages.parts.session.job import Job
-from pages.parts.session.session import Session, Spent
+from espalier.core.errors import EspalierError, SchemaError
+from espalier.core.graph.roles import Roles
+from espalier.core.project.coarsening import group
+from espalier.core.project.schema import Column, LeftOut, Schema
+from espalier.core.tables.guessing import guess_column
+from espalier.core.tables.reading import TextColumn
+from espalier.pages.parts import charts, fields, text
+from espalier.pages.parts.data.schema_rows import SchemaDraft, column_of, join, numbers, row_of, split
+from espalier.pages.parts.release import spending
+from espalier.pages.parts.session import job
+from espalier.pages.parts.session.job import Job
+from espalier.pages.parts.session.session import Session, Spent
 from tests.support.app import until
 
 
@@ -277,8 +277,8 @@ def test_a_failed_job_gives_its_place_back() -> None:
 
 
 def test_the_fence_is_drawn_with_sides_gate_and_scores() -> None:
-    from core.graph.separations import Separation
-    from pages.parts.release import fence_picture
+    from espalier.core.graph.separations import Separation
+    from espalier.pages.parts.release import fence_picture
 
     columns = ("sex", "postcode", "skill", "hired", "club", "a very long name for a column of a table")
     edges = [("sex", "postcode"), ("sex", "skill"), ("skill", "hired"), ("skill", "club")]
@@ -303,8 +303,8 @@ def test_the_fence_is_drawn_with_sides_gate_and_scores() -> None:
 
 
 def test_no_line_of_the_fence_picture_leaves_the_picture() -> None:
-    from core.graph.separations import Separation
-    from pages.parts.release import fence_picture
+    from espalier.core.graph.separations import Separation
+    from espalier.pages.parts.release import fence_picture
 
     gates, beside = ("x", "y", "z"), "pqrst"
     edges = [("sex", name) for name in (*beside, *gates)] + [(name, "hired") for name in gates]
@@ -353,8 +353,8 @@ def test_releases_for_other_people_are_not_added_up() -> None:
 
 
 def test_the_pairs_of_a_star_are_told_apart() -> None:
-    from core.graph.separations import Separation
-    from pages.parts.release import fence_picture
+    from espalier.core.graph.separations import Separation
+    from espalier.pages.parts.release import fence_picture
 
     leaves = [f"a long name for column {i}" for i in range(20)]
     columns, edges = ("y", "sex", *leaves), [("y", leaf) for leaf in leaves]
@@ -372,7 +372,7 @@ def test_the_pairs_of_a_star_are_told_apart() -> None:
 
 
 def test_high_boxes_of_a_tree_do_not_touch() -> None:
-    from pages.parts.board import graph_picture
+    from espalier.pages.parts.board import graph_picture
 
     tall = {"y": 58.0, "a": 98.0, "b": 98.0, "c": 38.0, "d": 98.0}
     around = {"y": ["a", "b", "d"], "a": ["y"], "b": ["y", "c"], "c": ["b"], "d": ["y"]}

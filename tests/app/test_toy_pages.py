@@ -7,7 +7,7 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.methods import METHODS
+from espalier.core.methods import METHODS
 from tests.support.app import field, finish, go, press, sample, sentences, state
 from tests.support.toy import TOY
 

@@ -16,7 +16,7 @@ from scipy import stats
 from benchmarks import audit
 from benchmarks.distinguish import audit as judge
 from benchmarks.distinguish import clopper_pearson, rho_at_least
-from core.privacy.accounting import delta_of
+from espalier.core.privacy.accounting import delta_of
 
 ALPHA = 1e-7
 

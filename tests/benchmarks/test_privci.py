@@ -11,10 +11,10 @@ import pytest
 
 from benchmarks import privci as bench
 from benchmarks.fair_tables import adult, compas
-from core.methods import frame_of
-from core.project.file import Project
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.methods import frame_of
+from espalier.core.project.file import Project
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 

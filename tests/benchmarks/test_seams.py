@@ -8,8 +8,8 @@ from unittest import mock
 import pytest
 
 from benchmarks import audit, seams
-from core.release.spend import release
-from core.tables import reading
+from espalier.core.release.spend import release
+from espalier.core.tables import reading
 
 
 def named(check) -> seams.Seam:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from core.project.file import Project
-from pages.parts.session import restore
+from espalier.core.project.file import Project
+from espalier.pages.parts.session import restore
 
 pytestmark = [pytest.mark.browser]
 

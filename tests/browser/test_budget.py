@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from core.ledger.archive import digest_of
+from espalier.core.ledger.archive import digest_of
 from tests.support.browser import Person
 
 pytestmark = [pytest.mark.browser]

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from core.project.file import Project
-from core.release import shelf
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.project.file import Project
+from espalier.core.release import shelf
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 from tests.support.browser import Person
 from tests.support.sign_in import Guarded, signed_in
 

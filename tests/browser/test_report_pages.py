@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from core.project.file import Project
-from core.release import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.project.file import Project
+from espalier.core.release import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 from tests.support.browser import CHROMIUM, FLAGS
 
 pytestmark = [pytest.mark.browser]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.evaluate import summary
-from core.cli.main import main
+from espalier.core.cli.evaluate import summary
+from espalier.core.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = [
@@ -405,10 +405,10 @@ def test_a_draft_warns_of_columns_that_may_name_people(tmp_path, monkeypatch, ca
 
 
 def test_a_large_file_stays_where_it_is(work, capsys, monkeypatch):
-    monkeypatch.setattr("core.tables.frames.LARGE_BYTES", 10)
-    monkeypatch.setattr("core.release.spend.IN_MEMORY", 50)
-    monkeypatch.setattr("core.release.output.SHOWN", 20)
-    monkeypatch.setattr("core.tables.reading.read_table", lambda *_: pytest.fail("it was read into memory"))
+    monkeypatch.setattr("espalier.core.tables.frames.LARGE_BYTES", 10)
+    monkeypatch.setattr("espalier.core.release.spend.IN_MEMORY", 50)
+    monkeypatch.setattr("espalier.core.release.output.SHOWN", 20)
+    monkeypatch.setattr("espalier.core.tables.reading.read_table", lambda *_: pytest.fail("it was read into memory"))
     assert run("init", "t.csv", "--out", "draft.json") == 0
     assert "first 60 rows" in capsys.readouterr().err
     assert run("release", "p.json", "--data", "t.csv", "--out", "o") == 0
@@ -461,19 +461,19 @@ def test_a_cancelled_command_says_whether_it_spent(monkeypatch, capsys, command,
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("core.cli.questions.load", stopped)
+    monkeypatch.setattr("espalier.core.cli.questions.load", stopped)
     assert run(*command) == 130
     assert told in capsys.readouterr().err
 
 
 def test_cancelled_while_the_program_loads_shows_no_traceback(monkeypatch, capsys):
-    import core.__main__ as entrance
+    import espalier.core.__main__ as entrance
 
     def stopped(_name):
         raise KeyboardInterrupt
 
     monkeypatch.setitem(
-        sys.modules, "core.cli.main", type("Loading", (), {"__getattr__": lambda _, name: stopped(name)})()
+        sys.modules, "espalier.core.cli.main", type("Loading", (), {"__getattr__": lambda _, name: stopped(name)})()
     )
     assert entrance.run() == 130
     assert "cancelled" in capsys.readouterr().err

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from core.cli import ledger as ledger_commands
-from core.cli.main import main
-from core.errors import ProjectError
-from core.ledger.ledger import Ledger
-from core.privacy.accounting import Budget
-from core.project.file import Project
+from espalier.core.cli import ledger as ledger_commands
+from espalier.core.cli.main import main
+from espalier.core.errors import ProjectError
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.privacy.accounting import Budget
+from espalier.core.project.file import Project
 
 PROJECT = {
     "format": "espalier-project/1",
@@ -209,8 +209,8 @@ def test_evaluate_is_recorded_before_what_it_may_steer(work, monkeypatch, capsys
     assert listed.count("diagnostics looked at before: 2") == 1
     assert "were looked at twice" in listed
     with Ledger("l.db").store._writing():
-        monkeypatch.setattr("core.ledger.store.PATIENCE", 1)
-        monkeypatch.setattr("core.evaluation.evaluate", lambda *_, **__: pytest.fail("looked"))
+        monkeypatch.setattr("espalier.core.ledger.store.PATIENCE", 1)
+        monkeypatch.setattr("espalier.core.evaluation.evaluate", lambda *_, **__: pytest.fail("looked"))
         assert run("evaluate", "o", "--data", "t.csv") == 2, "what cannot be recorded is not computed"
 
 
@@ -252,8 +252,8 @@ def test_the_ledger_by_default_is_the_environments(work, monkeypatch, capsys):
 
 @pytest.mark.usefixtures("work")
 def test_a_folder_that_cannot_be_written_after_paying(monkeypatch, capsys):
-    import core.release.artefact
-    from core.errors import ProjectError
+    import espalier.core.release.artefact
+    from espalier.core.errors import ProjectError
 
     assert run("ledger", "open", "--ledger", "l.db", "--table", "t", "--epsilon", "3", "--delta", "1e-6") == 0
     full = ProjectError("cannot write to o: No space left on device")
@@ -262,7 +262,7 @@ def test_a_folder_that_cannot_be_written_after_paying(monkeypatch, capsys):
         raise full
 
     with monkeypatch.context() as patch:
-        patch.setattr(core.release.artefact, "save_files", disk)
+        patch.setattr(espalier.core.release.artefact, "save_files", disk)
         assert spend("o", "--ledger", "l.db", "--table", "t") == 2
     said = capsys.readouterr().err
     assert "No space left" in said
@@ -324,7 +324,7 @@ def test_a_ledger_in_a_folder_that_may_not_be_written_to_says_so(work, monkeypat
     def refused(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("core.ledger.store.os.open", refused)
+    monkeypatch.setattr("espalier.core.ledger.store.os.open", refused)
     where = ("--ledger", str(work / "new.db"))
     assert run("ledger", "open", "--table", "t", "--epsilon", "1", "--delta", "1e-9", *where) == 2
     assert "may not be written to" in capsys.readouterr().err

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from core.cli.main import main
-from core.compare.membership import ATTACKS, Played, play, rows_of
-from core.errors import Cancelled, EspalierError, TableError
-from core.evaluation.membership.attack import BLIND, Interval, Verdict
-from core.privacy.accounting import rho_of
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Plan
+from espalier.core.cli.main import main
+from espalier.core.compare.membership import ATTACKS, Played, play, rows_of
+from espalier.core.errors import Cancelled, EspalierError, TableError
+from espalier.core.evaluation.membership.attack import BLIND, Interval, Verdict
+from espalier.core.privacy.accounting import rho_of
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
 from tests.support.tables import random_table, schema_of
 
 SCHEMA = schema_of(a=6, b=5, c=7, d=4, e=6, f=5)

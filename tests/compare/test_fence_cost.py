@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from core.compare import fence_cost as comparison
-from core.compare.fence_cost import FIGURES, cost_or_reason, fence_cost, without_fence
-from core.errors import Cancelled, SizeError
-from core.evaluation.quality import tree_quality
-from core.methods import METHODS, method_of
-from core.project.file import Project
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.compare import fence_cost as comparison
+from espalier.core.compare.fence_cost import FIGURES, cost_or_reason, fence_cost, without_fence
+from espalier.core.errors import Cancelled, SizeError
+from espalier.core.evaluation.quality import tree_quality
+from espalier.core.methods import METHODS, method_of
+from espalier.core.project.file import Project
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 

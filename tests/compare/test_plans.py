@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from core.compare import plans
-from core.compare.plans import Outcome, best, compare
-from core.errors import Cancelled
-from core.evaluation import evaluate
-from core.project.file import Project
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.compare import plans
+from espalier.core.compare.plans import Outcome, best, compare
+from espalier.core.errors import Cancelled
+from espalier.core.evaluation import evaluate
+from espalier.core.project.file import Project
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.errors import Cancelled, SizeError, TableError
-from core.evaluation.downstream import CLASSIFIERS, Downstream, Tables, _classifier, _judge, downstream, many_targets
+from espalier.core.errors import Cancelled, SizeError, TableError
+from espalier.core.evaluation.downstream import (
+    CLASSIFIERS,
+    Downstream,
+    Tables,
+    _classifier,
+    _judge,
+    downstream,
+    many_targets,
+)
 from tests.support.tables import random_table, schema_of
 
 SIZES = {"x": 3, "y": 2, "z": 3, "rare": 2, "only": 1}

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import Cancelled, TableError
-from core.evaluation import evaluate, split_holdout, target_of
-from core.project.schema import Column, Schema
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.errors import Cancelled, TableError
+from espalier.core.evaluation import evaluate, split_holdout, target_of
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 from tests.support.tables import project_of, random_table, schema_of, table_of
 
 ROLES = {"outcome": ("y",), "protected": ("s",), "admissible": ("a",)}

@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from core.errors import SizeError
-from core.evaluation import fairness as module
-from core.evaluation.dependence import cmi, link
-from core.evaluation.fairness import fairness_of
-from core.evaluation.utility import ITSELF, Predictions, predict
-from core.graph.separations import Separation
-from core.models.graphical import GraphicalModel
-from core.models.graphical.model import FitSummary
+from espalier.core.errors import SizeError
+from espalier.core.evaluation import fairness as module
+from espalier.core.evaluation.dependence import cmi, link
+from espalier.core.evaluation.fairness import fairness_of
+from espalier.core.evaluation.utility import ITSELF, Predictions, predict
+from espalier.core.graph.separations import Separation
+from espalier.core.models.graphical import GraphicalModel
+from espalier.core.models.graphical.model import FitSummary
 from tests.support.tables import project_of, quiet, random_table, schema_of, table_of
 
 

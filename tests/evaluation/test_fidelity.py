@@ -9,8 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from core.evaluation import fidelity as module
-from core.evaluation.fidelity import fidelity_of
+from espalier.core.evaluation import fidelity as module
+from espalier.core.evaluation.fidelity import fidelity_of
 from tests.support.tables import quiet, random_table, schema_of, table_of
 
 

@@ -7,8 +7,8 @@ import pytest
 from fairlearn.metrics import demographic_parity_difference, equalized_odds_difference
 from sklearn.metrics import roc_auc_score
 
-from core.evaluation.dependence import cmi
-from core.evaluation.groups import (
+from espalier.core.evaluation.dependence import cmi
+from espalier.core.evaluation.groups import (
     auc_interval,
     calibration,
     calibration_error,
@@ -17,8 +17,8 @@ from core.evaluation.groups import (
     group_auc,
     probability,
 )
-from core.evaluation.quality import best_tree_quality, dependence, tree_quality
-from core.graph.separations import Separation
+from espalier.core.evaluation.quality import best_tree_quality, dependence, tree_quality
+from espalier.core.graph.separations import Separation
 from tests.support.tables import random_table, schema_of, table_of
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.evaluation.private.intervals import (
+from espalier.core.evaluation.private.intervals import (
     area_interval,
     distance_interval,
     information,

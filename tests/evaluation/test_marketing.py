@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.cli.evaluate import summary
-from core.cli.main import main
-from core.errors import ProjectError, TableError
-from core.evaluation.marketing import gain_of, prices_of
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.cli.evaluate import summary
+from espalier.core.cli.main import main
+from espalier.core.errors import ProjectError, TableError
+from espalier.core.evaluation.marketing import gain_of, prices_of
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema(
     (

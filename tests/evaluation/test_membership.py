@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from core.errors import Cancelled
-from core.evaluation.membership.attack import BLIND, Interval, Verdict, _auc, ceiling, run
-from core.evaluation.membership.features import correlation, densities, histogram, naive
-from core.evaluation.membership.game import Game, choose_targets, folds_by_model, publish, shadow_releases
-from core.privacy.unit import Unit
+from espalier.core.errors import Cancelled
+from espalier.core.evaluation.membership.attack import BLIND, Interval, Verdict, _auc, ceiling, run
+from espalier.core.evaluation.membership.features import correlation, densities, histogram, naive
+from espalier.core.evaluation.membership.game import Game, choose_targets, folds_by_model, publish, shadow_releases
+from espalier.core.privacy.unit import Unit
 
 SIZES = {"a": 4, "b": 3, "c": 5, "d": 2, "e": 6, "f": 4}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.evaluation.numeric_fidelity import SHARES, column_fidelity, correlations, train_and_test
+from espalier.core.evaluation.numeric_fidelity import SHARES, column_fidelity, correlations, train_and_test
 
 
 def test_a_shift_is_its_wasserstein_distance():
@@ -39,11 +39,11 @@ def test_training_on_noise_predicts_nothing_and_on_the_truth_much():
 
 
 def test_evaluate_tells_numbers_and_a_regression_where_the_tables_hold_them():
-    from core.evaluation import evaluate
-    from core.project.file import Project
-    from core.project.plan import Plan
-    from core.project.schema import Column, Schema
-    from core.tables.table import Table
+    from espalier.core.evaluation import evaluate
+    from espalier.core.project.file import Project
+    from espalier.core.project.plan import Plan
+    from espalier.core.project.schema import Column, Schema
+    from espalier.core.tables.table import Table
 
     schema = Schema((Column("x", "numeric", edges=(0, 5, 10)), Column("y", "numeric", edges=(-1, 10, 25))))
     rng = np.random.default_rng(0)
@@ -66,11 +66,11 @@ def test_evaluate_tells_numbers_and_a_regression_where_the_tables_hold_them():
 
 
 def test_a_forest_on_real_rows_without_a_hold_out_is_judged_on_rows_each_tree_did_not_see():
-    from core.evaluation.numeric_fidelity import numbers_of
-    from core.project.file import Project
-    from core.project.plan import Plan
-    from core.project.schema import Column, Schema
-    from core.tables.table import Table
+    from espalier.core.evaluation.numeric_fidelity import numbers_of
+    from espalier.core.project.file import Project
+    from espalier.core.project.plan import Plan
+    from espalier.core.project.schema import Column, Schema
+    from espalier.core.tables.table import Table
 
     schema = Schema((Column("x", "numeric", edges=(0, 1)), Column("y", "numeric", edges=(-9, 9))))
     rng = np.random.default_rng(1)
@@ -82,13 +82,13 @@ def test_a_forest_on_real_rows_without_a_hold_out_is_judged_on_rows_each_tree_di
 
 
 def test_a_release_and_the_same_read_back_give_the_same_figures(tmp_path):
-    from core.evaluation.numeric_fidelity import numbers_of
-    from core.project.file import Project
-    from core.project.plan import Plan
-    from core.project.schema import Column, Schema
-    from core.release.artefact import load_release
-    from core.release.spend import release
-    from core.tables.table import Table
+    from espalier.core.evaluation.numeric_fidelity import numbers_of
+    from espalier.core.project.file import Project
+    from espalier.core.project.plan import Plan
+    from espalier.core.project.schema import Column, Schema
+    from espalier.core.release.artefact import load_release
+    from espalier.core.release.spend import release
+    from espalier.core.tables.table import Table
 
     schema = Schema(
         (
@@ -116,11 +116,11 @@ def test_a_release_and_the_same_read_back_give_the_same_figures(tmp_path):
 def test_quantiles_of_dates_are_told_as_dates():
     import json
 
-    from core.evaluation.numeric_fidelity import numbers_of
-    from core.project.file import Project
-    from core.project.plan import Plan
-    from core.project.schema import Schema
-    from core.tables.table import Table
+    from espalier.core.evaluation.numeric_fidelity import numbers_of
+    from espalier.core.project.file import Project
+    from espalier.core.project.plan import Plan
+    from espalier.core.project.schema import Schema
+    from espalier.core.tables.table import Table
 
     dates = {"from": "2023-01-01", "to": "2023-12-31", "by": "month"}
     schema = Schema.from_json([{"name": "day", "kind": "date", "dates": dates, "missing": True}])

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.errors import ProjectError
-from core.evaluation.classifier import fit
-from core.evaluation.private.counts import HeldOutCounts
-from core.evaluation.private.held_out import judge, judged, rehearse
-from core.graph.roles import Roles
-from core.privacy.accounting import Budget
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.planning import preview
-from core.release.report import render
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.errors import ProjectError
+from espalier.core.evaluation.classifier import fit
+from espalier.core.evaluation.private.counts import HeldOutCounts
+from espalier.core.evaluation.private.held_out import judge, judged, rehearse
+from espalier.core.graph.roles import Roles
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.planning import preview
+from espalier.core.release.report import render
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema(
     (
@@ -112,7 +112,7 @@ def test_the_figures_are_near_those_of_the_rows_they_speak_of():
     """With a budget so large that the noise is nothing, accuracy, AUC, error and CMI are those worked out directly."""
     from sklearn.metrics import roc_auc_score
 
-    from core.evaluation.dependence import cmi
+    from espalier.core.evaluation.dependence import cmi
 
     project = PROJECT.with_plan(neighbors="add-remove")
     synthetic, held = table(4000, 3), table(5000, 4)

@@ -7,9 +7,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from core.evaluation import classifier
-from core.evaluation.classifier import auc, cross_scores, fit
-from core.evaluation.utility import HOLDOUT, ITSELF, predict, utility_of
+from espalier.core.evaluation import classifier
+from espalier.core.evaluation.classifier import auc, cross_scores, fit
+from espalier.core.evaluation.utility import HOLDOUT, ITSELF, predict, utility_of
 from tests.support.tables import project_of, quiet, random_table, schema_of, table_of
 
 
@@ -101,7 +101,7 @@ def test_a_long_table_trains_on_a_part_of_its_rows(monkeypatch):
     schema = schema_of(a=3, b=3, y=2)
     table = random_table(schema, 1000, 5)
     assert fit(table, "y").rows == 100
-    monkeypatch.setattr("core.evaluation.utility.MAX_ENTRIES", 200)
+    monkeypatch.setattr("espalier.core.evaluation.utility.MAX_ENTRIES", 200)
     assert "random part" in judge(project_of(schema, "y"), table, table).note
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from core.evaluation.verdict import verdict
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
+from espalier.core.evaluation.verdict import verdict
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
 
 SCHEMA = Schema((Column("y", "categorical", ("n", "j")), Column("x", "categorical", ("a", "b"))))
 

@@ -10,11 +10,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from core.errors import GraphError
-from core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict, ways
-from core.graph.dag import Dag
-from core.graph.separations import Separation
-from core.graph.statements import check_statement, statements
+from espalier.core.errors import GraphError
+from espalier.core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict, ways
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.separations import Separation
+from espalier.core.graph.statements import check_statement, statements
 
 DAGS = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "dags"
 
@@ -159,7 +159,7 @@ def test_hidden_common_causes_are_named_and_may_leave_no_set():
 def test_dagittys_own_examples(name):
     if not (DAGS / name).exists():
         pytest.skip("the example drawings are not here")
-    from core.graph.formats import read_graph
+    from espalier.core.graph.formats import read_graph
 
     graph = read_graph((DAGS / name).read_text("utf-8"), name)
     roles = {role: [n.name for n in graph.nodes if role in n.roles] for n in graph.nodes for role in n.roles}

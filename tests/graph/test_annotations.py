@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from core.errors import GraphError
-from core.graph.annotations import Annotation
-from core.graph.dag import Dag
-from core.graph.merge import differences, inside, merge
-from core.methods import method_of
-from core.methods.prism_frame import advice
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.planning import preview
+from espalier.core.errors import GraphError
+from espalier.core.graph.annotations import Annotation
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.merge import differences, inside, merge
+from espalier.core.methods import method_of
+from espalier.core.methods.prism_frame import advice
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.planning import preview
 
 A, B = Annotation("seen twice", "contested", "Smith 2019"), Annotation(belief="established", may_break=True)
 DAG = Dag((("a", "y"), ("b", "y"), ("y", "c")), annotations={("a", "y"): A, ("y", "c"): B, ("b",): Annotation("n")})
@@ -89,7 +89,7 @@ def test_a_fragile_cause_is_said_under_the_causal_regime_too():
 
 
 def test_the_report_shows_what_was_said():
-    from core.release.report import _notes
+    from espalier.core.release.report import _notes
 
     html = _notes({"schema": [{"name": "b"}], "dag": {**DAG.to_json(), "notes": {"<old>": "kept"}}})
     for text in (

@@ -7,8 +7,8 @@ import random
 
 import networkx as nx
 
-from core.graph.links import link_of, sides
-from core.graph.separations import Separation
+from espalier.core.graph.links import link_of, sides
+from espalier.core.graph.separations import Separation
 
 NAMES = ("sex", "postcode", "skill", "hired", "club", "hobby")
 FENCE = Separation(("hired",), ("sex",), ("skill",), "fairness")

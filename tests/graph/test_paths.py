@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import GraphError
-from core.graph.dag import Dag
-from core.graph.implied import change, implied, without
-from core.graph.layers import depths, layered
-from core.graph.paths import arrows_of, between, is_causal, is_open, open_paths, separated
-from core.graph.roles import Roles
+from espalier.core.errors import GraphError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.implied import change, implied, without
+from espalier.core.graph.layers import depths, layered
+from espalier.core.graph.paths import arrows_of, between, is_causal, is_open, open_paths, separated
+from espalier.core.graph.roles import Roles
 
 NAMES = "abcdef"
 PAIRS = list(itertools.combinations(NAMES, 2))

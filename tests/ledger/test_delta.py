@@ -13,23 +13,23 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from core.cli.main import main
-from core.errors import LedgerError, ProjectError
-from core.ledger.account import Reservation
-from core.ledger.archive import REQUIRED
-from core.ledger.events import Event
-from core.ledger.ledger import Ledger
-from core.ledger.replay import replay
-from core.ledger.verify import check_export
-from core.privacy.accounting import Budget, epsilon_of, rho_of
-from core.privacy.curator import Curator, PrivateCurator
-from core.privacy.draws import Draw, Subtotal, subtotals_of
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.cli.main import main
+from espalier.core.errors import LedgerError, ProjectError
+from espalier.core.ledger.account import Reservation
+from espalier.core.ledger.archive import REQUIRED
+from espalier.core.ledger.events import Event
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.replay import replay
+from espalier.core.ledger.verify import check_export
+from espalier.core.privacy.accounting import Budget, epsilon_of, rho_of
+from espalier.core.privacy.curator import Curator, PrivateCurator
+from espalier.core.privacy.draws import Draw, Subtotal, subtotals_of
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 DELTA, FOR_DRAWS = 1e-6, 4e-7
 SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("b", "categorical", ("u", "v"))))

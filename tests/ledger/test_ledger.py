@@ -26,25 +26,25 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import core.release.spend
-from core.errors import Cancelled, LedgerError, LedgerUnavailable, ProjectError
-from core.ledger import fingerprint
-from core.ledger import store as ledger_store
-from core.ledger.archive import digest_of, unpacked, zipped
-from core.ledger.events import START, Event
-from core.ledger.ledger import Ledger
-from core.ledger.places import remembered as memory_of
-from core.ledger.population import rounded_down, rounded_up
-from core.ledger.replay import replay
-from core.privacy.accounting import Budget, epsilon_of, rho_of
-from core.privacy.curator import PrivateCurator
-from core.privacy.draws import Subtotal
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release import load_release, release
-from core.tables.reading import read_table
-from core.tables.table import Table
+import espalier.core.release.spend
+from espalier.core.errors import Cancelled, LedgerError, LedgerUnavailable, ProjectError
+from espalier.core.ledger import fingerprint
+from espalier.core.ledger import store as ledger_store
+from espalier.core.ledger.archive import digest_of, unpacked, zipped
+from espalier.core.ledger.events import START, Event
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.places import remembered as memory_of
+from espalier.core.ledger.population import rounded_down, rounded_up
+from espalier.core.ledger.replay import replay
+from espalier.core.privacy.accounting import Budget, epsilon_of, rho_of
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.draws import Subtotal
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release import load_release, release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 from tests.support.tables import bought
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -182,7 +182,7 @@ def test_parts_and_the_end_are_written_together_or_not_at_all(tmp_path, monkeypa
     ledger = opened(tmp_path / "l.db")
     reservation = reserve(ledger)
     parts = [Subtotal("select", "tree", 3, 0.001), Subtotal("measure", "one-way", 2, 0.002)]
-    monkeypatch.setattr("core.ledger.account.time.sleep", lambda s: None)
+    monkeypatch.setattr("espalier.core.ledger.account.time.sleep", lambda s: None)
     with monkeypatch.context() as patch:
         patch.setattr(ledger_store, "_head", lambda *_: (_ for _ in ()).throw(OSError(28, "disk full")))
         assert "disk full" in reservation.spend(0.003, {"a": b"x"}, parts)
@@ -485,7 +485,7 @@ def test_an_unexpected_error_ends_the_entry_and_stores_no_value(tmp_path, monkey
     def broken(*_, **__):
         raise RuntimeError("row 17: Alice")
 
-    monkeypatch.setattr(core.release.spend, "Release", broken)
+    monkeypatch.setattr(espalier.core.release.spend, "Release", broken)
     with pytest.raises(RuntimeError):
         release(PROJECT, table(), ledger=ledger.account("people"))
     (entry,) = ledger.population_of("people").entries
@@ -496,9 +496,9 @@ def test_an_unexpected_error_ends_the_entry_and_stores_no_value(tmp_path, monkey
 def test_the_reservation_is_there_before_the_first_draw(where, monkeypatch):
     ledger = opened(where)
     seen = []
-    debit = core.privacy.curator.Spending.debit
+    debit = espalier.core.privacy.curator.Spending.debit
     monkeypatch.setattr(
-        core.privacy.curator.Spending,
+        espalier.core.privacy.curator.Spending,
         "debit",
         lambda self, *args: (
             seen.append([e.status for e in ledger.population_of("people").entries]),
@@ -529,10 +529,10 @@ def test_an_entry_ends_once(where):
 
 RACE = """
 import sys
-from core.errors import LedgerError
-from core.privacy.accounting import Budget
-from core.ledger.ledger import Ledger
-from core.project.file import Project
+from espalier.core.errors import LedgerError
+from espalier.core.privacy.accounting import Budget
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.project.file import Project
 project = Project.loads(sys.argv[2])
 account = Ledger(sys.argv[1]).account("people")
 budget = Budget.of(project.plan, None)
@@ -1079,7 +1079,7 @@ def test_a_release_that_was_kept_is_checked_when_taken(where):
 
 
 def test_too_large_a_release_is_not_kept_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("core.ledger.account.KEPT_BYTES", 10)
+    monkeypatch.setattr("espalier.core.ledger.account.KEPT_BYTES", 10)
     ledger = opened(tmp_path / "l.db")
     made = release(PROJECT, table(), ledger=ledger.account("people"))
     assert "too large to keep" in made.ledger_trouble
@@ -1102,7 +1102,7 @@ def test_the_hash_is_what_sha256sum_says(tmp_path):
 
 def test_a_ledger_that_is_lost_after_the_draw_costs_nobody_the_release(where, monkeypatch):
     ledger = opened(where)
-    monkeypatch.setattr("core.ledger.account.time.sleep", lambda s: None)
+    monkeypatch.setattr("espalier.core.ledger.account.time.sleep", lambda s: None)
     append, calls = ledger_store.Store.append, itertools.count()
 
     def lost(self, make, kept=None):

@@ -12,8 +12,12 @@ LEDGER = Path(__file__).resolve().parents[2] / "core" / "ledger"
 def imported(path: Path) -> set[str]:
     """The modules of this package that a file imports, also inside functions and for types."""
     nodes = [n for n in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(n, ast.ImportFrom)]
-    within = {n.module.removeprefix("core.ledger.") for n in nodes if (n.module or "").startswith("core.ledger.")}
-    return within | {a.name for n in nodes if n.module == "core.ledger" for a in n.names}
+    within = {
+        n.module.removeprefix("espalier.core.ledger.")
+        for n in nodes
+        if (n.module or "").startswith("espalier.core.ledger.")
+    }
+    return within | {a.name for n in nodes if n.module == "espalier.core.ledger" for a in n.names}
 
 
 def test_no_circle_and_no_long_file():

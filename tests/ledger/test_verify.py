@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.main import main
-from core.ledger.export import exported
-from core.ledger.ledger import Ledger
-from core.privacy.accounting import Budget
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.cli.main import main
+from espalier.core.ledger.export import exported
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.privacy.accounting import Budget
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("b", "categorical", ("u", "v"))))
 PROJECT = Project("t", SCHEMA, Plan("independent", 1.0, 1e-6))

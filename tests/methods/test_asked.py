@@ -14,20 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import ProjectError, SizeError
-from core.graph.separations import Separation
-from core.methods import METHODS, frame_of
-from core.methods.question_links import links_of, widened
-from core.models.questions import Network, lower_bound
-from core.privacy.questions.lowering import Block
-from core.project.constraints import Constraints
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.question_list import QuestionList
-from core.project.schema import Column, Schema
-from core.release.artefact import load_release
-from core.release.planning import preview
-from core.release.spend import release
+from espalier.core.errors import ProjectError, SizeError
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import METHODS, frame_of
+from espalier.core.methods.question_links import links_of, widened
+from espalier.core.models.questions import Network, lower_bound
+from espalier.core.privacy.questions.lowering import Block
+from espalier.core.project.constraints import Constraints
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.artefact import load_release
+from espalier.core.release.planning import preview
+from espalier.core.release.spend import release
 from tests.methods.test_contract import ASKED, SCHEMA, project, table
 
 ROOT = Path(__file__).resolve().parents[2]

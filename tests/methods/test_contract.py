@@ -12,20 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import EspalierError
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.graph.separations import Separation
-from core.methods import METHODS
-from core.methods.marginals import Marginals
-from core.privacy.accounting import epsilon_of
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.question_list import QuestionList
-from core.project.schema import Column, Schema
-from core.release.planning import preview
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.errors import EspalierError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import METHODS
+from espalier.core.methods.marginals import Marginals
+from espalier.core.privacy.accounting import epsilon_of
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.planning import preview
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 from tests.support.tables import bought
 
 SCHEMA = Schema(

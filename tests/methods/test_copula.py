@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.errors import ProjectError, TableError
-from core.graph.separations import Separation
-from core.methods import frame_of
-from core.release.artefact import load_release
-from core.release.planning import preview
-from core.release.report import render
-from core.release.spend import release
+from espalier.core.errors import ProjectError, TableError
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import frame_of
+from espalier.core.release.artefact import load_release
+from espalier.core.release.planning import preview
+from espalier.core.release.report import render
+from espalier.core.release.spend import release
 from tests.models.copula.test_fit import SCHEMA, project, table
 
 

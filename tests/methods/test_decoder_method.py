@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.errors import Cancelled, EspalierError, ProjectError, SizeError
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.graph.separations import Separation
-from core.methods import frame_of
-from core.methods.decoder import heads_of
-from core.privacy.curator import PrivateCurator
-from core.project.file import Project
-from core.project.plan import Plan
-from core.release.planning import preview
-from core.release.spend import release
+from espalier.core.errors import Cancelled, EspalierError, ProjectError, SizeError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import frame_of
+from espalier.core.methods.decoder import heads_of
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.release.planning import preview
+from espalier.core.release.spend import release
 from tests.support.tables import bought, random_table, schema_of
 
 SCHEMA = schema_of(a=2, b=3, c=2, y=2)

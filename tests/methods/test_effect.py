@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.errors import ProjectError
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.methods import frame_of
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release import asking, preview, release
-from core.release.study import Study
-from core.tables.table import Table
+from espalier.core.errors import ProjectError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.methods import frame_of
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release import asking, preview, release
+from espalier.core.release.study import Study
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema(
     (

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import GraphError, ProjectError
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.graph.separations import Separation, clique_edges
-from core.methods import frame_of
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
+from espalier.core.errors import GraphError, ProjectError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation, clique_edges
+from espalier.core.methods import frame_of
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
 
 NAMES = ("y", "a", "b", "s", "c", "z")
 SCHEMA = Schema(tuple(Column(n, "categorical", categories=("0", "1")) for n in NAMES))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.methods import METHODS
+from espalier.core.methods import METHODS
 
 ROOT = Path(__file__).resolve().parents[2]
 REGISTRY = "core/methods/registry.py"

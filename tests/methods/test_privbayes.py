@@ -9,22 +9,22 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from core.errors import ProjectError, SizeError
-from core.graph.dag import Dag
-from core.graph.separations import clique_edges
-from core.methods.select.allocation import BudgetSplit, Choices
-from core.methods.select.network import WIDE, choose_network
-from core.models.graphical import predict_size
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.privacy.rehearsal import Rehearsal
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.planning import preview
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.errors import ProjectError, SizeError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.separations import clique_edges
+from espalier.core.methods.select.allocation import BudgetSplit, Choices
+from espalier.core.methods.select.network import WIDE, choose_network
+from espalier.core.models.graphical import predict_size
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.rehearsal import Rehearsal
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.planning import preview
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 from tests.support.tables import bought
 
 

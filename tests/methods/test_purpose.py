@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from core.methods import METHODS, frame_of
-from core.methods.base import Method
-from core.methods.purpose import PURPOSES, advise, unused
-from core.project.file import Project
+from espalier.core.methods import METHODS, frame_of
+from espalier.core.methods.base import Method
+from espalier.core.methods.purpose import PURPOSES, advise, unused
+from espalier.core.project.file import Project
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 READMISSION, HIRING = (Project.load(SAMPLES / f"{name}.json") for name in ("readmission", "hiring"))

@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from core.cli.main import main
-from core.compare.fence_cost import fence_cost
-from core.errors import EspalierError, ProjectError
-from core.evaluation import evaluate
-from core.graph.roles import Roles
-from core.ledger.ledger import Ledger
-from core.methods import METHODS, check_options
-from core.models.base import MarginalModel, Model
-from core.project.file import Project
-from core.project.plan import Plan
-from core.release.artefact import load_release
-from core.release.planning import preview
-from core.release.report import render
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.cli.main import main
+from espalier.core.compare.fence_cost import fence_cost
+from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.evaluation import evaluate
+from espalier.core.graph.roles import Roles
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.methods import METHODS, check_options
+from espalier.core.models.base import MarginalModel, Model
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.release.artefact import load_release
+from espalier.core.release.planning import preview
+from espalier.core.release.report import render
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 from tests.support.tables import random_table, schema_of
 from tests.support.toy import TOY, ConstantModel, Toy, play
 
@@ -167,6 +167,6 @@ def test_the_command_line_and_the_ledger_take_it(tmp_path, capsys):
 def test_where_it_is_not_registered_nothing_knows_it():
     with pytest.raises(ProjectError, match="must be one of"):
         preview(project(), 400)
-    code = "from core.methods import METHODS; print(*METHODS)"
+    code = "from espalier.core.methods import METHODS; print(*METHODS)"
     out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert "toy" not in out.split()

@@ -11,26 +11,26 @@ import pytest
 from scipy.stats import binom
 from test_contract import project, table
 
-from core.errors import ProjectError
-from core.evaluation.dependence import cmi
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.graph.separations import Separation
-from core.methods import fit, frame_of
-from core.methods.select.allocation import BudgetSplit
-from core.methods.select.marginals import TREES
-from core.methods.select.pairs import tells_its_pairs
-from core.methods.workload import TOGETHER, Request, Workload, measure_pairs, workload
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.artefact import SHRUNK
-from core.release.planning import preview
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.errors import ProjectError
+from espalier.core.evaluation.dependence import cmi
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import fit, frame_of
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.methods.select.marginals import TREES
+from espalier.core.methods.select.pairs import tells_its_pairs
+from espalier.core.methods.workload import TOGETHER, Request, Workload, measure_pairs, workload
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.artefact import SHRUNK
+from espalier.core.release.planning import preview
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 
 def curator_of(plan, rows):
@@ -60,7 +60,7 @@ def test_few_rows_under_so_much_noise_that_none_may_be_left():
 @pytest.mark.parametrize("few", [0, 10**6])
 @pytest.mark.parametrize("weights", [{}, {"a × x": 2.0}])
 def test_all_is_spent_whether_pairs_are_scored_together_or_one_by_one(few, weights, monkeypatch):
-    monkeypatch.setattr(import_module("core.methods.workload"), "FEW", few)
+    monkeypatch.setattr(import_module("espalier.core.methods.workload"), "FEW", few)
     made = project(method="workload", weights=weights)
     rows = table()
     curator = curator_of(made.plan, rows)
@@ -107,7 +107,7 @@ def test_a_release_of_prism_says_that_its_model_believes_less_than_was_counted(p
 @pytest.mark.parametrize(("signal", "part"), [(1.0, 1 / 6), (15.0, 1 / 3), (30.0, 2 / 3), (45.0, 1.0), (np.inf, 1.0)])
 def test_prisms_background_grows_with_what_can_be_told_of_the_target(signal, part, monkeypatch):
     """Its own tables are cheap here, so it gets a slight share however little that is."""
-    prism = import_module("core.methods.prism")
+    prism = import_module("espalier.core.methods.prism")
     monkeypatch.setattr(prism, "_signal", lambda *_: signal)
     made = project(method="prism", epsilon=50.0, features=10)
     curator = curator_of(made.plan, table())
@@ -120,7 +120,7 @@ def test_prisms_background_grows_with_what_can_be_told_of_the_target(signal, par
 
 @pytest.mark.parametrize(("epsilon", "most"), [(0.2, 40), (100.0, 80)])
 def test_more_pairs_are_counted_where_each_is_counted_well(epsilon, most, monkeypatch):
-    workload = import_module("core.methods.workload")
+    workload = import_module("espalier.core.methods.workload")
     found, how_many = [], workload._how_many
     monkeypatch.setattr(workload, "_how_many", lambda *given: found.append(how_many(*given)) or found[-1])
     schema = Schema(tuple(Column(f"c{i}", "categorical", ("x", "y", "z")) for i in range(30)))
@@ -164,7 +164,7 @@ def test_small_columns_are_counted_pair_by_pair_in_prisms_background():
 
 
 def test_fewer_choices_are_made_where_columns_are_few(monkeypatch):
-    workload = import_module("core.methods.workload")
+    workload = import_module("espalier.core.methods.workload")
     found, how_many = [], workload._how_many
     monkeypatch.setattr(workload, "_how_many", lambda *given: found.append(how_many(*given)) or found[-1])
     schema = Schema(tuple(Column(f"c{i}", "categorical", ("x", "y")) for i in range(12)))

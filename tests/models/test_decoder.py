@@ -10,12 +10,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from core.errors import Cancelled, EspalierError
-from core.models.decoder import Decoder, draw, logits, parents_of, separated
-from core.models.decoder_training import Training, rake, shares, train
-from core.privacy.clipped import UNITS, clipped_sums
-from core.privacy.draws import SumMeasurement
-from core.privacy.heads import CONSTANT, Heads
+from espalier.core.errors import Cancelled, EspalierError
+from espalier.core.models.decoder import Decoder, draw, logits, parents_of, separated
+from espalier.core.models.decoder_training import Training, rake, shares, train
+from espalier.core.privacy.clipped import UNITS, clipped_sums
+from espalier.core.privacy.draws import SumMeasurement
+from espalier.core.privacy.heads import CONSTANT, Heads
 
 SIZES = {"a": 2, "b": 3, "only": 1, "y": 2}
 EDGES = (("a", "b"), ("a", "y"), ("b", "y"), ("only", "y"))

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from core.errors import GraphError, SizeError
-from core.privacy.clipped import (
+from espalier.core.errors import GraphError, SizeError
+from espalier.core.privacy.clipped import (
     INPUT_UNITS,
     NEARLY,
     UNITS,
@@ -19,8 +19,8 @@ from core.privacy.clipped import (
     clipped_sensitivity,
     clipped_sums,
 )
-from core.privacy.heads import CONSTANT, Heads
-from core.privacy.unit import Unit
+from espalier.core.privacy.heads import CONSTANT, Heads
+from espalier.core.privacy.unit import Unit
 
 SIZES = {"a": 2, "one": 1, "b": 3, "y": 2}
 PARENTS = {"b": ("a", "one"), "y": ("a", "b")}
@@ -115,8 +115,8 @@ def test_the_sum_over_a_table_is_exactly_the_sum_over_its_rows_in_any_order(late
     assert (whole == sum(single)).all()
     order = rng.permutation(len(rows))
     assert (whole == clipped_sums(codes([rows[i] for i in order]), net, parameters, 1.5, step=5)).all()
-    monkeypatch.setattr("core.privacy.clipped._CHUNK_ENTRIES", 1)
-    monkeypatch.setattr("core.privacy.clipped._CHUNK_ROWS", 7)
+    monkeypatch.setattr("espalier.core.privacy.clipped._CHUNK_ENTRIES", 1)
+    monkeypatch.setattr("espalier.core.privacy.clipped._CHUNK_ROWS", 7)
     assert (whole == clipped_sums(codes(rows), net, parameters, 1.5, step=5)).all(), "however it is cut into chunks"
 
 

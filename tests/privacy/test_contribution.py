@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.compare.fence_cost import fence_cost
-from core.errors import ProjectError, TableError
-from core.evaluation.private import held_out
-from core.evaluation.private.held_out import judge
-from core.graph.roles import Roles
-from core.privacy import contribution
-from core.privacy.accounting import Budget
-from core.privacy.contribution import bounded, first_of_each, public_rows, split
-from core.privacy.curator import PrivateCurator
-from core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.compare.fence_cost import fence_cost
+from espalier.core.errors import ProjectError, TableError
+from espalier.core.evaluation.private import held_out
+from espalier.core.evaluation.private.held_out import judge
+from espalier.core.graph.roles import Roles
+from espalier.core.privacy import contribution
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.contribution import bounded, first_of_each, public_rows, split
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema((Column("a", "categorical", ("0", "1")), Column("b", "categorical", ("0", "1"))))
 CELLS = list(itertools.product((0, 1), repeat=2))

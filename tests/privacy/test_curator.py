@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import BudgetError, SizeError
-from core.methods.select.allocation import BudgetSplit
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator, Spending
-from core.privacy.draws import Draw, Subtotal, subtotals_of
-from core.privacy.gradient import LogisticGradient
-from core.privacy.rehearsal import Rehearsal
-from core.privacy.scores import EdgeScore, FeatureScore
-from core.privacy.unit import Unit
-from core.project.plan import Plan
+from espalier.core.errors import BudgetError, SizeError
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator, Spending
+from espalier.core.privacy.draws import Draw, Subtotal, subtotals_of
+from espalier.core.privacy.gradient import LogisticGradient
+from espalier.core.privacy.rehearsal import Rehearsal
+from espalier.core.privacy.scores import EdgeScore, FeatureScore
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.plan import Plan
 from tests.support.tables import FakeSource
 
 SIZES = {"a": 2, "b": 3, "c": 4}
@@ -348,7 +348,7 @@ def test_many_candidates_are_counted_together_and_a_few_cells_at_a_time(monkeypa
 
     pairs, calls = [("a", "b"), ("a", "c"), ("b", "c")], []
     for most in (1 << 22, 14, 1):
-        monkeypatch.setattr("core.privacy.curator.TOGETHER", most)
+        monkeypatch.setattr("espalier.core.privacy.curator.TOGETHER", most)
         table = Batched()
         c = PrivateCurator(table, ONE, Budget(1.0, 1e-9, 1.0), 100)
         c.choose(FLAT, pairs, 0.1, "edge")

@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from core.privacy import flat_bins
-from core.privacy.flat_bins import flattest
-from core.privacy.unit import Unit
+from espalier.core.privacy import flat_bins
+from espalier.core.privacy.flat_bins import flattest
+from espalier.core.privacy.unit import Unit
 
 
 def cost_of(cuts, counts, kept, bins):

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from core.methods.select.allocation import BudgetSplit, Choices
-from core.methods.select.features import fit_features
-from core.methods.select.spanning import Growth
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.privacy.gradient import LogisticGradient, gradient_sensitivity
-from core.privacy.rehearsal import Rehearsal
-from core.privacy.unit import Unit
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.tables.gradient import UNITS, residual_sums
-from core.tables.table import Table
+from espalier.core.methods.select.allocation import BudgetSplit, Choices
+from espalier.core.methods.select.features import fit_features
+from espalier.core.methods.select.spanning import Growth
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.gradient import LogisticGradient, gradient_sensitivity
+from espalier.core.privacy.rehearsal import Rehearsal
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.gradient import UNITS, residual_sums
+from espalier.core.tables.table import Table
 
 SIZES = {"a": 2, "b": 3, "y": 2}
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from core.errors import BudgetError
-from core.privacy import mechanisms
-from core.privacy.accounting import Budget, delta_of, epsilon_of, guess_right, rho_of, round_up
-from core.privacy.curator import PrivateCurator
-from core.privacy.scores import EdgeScore
-from core.privacy.unit import Unit
+from espalier.core.errors import BudgetError
+from espalier.core.privacy import mechanisms
+from espalier.core.privacy.accounting import Budget, delta_of, epsilon_of, guess_right, rho_of, round_up
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.scores import EdgeScore
+from espalier.core.privacy.unit import Unit
 from tests.support.tables import FakeSource, bought
 
 FALSE_ALARM = 1e-7

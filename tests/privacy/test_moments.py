@@ -10,17 +10,17 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from core.errors import BudgetError
-from core.models.copula.planned import fourier, polynomial
-from core.privacy import moments as module
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.privacy.features import Surface, clipped, side_by_side
-from core.privacy.moments import BESIDE, DIAGONAL, Bin, Histogram, Left, Moments, Reading, Scored, WithOutcome
-from core.privacy.unit import Unit
-from core.project.axes import Axis
-from core.project.schema import Column, Schema
-from core.tables.table import Table
+from espalier.core.errors import BudgetError
+from espalier.core.models.copula.planned import fourier, polynomial
+from espalier.core.privacy import moments as module
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.features import Surface, clipped, side_by_side
+from espalier.core.privacy.moments import BESIDE, DIAGONAL, Bin, Histogram, Left, Moments, Reading, Scored, WithOutcome
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.axes import Axis
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.table import Table
 
 GRID = np.array(list(itertools.product(range(-3, 4), repeat=2)), dtype=np.int64)
 SQUARE = 9

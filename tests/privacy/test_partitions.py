@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from core.errors import BudgetError
-from core.privacy.accounting import epsilon_of, rho_of
-from core.privacy.partitions import (
+from espalier.core.errors import BudgetError
+from espalier.core.privacy.accounting import epsilon_of, rho_of
+from espalier.core.privacy.partitions import (
     cost,
     distances,
     epsilon_beside,
@@ -23,7 +23,7 @@ from core.privacy.partitions import (
     rho_beside,
     threshold_for,
 )
-from core.privacy.unit import Unit
+from espalier.core.privacy.unit import Unit
 
 UNITS = [Unit(relation, k) for relation in ("replace-one", "add-remove") for k in (1, 2)]
 

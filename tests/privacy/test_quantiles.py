@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from core.errors import SchemaError
-from core.privacy.mechanisms import gumbel_scale, noisy_max
-from core.privacy.quantiles import (
+from espalier.core.errors import SchemaError
+from espalier.core.privacy.mechanisms import gumbel_scale, noisy_max
+from espalier.core.privacy.quantiles import (
     calls_of_edges,
     calls_of_level,
     choose_edges,
@@ -25,8 +25,8 @@ from core.privacy.quantiles import (
     range_of,
     score_sensitivity,
 )
-from core.privacy.unit import Unit
-from core.project.finest import MOST_POINTS, grid_of
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.finest import MOST_POINTS, grid_of
 
 UNITS = [Unit(relation, k) for relation in ("replace-one", "add-remove") for k in (1, 2)]
 CELLS = (0.0, 1.0, 2.0, 3.0, float("nan"))

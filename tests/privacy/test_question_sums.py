@@ -8,14 +8,21 @@ import math
 import numpy as np
 import pytest
 
-from core.errors import BudgetError, SizeError
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.privacy.questions.recipes import CHOICE_UNITS, UNITS, CountHistogram, QuestionSums, WorstQuestion, answers
-from core.privacy.unit import Unit
-from core.project.questions import Count, Question
-from core.project.schema import Column, Schema
-from core.tables.table import Table
+from espalier.core.errors import BudgetError, SizeError
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.questions.recipes import (
+    CHOICE_UNITS,
+    UNITS,
+    CountHistogram,
+    QuestionSums,
+    WorstQuestion,
+    answers,
+)
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.questions import Count, Question
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema(tuple(Column(name, "categorical", tuple("xyz")) for name in "abc"))
 SIZES = SCHEMA.sizes

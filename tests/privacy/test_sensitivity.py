@@ -8,9 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from core.privacy.draws import fold
-from core.privacy.scores import FIXED_POINT, ConditionalScore, EdgeScore, FeatureScore, vector_sensitivity
-from core.privacy.unit import Unit
+from espalier.core.privacy.draws import fold
+from espalier.core.privacy.scores import FIXED_POINT, ConditionalScore, EdgeScore, FeatureScore, vector_sensitivity
+from espalier.core.privacy.unit import Unit
 
 
 def tables(cells: int, n: int):

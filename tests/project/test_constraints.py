@@ -8,15 +8,15 @@ import json
 import numpy as np
 import pytest
 
-from core.errors import EspalierError, ProjectError, SchemaError, SizeError
-from core.graph.separations import Separation
-from core.models.graphical import estimate
-from core.models.graphical.problem import Zeros
-from core.privacy.draws import Measurement
-from core.project.constraint_kinds import Determines, Impossible, Monotone, Range
-from core.project.constraints import Constraints
-from core.project.schema import Column, Schema
-from core.tables.consistency import candidates, settle, violations
+from espalier.core.errors import EspalierError, ProjectError, SchemaError, SizeError
+from espalier.core.graph.separations import Separation
+from espalier.core.models.graphical import estimate
+from espalier.core.models.graphical.problem import Zeros
+from espalier.core.privacy.draws import Measurement
+from espalier.core.project.constraint_kinds import Determines, Impossible, Monotone, Range
+from espalier.core.project.constraints import Constraints
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.consistency import candidates, settle, violations
 
 SCHEMA = Schema(
     (

@@ -7,9 +7,9 @@ from datetime import date, timedelta
 import numpy as np
 import pytest
 
-from core.errors import SchemaError, TableError
-from core.project.dates import DateBins, date_texts, day_number, day_numbers, invented
-from core.project.schema import Column
+from espalier.core.errors import SchemaError, TableError
+from espalier.core.project.dates import DateBins, date_texts, day_number, day_numbers, invented
+from espalier.core.project.schema import Column
 
 RANGES = [
     (date(2023, 11, 15), date(2024, 3, 2)),

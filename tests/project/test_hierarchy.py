@@ -8,9 +8,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from core.errors import SchemaError, TableError
-from core.project.hierarchy import MOST_APART, Hierarchy, descend, expected, read_hierarchy
-from core.project.schema import Column
+from espalier.core.errors import SchemaError, TableError
+from espalier.core.project.hierarchy import MOST_APART, Hierarchy, descend, expected, read_hierarchy
+from espalier.core.project.schema import Column
 
 CODES = tuple(f"{chapter}{block}{i}" for chapter in "AB" for block in "xy" for i in range(3))
 GIVEN = {code: code[:2] for code in CODES} | {f"{c}{b}": c for c in "AB" for b in "xy"}

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from core.errors import EspalierError
-from core.methods import check_options, method_of
-from core.project.file import Project
+from espalier.core.errors import EspalierError
+from espalier.core.methods import check_options, method_of
+from espalier.core.project.file import Project
 
 GOOD = {
     "format": "espalier-project/1",

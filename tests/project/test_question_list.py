@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from core.cli.main import main
-from core.errors import ProjectError
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.question_list import QuestionList, in_words, read_questions
-from core.project.schema import Column, Schema
+from espalier.core.cli.main import main
+from espalier.core.errors import ProjectError
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList, in_words, read_questions
+from espalier.core.project.schema import Column, Schema
 
 SCHEMA = Schema(
     (

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import SchemaError, TableError
-from core.project.coarsening import even_bins, group, growing_bins
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, LeftOut, Schema, smallest_unsigned
-from core.release.output import numbers
-from core.release.spend import refuse_guessed
+from espalier.core.errors import SchemaError, TableError
+from espalier.core.project.coarsening import even_bins, group, growing_bins
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, LeftOut, Schema, smallest_unsigned
+from espalier.core.release.output import numbers
+from espalier.core.release.spend import refuse_guessed
 
 RNG = np.random.default_rng(0)
 

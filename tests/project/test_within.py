@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from core.project.schema import Column
-from core.project.within import places, tilts
-from core.release.output import numbers
+from espalier.core.project.schema import Column
+from espalier.core.project.within import places, tilts
+from espalier.core.release.output import numbers
 
 EDGES = (0.0, 1.0, 2.0, 4.0, 8.0)
 

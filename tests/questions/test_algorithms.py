@@ -9,9 +9,9 @@ import pytest
 from enumeration import answers, every_row, workload
 from scipy.optimize import linprog
 
-from core.errors import SizeError
-from core.models.graphical import Zeros, estimate
-from core.models.questions import (
+from espalier.core.errors import SizeError
+from espalier.core.models.graphical import Zeros, estimate
+from espalier.core.models.questions import (
     Block,
     Network,
     Question,
@@ -30,7 +30,7 @@ from core.models.questions import (
     public_rule,
     sensitivity,
 )
-from core.privacy.draws import Measurement
+from espalier.core.privacy.draws import Measurement
 
 
 def posed(seed):
@@ -139,7 +139,7 @@ def test_predicted_errors_are_those_of_simulated_noise():
 
 
 def posed_count():
-    from core.models.questions import Count
+    from espalier.core.models.questions import Count
 
     return Count("n", {"a": (1,), "b": (0, 1)}, 2)
 
@@ -176,7 +176,7 @@ def test_what_is_too_wide_is_refused_with_its_columns_and_questions():
 
 
 def _of_one_count(max_cells):
-    from core.models.questions import Count
+    from espalier.core.models.questions import Count
 
     sizes = {f"c{i}": 4 for i in range(8)}
     count = Count("n", dict.fromkeys(sizes, (1, 2)), 8)

@@ -7,10 +7,20 @@ import pytest
 from enumeration import answers, every_row, workload
 from scipy.optimize import minimize
 
-import core.privacy.questions.lowering as lowering
-from core.errors import EspalierError, SizeError
-from core.models.questions import Block, Count, Network, Question, VisibleModel, check_cost, fit, lower, sensitivity
-from core.models.questions.newton import newton_direction
+import espalier.core.privacy.questions.lowering as lowering
+from espalier.core.errors import EspalierError, SizeError
+from espalier.core.models.questions import (
+    Block,
+    Count,
+    Network,
+    Question,
+    VisibleModel,
+    check_cost,
+    fit,
+    lower,
+    sensitivity,
+)
+from espalier.core.models.questions.newton import newton_direction
 
 
 @pytest.fixture(params=[(seed, direct) for seed in range(30) for direct in (4096, 1)], ids=str)
@@ -74,8 +84,8 @@ def test_sensitivity_equals_enumeration(case):
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize(("dense", "sparse"), [(2000, 0.0), (0, 0.0), (0, 1e9)], ids=["dense", "cg", "sparse"])
 def test_fit_is_the_optimum_of_the_enumerated_problem(seed, dense, sparse, monkeypatch):
-    monkeypatch.setattr("core.models.questions.fitting.DENSE", dense)
-    monkeypatch.setattr("core.models.questions.fitting.SPARSE_SHARE", sparse)
+    monkeypatch.setattr("espalier.core.models.questions.fitting.DENSE", dense)
+    monkeypatch.setattr("espalier.core.models.questions.fitting.SPARSE_SHARE", sparse)
     rng = np.random.default_rng([seed, 5])
     sizes, questions, counts = workload(rng)
     lowered = lower(sizes, questions, counts)

@@ -12,23 +12,23 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from core.errors import ProjectError, SchemaError
-from core.ledger.ledger import Ledger
-from core.privacy import bought_schema
-from core.privacy.accounting import Budget
-from core.privacy.bought_schema import buy, described, prices
-from core.privacy.curator import Spending
-from core.privacy.quantiles import counts_on
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.finest import as_read
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.planning import preview
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.relation import open_relation
-from core.tables.table import Table
+from espalier.core.errors import ProjectError, SchemaError
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.privacy import bought_schema
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.bought_schema import buy, described, prices
+from espalier.core.privacy.curator import Spending
+from espalier.core.privacy.quantiles import counts_on
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.finest import as_read
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.planning import preview
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.relation import open_relation
+from espalier.core.tables.table import Table
 
 CODES = tuple(f"{chapter}{i}" for chapter in "ABC" for i in range(20))
 GIVEN = {code: f"chapter {code[0]}" for code in CODES}

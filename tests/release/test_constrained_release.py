@@ -6,21 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.errors import EspalierError, ProjectError, SchemaError, SizeError
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.methods import METHODS, frame_of
-from core.privacy.accounting import Budget
-from core.privacy.rehearsal import Rehearsal
-from core.privacy.unit import Unit
-from core.project.constraints import Constraints
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.planning import preview
-from core.release.report import render
-from core.release.spend import release
-from core.tables.table import Table
+from espalier.core.errors import EspalierError, ProjectError, SchemaError, SizeError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.methods import METHODS, frame_of
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.rehearsal import Rehearsal
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.constraints import Constraints
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.planning import preview
+from espalier.core.release.report import render
+from espalier.core.release.spend import release
+from espalier.core.tables.table import Table
 
 GIVEN = {
     "impossible": [{"sex": ["male"], "pregnant": ["yes"]}, {"age": {"below": 16}, "married": ["yes"]}],
@@ -144,7 +144,7 @@ def wide(method: str, **plan: object) -> Project:
 @pytest.mark.parametrize("method", ["privbayes", "workload", "prism", "mst"])
 def test_constraints_make_no_model_too_large_once_the_counts_are_paid(method, monkeypatch):
     """Whatever a private choice falls on: the model keeps within the plan's largest table, or the plan is refused."""
-    monkeypatch.setattr("core.methods.workload.FEW", 5)  # pairs one at a time, as in a table of many columns
+    monkeypatch.setattr("espalier.core.methods.workload.FEW", 5)  # pairs one at a time, as in a table of many columns
     project = wide(method)
     rng = np.random.default_rng(4)
     same = rng.integers(0, 6, 3000)

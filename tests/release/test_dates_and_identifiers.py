@@ -7,15 +7,15 @@ from datetime import date
 import numpy as np
 import pytest
 
-from core.errors import SchemaError
-from core.project.constraints import Constraints
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Schema
-from core.release.artefact import load_release
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.errors import SchemaError
+from espalier.core.project.constraints import Constraints
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Schema
+from espalier.core.release.artefact import load_release
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 RANGE = {"from": "2023-01-01", "to": "2024-12-31", "by": "month"}
 COLUMNS = [

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from core.privacy.mechanisms import add_gaussian
-from core.release.error_bounds import Counted, error_bounds, excess_risk, marginal_bound, tree_bound
+from espalier.core.privacy.mechanisms import add_gaussian
+from espalier.core.release.error_bounds import Counted, error_bounds, excess_risk, marginal_bound, tree_bound
 
 
 def tv(p, q):

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from core.project.file import Project
-from core.release.artefact import load_release
-from core.release.report import render
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.project.file import Project
+from espalier.core.release.artefact import load_release
+from espalier.core.release.report import render
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
 BEFORE = Path(__file__).parent / "before"

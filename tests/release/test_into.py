@@ -9,15 +9,15 @@ import numpy as np
 import psycopg
 import pytest
 
-from core.cli.main import main
-from core.errors import TableError
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.output import arrow_columns, write_into
-from core.tables.destination import Destination
-from core.tables.frames import destination
-from core.tables.snapshot import CodeFile, Snapshot
+from espalier.core.cli.main import main
+from espalier.core.errors import TableError
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.output import arrow_columns, write_into
+from espalier.core.tables.destination import Destination
+from espalier.core.tables.frames import destination
+from espalier.core.tables.snapshot import CodeFile, Snapshot
 
 SCHEMA = Schema(
     (
@@ -74,8 +74,8 @@ def test_the_rows_are_those_of_the_release_and_no_file_tells_where_they_went(eng
 
 
 def output_rows(path):
-    from core.release.files import read_csv
-    from core.tables.reading import read_released
+    from espalier.core.release.files import read_csv
+    from espalier.core.tables.reading import read_released
 
     read_csv(SCHEMA, path)
     read = read_released(path, list(SCHEMA.names))
@@ -85,7 +85,7 @@ def output_rows(path):
 
 def test_a_table_that_is_there_is_never_touched_and_nothing_is_spent(engine, tmp_path, monkeypatch, capsys):
     url, ask = engine
-    monkeypatch.setattr("core.release.spend.release", lambda *_, **__: pytest.fail("it was spent"))
+    monkeypatch.setattr("espalier.core.release.spend.release", lambda *_, **__: pytest.fail("it was spent"))
     assert released(url, tmp_path, monkeypatch, "--into", "far") == 2
     assert "it is there already, and nothing is overwritten" in capsys.readouterr().err
     assert ask("SELECT count(*) FROM far") == [(60,)]

@@ -7,15 +7,15 @@ import json
 import numpy as np
 import pytest
 
-from core.cli.main import main
-from core.errors import ProjectError
-from core.graph.dag import Dag
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release import preview, release
-from core.release.drawing import POOL, statements_of
-from core.tables.table import Table
+from espalier.core.cli.main import main
+from espalier.core.errors import ProjectError
+from espalier.core.graph.dag import Dag
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release import preview, release
+from espalier.core.release.drawing import POOL, statements_of
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema(
     (

@@ -9,24 +9,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.cli.main import main
-from core.errors import EspalierError, LedgerError, ProjectError
-from core.evaluation import evaluate
-from core.graph.separations import Separation
-from core.ledger.account import Account
-from core.methods import METHODS, check_options, frame_of
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.project.file import Project
-from core.project.plan import NO_EPSILON, Plan
-from core.project.schema import Column, Schema
-from core.release import shelf
-from core.release.artefact import load_release
-from core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
-from core.release.not_private import blurred
-from core.release.planning import preview
-from core.release.spend import release
-from core.release.study import Study
+from espalier.core.cli.main import main
+from espalier.core.errors import EspalierError, LedgerError, ProjectError
+from espalier.core.evaluation import evaluate
+from espalier.core.graph.separations import Separation
+from espalier.core.ledger.account import Account
+from espalier.core.methods import METHODS, check_options, frame_of
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.project.file import Project
+from espalier.core.project.plan import NO_EPSILON, Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release import shelf
+from espalier.core.release.artefact import load_release
+from espalier.core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
+from espalier.core.release.not_private import blurred
+from espalier.core.release.planning import preview
+from espalier.core.release.spend import release
+from espalier.core.release.study import Study
 
 SCHEMA = Schema(
     (

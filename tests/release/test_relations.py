@@ -9,26 +9,26 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from core import evaluation
-from core.errors import Cancelled, TableError
-from core.evaluation import evaluate
-from core.evaluation.private.counts import HeldOutCounts
-from core.evaluation.private.held_out import judged
-from core.graph.roles import Roles
-from core.ledger.ledger import Ledger
-from core.privacy.contribution import bounded, known_rows, split
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.question_list import QuestionList
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables import frames
-from core.tables.frames import opened, read_data
-from core.tables.reading import TextTable, read_table
-from core.tables.relation import Relation, open_relation
-from core.tables.snapshot import CodeFile
-from core.tables.table import Table
+from espalier.core import evaluation
+from espalier.core.errors import Cancelled, TableError
+from espalier.core.evaluation import evaluate
+from espalier.core.evaluation.private.counts import HeldOutCounts
+from espalier.core.evaluation.private.held_out import judged
+from espalier.core.graph.roles import Roles
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.privacy.contribution import bounded, known_rows, split
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables import frames
+from espalier.core.tables.frames import opened, read_data
+from espalier.core.tables.reading import TextTable, read_table
+from espalier.core.tables.relation import Relation, open_relation
+from espalier.core.tables.snapshot import CodeFile
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema(
     (
@@ -106,8 +106,8 @@ def test_every_file_of_codes_is_closed_at_the_end(path, monkeypatch):
             made.append(self)
 
     for module in ("snapshot", "relation"):
-        monkeypatch.setattr(f"core.tables.{module}.CodeFile", Watched)
-    monkeypatch.setattr("core.privacy.parts.CodeFile", Watched)
+        monkeypatch.setattr(f"espalier.core.tables.{module}.CodeFile", Watched)
+    monkeypatch.setattr("espalier.core.privacy.parts.CodeFile", Watched)
     plan = {"person": "id", "rows_per_person": 2, "rows": 3_000, "private_evaluation": 0.3, "target": "a"}
     release(project(**plan), open_relation(path))
     assert len(made) > 3

@@ -10,16 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.errors import Cancelled, ProjectError, SchemaError, SizeError, TableError
-from core.graph.roles import Roles
-from core.privacy.curator import PrivateCurator
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release import load_release, release
-from core.release.planning import preview
-from core.release.report import render
-from core.tables.table import Table
+from espalier.core.errors import Cancelled, ProjectError, SchemaError, SizeError, TableError
+from espalier.core.graph.roles import Roles
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release import load_release, release
+from espalier.core.release.planning import preview
+from espalier.core.release.report import render
+from espalier.core.tables.table import Table
 
 NASTY = 'a, "b" <script>alert(1)</script> 年齢'
 SCHEMA = Schema(

@@ -7,14 +7,14 @@ import json
 
 import pytest
 
-from core.evaluation import evaluate
-from core.evaluation.verdict import verdict
-from core.project.file import Project
-from core.release import release
-from core.release.planning import not_in_rows, preview
-from core.release.report import render
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.evaluation import evaluate
+from espalier.core.evaluation.verdict import verdict
+from espalier.core.project.file import Project
+from espalier.core.release import release
+from espalier.core.release.planning import not_in_rows, preview
+from espalier.core.release.report import render
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 
 @pytest.fixture(scope="module")

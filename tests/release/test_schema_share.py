@@ -10,20 +10,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.errors import EspalierError, ProjectError, SchemaError
-from core.ledger.ledger import Ledger
-from core.privacy.accounting import rho_of
-from core.project.constraints import Constraints
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.question_list import QuestionList
-from core.project.schema import Column, Schema
-from core.release.artefact import load_release
-from core.release.planning import preview
-from core.release.report import render
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.errors import EspalierError, ProjectError, SchemaError
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.privacy.accounting import rho_of
+from espalier.core.project.constraints import Constraints
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.artefact import load_release
+from espalier.core.release.planning import preview
+from espalier.core.release.report import render
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 COLUMNS = [
     {"name": "age", "kind": "numeric", "bins": 6, "range": [0, 100], "integer": True},

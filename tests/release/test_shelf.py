@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import ProjectError
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release import shelf
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.errors import ProjectError
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release import shelf
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema((Column("a", "categorical", ("x", "y")), Column("b", "categorical", ("u", "v"))))
 

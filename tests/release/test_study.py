@@ -9,20 +9,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.analysis.figures import Level
-from core.analysis.gate import Badge
-from core.cli.main import main
-from core.errors import ProjectError
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.models.graphical import GraphicalModel
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release import asking, release
-from core.release.counts import NoisyCounts
-from core.release.study import Study
-from core.tables.table import Table
+from espalier.core.analysis.figures import Level
+from espalier.core.analysis.gate import Badge
+from espalier.core.cli.main import main
+from espalier.core.errors import ProjectError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.models.graphical import GraphicalModel
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release import asking, release
+from espalier.core.release.counts import NoisyCounts
+from espalier.core.release.study import Study
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema(
     (

@@ -9,25 +9,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.errors import EspalierError
-from core.evaluation import evaluate
-from core.graph.roles import Roles
-from core.privacy import bought_schema
-from core.privacy.accounting import Budget
-from core.privacy.bought_schema import buy, prices
-from core.privacy.curator import Spending
-from core.privacy.unit import Unit
-from core.project.constraints import Constraints
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.question_list import QuestionList
-from core.project.schema import Column, Schema
-from core.release.artefact import load_release
-from core.release.planning import preview
-from core.release.report import render
-from core.release.spend import release
-from core.tables.reading import TextColumn, TextTable
-from core.tables.table import Table
+from espalier.core.errors import EspalierError
+from espalier.core.evaluation import evaluate
+from espalier.core.graph.roles import Roles
+from espalier.core.privacy import bought_schema
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.bought_schema import buy, prices
+from espalier.core.privacy.curator import Spending
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.constraints import Constraints
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.artefact import load_release
+from espalier.core.release.planning import preview
+from espalier.core.release.report import render
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.table import Table
 
 CODES = tuple(f"{chapter}{block}{i}" for chapter in "ABC" for block in range(4) for i in range(5))
 GIVEN = {code: f"block {code[:2]}" for code in CODES} | {

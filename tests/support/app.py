@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.data.schema_rows import SchemaDraft
-from pages.parts.session.session import KEY, Session
+from espalier.pages.parts.data.schema_rows import SchemaDraft
+from espalier.pages.parts.session.session import KEY, Session
 
 ROOT = Path(__file__).resolve().parents[2]
 

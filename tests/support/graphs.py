@@ -7,7 +7,7 @@ from string import ascii_letters
 
 import numpy as np
 
-from core.models.graphical import FitSummary, GraphicalModel
+from espalier.core.models.graphical import FitSummary, GraphicalModel
 
 SHAPES = ("tree", "forest", "cycle", "grid", "clique", "triples")
 NO_FIT = FitSummary(0, 0.0, 0.0, True, "none")

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from core.graph.roles import Roles
-from core.graph.separations import Clique
-from core.privacy.curator import Spending
-from core.privacy.draws import Draw
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema, smallest_unsigned
-from core.tables.table import Table
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Clique
+from espalier.core.privacy.curator import Spending
+from espalier.core.privacy.draws import Draw
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema, smallest_unsigned
+from espalier.core.tables.table import Table
 
 
 def schema_of(**sizes: int) -> Schema:

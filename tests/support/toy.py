@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from core.graph.separations import Clique, Separation
-from core.methods.base import Method
-from core.methods.frame import Frame
-from core.methods.marginals import one_ways
-from core.methods.select.allocation import BudgetSplit
-from core.models.base import Answer, Codes
-from core.models.graphical import Size
-from core.privacy.curator import Curator
-from core.progress import Report, silent
-from core.project.file import Project
-from core.project.options import option
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.base import Method
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import one_ways
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.models.base import Answer, Codes
+from espalier.core.models.graphical import Size
+from espalier.core.privacy.curator import Curator
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import option
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-import core.tables.counting
-from core.project.schema import Column, Schema
-from core.tables.counting import BLOCK_CELLS, Counting, assign, count_many, cover
-from core.tables.table import Table
+import espalier.core.tables.counting
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.counting import BLOCK_CELLS, Counting, assign, count_many, cover
+from espalier.core.tables.table import Table
 
 
 def table(sizes, rows, seed=0):
@@ -51,7 +51,7 @@ def test_batches_add_up_and_planes_are_used():
 
 @pytest.mark.parametrize("kept", [0, 70_000, 1 << 21])
 def test_batches_add_up_whichever_blocks_are_kept_until_the_end(kept, monkeypatch):
-    monkeypatch.setattr(core.tables.counting, "KEPT_CELLS", kept)
+    monkeypatch.setattr(espalier.core.tables.counting, "KEPT_CELLS", kept)
     sizes = {f"c{i}": s for i, s in enumerate((11, 9, 16, 7, 15, 6, 5, 2, 7, 6, 8, 2))}
     data, cliques = table(sizes, 5_000), [*itertools.combinations(sizes, 2), *((n,) for n in sizes)]
     counting = Counting(cliques, sizes)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.tables.csv_safety import defuse, restore
+from espalier.core.tables.csv_safety import defuse, restore
 
 
 @pytest.mark.parametrize(

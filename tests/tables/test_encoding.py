@@ -20,18 +20,18 @@ import pytest
 from openpyxl import Workbook
 from pyarrow import parquet
 
-from core.errors import TableError
-from core.ledger.ledger import Ledger
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables import reading
-from core.tables.encoding import Encoder
-from core.tables.frames import as_table, read_data, text_of
-from core.tables.reading import from_arrow, read_table
-from core.tables.relation import open_relation
-from core.tables.table import Table
+from espalier.core.errors import TableError
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables import reading
+from espalier.core.tables.encoding import Encoder
+from espalier.core.tables.frames import as_table, read_data, text_of
+from espalier.core.tables.reading import from_arrow, read_table
+from espalier.core.tables.relation import open_relation
+from espalier.core.tables.table import Table
 
 OPEN = {"missing": True, "unknown": "missing"}
 

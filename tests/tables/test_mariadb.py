@@ -15,15 +15,15 @@ import MySQLdb
 
 from benchmarks.mariadb import server
 from benchmarks.postgres import Absent
-from core.errors import TableError
-from core.ledger.ledger import Ledger
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.relation import open_relation
-from core.tables.table import Table
+from espalier.core.errors import TableError
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.relation import open_relation
+from espalier.core.tables.table import Table
 from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, people, rows_in, rows_of
 
 
@@ -112,7 +112,7 @@ def test_zero_dates_are_empty_and_other_types_come_or_are_refused(put):
 
 
 def test_the_same_rows_are_kept_as_in_memory_and_a_writer_changes_nothing(put, monkeypatch):
-    monkeypatch.setattr("core.tables.stream.BATCH_ROWS", 700)
+    monkeypatch.setattr("espalier.core.tables.stream.BATCH_ROWS", 700)
     data = people(3_000)
     kinds = {"id": "varchar(20)", "a": "text", "v": "int"}
     relation, con = put({name: data[name].to_pylist() for name in kinds}, kinds)
@@ -132,7 +132,7 @@ def test_the_same_rows_are_kept_as_in_memory_and_a_writer_changes_nothing(put, m
 def test_a_server_killed_in_the_middle_leaves_a_ledger_and_no_codes(put, maria, tmp_path, monkeypatch):
     """The last test here: the server is gone."""
     for module in ("stream", "relation"):
-        monkeypatch.setattr(f"core.tables.{module}.BATCH_ROWS", 10_000)
+        monkeypatch.setattr(f"espalier.core.tables.{module}.BATCH_ROWS", 10_000)
     relation, con = put({"a": ["x"], "v": [1]}, {"a": "text", "v": "int"})
     with con.cursor() as cursor:
         cursor.execute("INSERT INTO t SELECT 'x', seq % 20 FROM seq_1_to_3000000")

@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from openpyxl import Workbook
 from pyarrow import parquet
 
-from core.errors import TableError
-from core.project.file import Project
-from core.project.schema import Column, LeftOut, Schema
-from core.tables import reading
-from core.tables.guessing import guess_column, guess_schema, identifiers, possible_marks, reasons
-from core.tables.reading import TextColumn, TextTable, misread, read_table
-from core.tables.table import Table
+from espalier.core.errors import TableError
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Column, LeftOut, Schema
+from espalier.core.tables import reading
+from espalier.core.tables.guessing import guess_column, guess_schema, identifiers, possible_marks, reasons
+from espalier.core.tables.reading import TextColumn, TextTable, misread, read_table
+from espalier.core.tables.table import Table
 
 
 def cells(table):
@@ -443,7 +443,7 @@ def test_a_table_is_read_without_pandas(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b\nx,1\ny,2\n")
     code = (
-        "import sys; from pathlib import Path; from core.tables.reading import read_table; "
+        "import sys; from pathlib import Path; from espalier.core.tables.reading import read_table; "
         "read_table(Path(sys.argv[1])); sys.exit('pandas' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, cwd=Path(__file__).resolve().parents[2])

@@ -18,15 +18,15 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from core.errors import Cancelled, TableError
-from core.privacy.parts import split_snapshot, to_total
-from core.project.schema import Column, Schema
-from core.tables.lots import kept_rows
-from core.tables.reading import read_table
-from core.tables.relation import open_relation
-from core.tables.remote import RemoteSnapshot
-from core.tables.snapshot import _MIXES, Digest, _hash
-from core.tables.table import Table
+from espalier.core.errors import Cancelled, TableError
+from espalier.core.privacy.parts import split_snapshot, to_total
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.lots import kept_rows
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.relation import open_relation
+from espalier.core.tables.remote import RemoteSnapshot
+from espalier.core.tables.snapshot import _MIXES, Digest, _hash
+from espalier.core.tables.table import Table
 
 HOSTILE = {
     "f": [1.0, float("nan"), None, 2.5, -0.0, 1e300, 5.0, 0.1 + 0.2],
@@ -366,7 +366,7 @@ def test_people_who_are_not_named_and_columns_that_are_not_there(tmp_path):
 
 
 def test_a_quote_in_one_row_of_a_csv_swallows_no_other(tmp_path, monkeypatch):
-    monkeypatch.setattr("core.tables.csv_batches.BLOCK", 16)
+    monkeypatch.setattr("espalier.core.tables.csv_batches.BLOCK", 16)
     path = tmp_path / "t.csv"
     path.write_bytes(b"a,v\r\n" + b"x,1\r\ny,25\r\n" * 100)
     assert open_relation(path).snapshot(SMALL).count_many([("a",), ("v",)])[1].tolist() == [100, 0, 100]
@@ -410,8 +410,8 @@ def test_scans_can_be_cancelled(tmp_path):
 def test_statements_approximate_nothing_and_draw_nothing(engine):
     import ibis
 
-    from core.tables.remote import truncation
-    from core.tables.sql import encoding
+    from espalier.core.tables.remote import truncation
+    from espalier.core.tables.sql import encoding
 
     table = ibis.table({"id": "string", "a": "string", "v": "int64"}, name="t")
     encoded = ibis.to_sql(encoding(table, SMALL, engine, "id"), dialect=engine)
@@ -425,7 +425,7 @@ def test_a_killed_process_leaves_no_codes_on_disk(tmp_path):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     code = textwrap.dedent(f"""
-        from core.tables.relation import open_relation
+        from espalier.core.tables.relation import open_relation
         from tests.tables.test_relation import SMALL
         kept = open_relation({str(tmp_path / "t.parquet")!r}).snapshot(SMALL, "id", 3)
         print(kept.rows, flush=True)

@@ -10,11 +10,11 @@ import numpy as np
 import psycopg
 import pytest
 
-from core.errors import Cancelled, TableError
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.tables.relation import open_relation
-from core.tables.remote import CODES, HeldOut, RemoteSnapshot, cut, part_of, told_later
+from espalier.core.errors import Cancelled, TableError
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.relation import open_relation
+from espalier.core.tables.remote import CODES, HeldOut, RemoteSnapshot, cut, part_of, told_later
 
 SCHEMA = Schema((Column("a", "categorical", ("x", "y", "z")), Column("b", "categorical", ("n", "m"))))
 PEOPLE, ROWS, K = 400, 2_000, 2

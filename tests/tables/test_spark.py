@@ -14,14 +14,14 @@ from pyarrow import parquet
 
 pytest.importorskip("pyspark", reason="Spark is an extra (requirements-spark.txt); .ci/nightly runs this")
 
-from core.errors import Cancelled, TableError
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables.reading import read_table
-from core.tables.relation import open_relation
-from core.tables.table import Table
+from espalier.core.errors import Cancelled, TableError
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.relation import open_relation
+from espalier.core.tables.table import Table
 from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, local_rows, people, rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -30,7 +30,7 @@ URL = "pyspark://?spark.driver.memory=1g&spark.ui.showConsoleProgress=false"
 
 @pytest.fixture(scope="module")
 def session():
-    from core.tables import sql
+    from espalier.core.tables import sql
 
     backend = sql._spark(URL)
     yield backend._session
@@ -108,7 +108,7 @@ def test_refusals_and_cancelling_leave_no_codes(session, table, tmp_path, monkey
     def cancel(*_):
         raise Cancelled("stop")
 
-    monkeypatch.setattr("core.progress.PULSE", 0.0)
+    monkeypatch.setattr("espalier.core.progress.PULSE", 0.0)
     with pytest.raises(Cancelled):
         relation.snapshot(SMALL, report=cancel)
     assert list(scratch.iterdir()) == []
@@ -129,8 +129,8 @@ def test_spark_killed_in_the_middle_is_told_and_leaves_no_codes(tmp_path):
     scratch.mkdir()
     code = textwrap.dedent(f"""
         import os, signal
-        from core.tables import sql, spark
-        from core.tables.relation import open_relation
+        from espalier.core.tables import sql, spark
+        from espalier.core.tables.relation import open_relation
         from tests.tables.test_relation import SMALL
         session = sql._spark({URL!r})._session
         session.read.parquet({str(tmp_path / "t.parquet")!r}).createOrReplaceTempView("t")

@@ -13,18 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from core.cli.main import main
-from core.errors import Cancelled, TableError
-from core.ledger.ledger import Ledger
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.spend import release
-from core.tables.reading import TextColumn, TextTable
-from core.tables.relation import open_relation
-from core.tables.sql import answers
-from core.tables.stream import Stream
-from core.tables.table import Table
+from espalier.core.cli.main import main
+from espalier.core.errors import Cancelled, TableError
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.spend import release
+from espalier.core.tables.reading import TextColumn, TextTable
+from espalier.core.tables.relation import open_relation
+from espalier.core.tables.sql import answers
+from espalier.core.tables.stream import Stream
+from espalier.core.tables.table import Table
 from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, people, rows_in, rows_of
 
 KINDS = {
@@ -175,7 +175,7 @@ def test_types_without_a_code_are_refused_and_others_come_as_they_are_stored(put
 
 
 def test_the_same_rows_are_kept_as_in_memory(put, monkeypatch):
-    monkeypatch.setattr("core.tables.stream.BATCH_ROWS", 700)
+    monkeypatch.setattr("espalier.core.tables.stream.BATCH_ROWS", 700)
     data = people(3_000)
     kinds = {"id": "TEXT COLLATE NOCASE", "a": "TEXT COLLATE RTRIM", "v": "INTEGER"}
     relation, _ = put({name: data[name].to_pylist() for name in kinds}, kinds)
@@ -210,7 +210,7 @@ def test_neighbouring_tables_differ_by_one_row_in_each_count(put):
 
 
 def test_a_writer_that_commits_meanwhile_changes_nothing(put, monkeypatch):
-    monkeypatch.setattr("core.tables.stream.BATCH_ROWS", 100)
+    monkeypatch.setattr("espalier.core.tables.stream.BATCH_ROWS", 100)
     relation, con = put({"a": ["x"] * 5_000, "v": [1] * 5_000}, {"a": "TEXT", "v": "INTEGER"})
     wrote = []
 
@@ -276,7 +276,7 @@ def test_cancelling_in_the_middle(put):
 @pytest.mark.parametrize("error", [sqlite3.OperationalError, TypeError, AttributeError])
 def test_a_driver_that_fails_in_the_middle_is_told_and_spends_nothing(put, tmp_path, monkeypatch, error):
     relation, _ = put({"a": ["x"] * 500, "v": [1] * 500}, {"a": "TEXT", "v": "INTEGER"})
-    monkeypatch.setattr("core.tables.stream.BATCH_ROWS", 100)
+    monkeypatch.setattr("espalier.core.tables.stream.BATCH_ROWS", 100)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
@@ -287,7 +287,7 @@ def test_a_driver_that_fails_in_the_middle_is_told_and_spends_nothing(put, tmp_p
                 raise error("disk I/O error near secret")
             yield part
 
-    monkeypatch.setattr("core.tables.sql.answers", fails)
+    monkeypatch.setattr("espalier.core.tables.sql.answers", fails)
     ledger = Ledger(tmp_path / "ledger.db", create=True)
     ledger.open_table("t", epsilon=9.0, delta=1e-6, delta_for_draws=5e-7)
     with pytest.raises(TableError, match=rf"the engine gave up while it read the table \({error.__name__}\)") as told:

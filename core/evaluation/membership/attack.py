@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.evaluation.membership.features import SUMMARIES, densities
-from core.evaluation.membership.game import FloatArray, Game, Report, Shadows, folds_by_model
-from core.privacy.unit import Unit
+from espalier.core.evaluation.membership.features import SUMMARIES, densities
+from espalier.core.evaluation.membership.game import FloatArray, Game, Report, Shadows, folds_by_model
+from espalier.core.privacy.unit import Unit
 
 FOLDS = 6
 BLIND_BELOW = 0.95

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from core.evaluation.membership.game import Codes, FloatArray
+from espalier.core.evaluation.membership.game import Codes, FloatArray
 
 SCALES = (0.05, 0.15, 0.3, 0.6)
 """Kernel widths tried by the density attack: exp(−distance/scale), distance the share of columns that differ."""

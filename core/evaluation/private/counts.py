@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from core.evaluation.utility import target_of
-from core.graph.separations import Clique, Separation
-from core.project.file import Project
-from core.project.schema import Column, Schema
+from espalier.core.evaluation.utility import target_of
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Column, Schema
 
 BINS = 10
 """Bins of a score, as many cells for either truth."""

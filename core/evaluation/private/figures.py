@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.draws import Draw, Measurement
+from espalier.core.privacy.draws import Draw, Measurement
 
 FloatArray = NDArray[np.float64]
 

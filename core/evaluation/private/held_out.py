@@ -1,9 +1,9 @@
 """Private figures: what the synthetic table is worth, judged on people who were held out, and paid for.
 
-Beside the figures for the curator's eyes (:func:`core.evaluation.evaluate`) these may leave the building. They are
-worked out on a part of the table that the release never saw (:func:`core.privacy.contribution.split`, which proves that
-looking at it for ρ₂ beside a release for ρ₁ costs max(ρ₁, ρ₂) together), through a curator of its own, from noisy
-counts alone. Everything after the counts is post-processing.
+Beside the figures for the curator's eyes (:func:`espalier.core.evaluation.evaluate`) these may leave the building. They
+are worked out on a part of the table that the release never saw (:func:`espalier.core.privacy.contribution.split`,
+which proves that looking at it for ρ₂ beside a release for ρ₁ costs max(ρ₁, ρ₂) together), through a curator of its
+own, from noisy counts alone. Everything after the counts is post-processing.
 
 Each figure carries an interval at 95 %, for that figure alone, for two things at once: the noise, and that the held-out
 rows are a sample of a larger population. With k rows a person the sampling variance is taken k times as large, as if
@@ -21,31 +21,31 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from core.evaluation.private.counts import BINS, HeldOutCounts
-from core.evaluation.private.figures import PrivateEvaluation, PrivateFigure, combined
-from core.evaluation.private.intervals import (
+from espalier.core.evaluation.private.counts import BINS, HeldOutCounts
+from espalier.core.evaluation.private.figures import PrivateEvaluation, PrivateFigure, combined
+from espalier.core.evaluation.private.intervals import (
     Interval,
     area_interval,
     distance_interval,
     information_interval,
     share_interval,
 )
-from core.graph.separations import Clique
-from core.methods.select.allocation import BudgetSplit
-from core.privacy.accounting import Budget
-from core.privacy.contribution import check_fits
-from core.privacy.curator import Curator, PrivateCurator, Spending
-from core.privacy.draws import Draw, Measurement
-from core.privacy.rehearsal import Rehearsal
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.tables.remote import RemoteSnapshot
-from core.tables.snapshot import Snapshot
-from core.tables.source import Source
-from core.tables.table import Table
+from espalier.core.graph.separations import Clique
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.contribution import check_fits
+from espalier.core.privacy.curator import Curator, PrivateCurator, Spending
+from espalier.core.privacy.draws import Draw, Measurement
+from espalier.core.privacy.rehearsal import Rehearsal
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.tables.remote import RemoteSnapshot
+from espalier.core.tables.snapshot import Snapshot
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
-    from core.evaluation.classifier import FloatArray
+    from espalier.core.evaluation.classifier import FloatArray
 
 FIRST = 0.1
 """Share of the budget for the share of right guesses: two cells, whose total also tells how many rows there are."""
@@ -112,7 +112,7 @@ def judged(asked: HeldOutCounts, synthetic: Table, held: Source) -> Source:
     """The held-out rows, each with what a classifier trained on ``synthetic`` makes of it. Private."""
     if asked.target is None:
         return held
-    from core.evaluation.classifier import fit, log_odds
+    from espalier.core.evaluation.classifier import fit, log_odds
 
     target = asked.target
     model = fit(synthetic, target)

@@ -11,11 +11,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from core.errors import GraphError
-from core.graph.dag import Dag
-from core.graph.formats import bif, bnlearn, code_lines, csv_table, dagitty, dot, gml, graphml, node_link, tetrad
-from core.graph.formats.mixed import ARROWS, Edge, Mark, MixedGraph, Node, Remark, broken, shown
-from core.graph.roles import Roles
+from espalier.core.errors import GraphError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.formats import (
+    bif,
+    bnlearn,
+    code_lines,
+    csv_table,
+    dagitty,
+    dot,
+    gml,
+    graphml,
+    node_link,
+    tetrad,
+)
+from espalier.core.graph.formats.mixed import ARROWS, Edge, Mark, MixedGraph, Node, Remark, broken, shown
+from espalier.core.graph.roles import Roles
 
 MAX_BYTES = 50_000_000
 

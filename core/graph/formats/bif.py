@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from core.graph.formats.dot import Token, quoted, unquoted
-from core.graph.formats.mixed import Builder, MixedGraph, broken, number, shown, written_number
+from espalier.core.graph.formats.dot import Token, quoted, unquoted
+from espalier.core.graph.formats.mixed import Builder, MixedGraph, broken, number, shown, written_number
 
 _TOKEN = re.compile(
     r"""(?P<space>[\s,]+|//[^\n]*|/\*.*?\*/)

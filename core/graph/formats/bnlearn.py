@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from core.graph.formats.mixed import Builder, MixedGraph, broken, shown
+from espalier.core.graph.formats.mixed import Builder, MixedGraph, broken, shown
 
 _NODE = re.compile(r"\[([^\[\]|]*)(?:\|([^\[\]|]*))?\]\s*")
 _CODED = re.compile(r"%(5B|5D|7C|3A|25|0A|0D|09|20)")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from core.graph.formats.mixed import Remark, broken, shown
+from espalier.core.graph.formats.mixed import Remark, broken, shown
 
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
 _WORD = rf"(?:{_STRING}|-?[\w.]+)"

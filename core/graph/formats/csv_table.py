@@ -6,7 +6,7 @@ import csv
 import io
 import re
 
-from core.graph.formats.mixed import MARKS, Builder, MixedGraph, broken, number, shown
+from espalier.core.graph.formats.mixed import MARKS, Builder, MixedGraph, broken, number, shown
 
 _CAUSE = {"cause", "from", "source", "parent", "start", "node1", "head"}
 _EFFECT = {"effect", "to", "target", "child", "end", "node2", "tail"}

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from core.graph.formats.dot import quoted, read_statements
-from core.graph.formats.mixed import Builder, MixedGraph, broken, number, shown, written_number
+from espalier.core.graph.formats.dot import quoted, read_statements
+from espalier.core.graph.formats.mixed import Builder, MixedGraph, broken, number, shown, written_number
 
 _PLACE = re.compile(r"@([^,\s]+),([^,\s]+)")
 _LEGACY_NODE = re.compile(r"\S.*\s(?:[EOAU]+|\d+(?:\.\d+)?)\s+@[^,\s]+,\S+")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from core.errors import GraphError
-from core.graph.formats import FORMATS, read_graph
-from core.graph.formats.mixed import MixedGraph, Node, shown
-from core.graph.formats.resolve import resolve
+from espalier.core.errors import GraphError
+from espalier.core.graph.formats import FORMATS, read_graph
+from espalier.core.graph.formats.mixed import MixedGraph, Node, shown
+from espalier.core.graph.formats.resolve import resolve
 
 
 def load_graph(path: Path) -> MixedGraph:

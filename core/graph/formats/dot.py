@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from core.graph.formats.mixed import (
+from espalier.core.graph.formats.mixed import (
     MAX_EDGES,
     Builder,
     MixedGraph,

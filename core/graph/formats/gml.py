@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from core.graph.formats.mixed import Builder, MixedGraph, broken, facts_of, ids, number, shown, written_number
+from espalier.core.graph.formats.mixed import Builder, MixedGraph, broken, facts_of, ids, number, shown, written_number
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|\#[^\n]*)

@@ -6,8 +6,8 @@ from typing import Any
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from core.errors import GraphError
-from core.graph.formats.mixed import Builder, MixedGraph, broken, facts_of, number, shown, written_number
+from espalier.core.errors import GraphError
+from espalier.core.graph.formats.mixed import Builder, MixedGraph, broken, facts_of, number, shown, written_number
 
 _LABELS = ("label", "name", "NodeLabel")
 

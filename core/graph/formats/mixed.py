@@ -1,4 +1,4 @@
-"""What a graph file can say: a mixed graph, more than a :class:`~core.graph.dag.Dag` can hold."""
+"""What a graph file can say: a mixed graph, more than a :class:`~espalier.core.graph.dag.Dag` can hold."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from core.errors import GraphError
-from core.graph.annotations import Annotation
+from espalier.core.errors import GraphError
+from espalier.core.graph.annotations import Annotation
 
 Mark = Literal["->", "<->", "--", "o->", "o-o", "o--"]
 """How an edge meets its ends, as in MAGs and PAGs: an arrowhead, a tail (-), or a circle (o) where it is not known."""

@@ -8,9 +8,9 @@ import json.scanner
 from bisect import bisect_right
 from typing import Any
 
-from core.errors import GraphError
-from core.graph.annotations import Annotation, annotations_from_json
-from core.graph.formats.mixed import Builder, MixedGraph, Position, broken, facts_of, number, shown
+from espalier.core.errors import GraphError
+from espalier.core.graph.annotations import Annotation, annotations_from_json
+from espalier.core.graph.formats.mixed import Builder, MixedGraph, Position, broken, facts_of, number, shown
 
 _ID = ("id", "name", "key", "label")
 

@@ -1,4 +1,4 @@
-"""From a mixed graph to a :class:`~core.graph.dag.Dag`: what has to be asked, and what each answer does.
+"""From a mixed graph to a :class:`~espalier.core.graph.dag.Dag`: what has to be asked, and what each answer does.
 
 Nothing is decided in silence. A thing that a DAG cannot hold, or a name that is not a column, is a question with its
 line, its choices and, where there is a natural one, a default; what was done is said in remarks.
@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 from typing import Literal
 
-from core.errors import GraphError
-from core.graph.annotations import MOST, Annotation
-from core.graph.dag import Dag, find_cycle
-from core.graph.formats.mixed import Edge, MixedGraph, Node, shown
-from core.graph.roles import Roles
+from espalier.core.errors import GraphError
+from espalier.core.graph.annotations import MOST, Annotation
+from espalier.core.graph.dag import Dag, find_cycle
+from espalier.core.graph.formats.mixed import Edge, MixedGraph, Node, shown
+from espalier.core.graph.roles import Roles
 
 Kind = Literal["matrix", "latent", "column", "undirected", "partly directed", "bidirected", "cycle", "role"]
 MARGINALISE, DROP, SHARE = "marginalise", "drop", "share"

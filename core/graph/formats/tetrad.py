@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from core.graph.formats import tetrad_knowledge
-from core.graph.formats.mixed import Builder, MixedGraph, broken, shown
+from espalier.core.graph.formats import tetrad_knowledge
+from espalier.core.graph.formats.mixed import Builder, MixedGraph, broken, shown
 
 _ITEM = re.compile(r'\s*("[^"\\]*(?:\\.[^"\\]*)*"|[(\[]"[^"\\]*(?:\\.[^"\\]*)*"[)\]]|[^,;"]*)\s*(?:[,;]|$)')
 _EDGE = re.compile(r"\s*(?:\d+\.)?\s*(.*\S)\s*")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from core.graph.formats.mixed import Builder, Edge, Mark, MixedGraph, Remark, broken, shown
+from espalier.core.graph.formats.mixed import Builder, Edge, Mark, MixedGraph, Remark, broken, shown
 
 _SECTIONS = ("addtemporal", "forbiddirect", "requiredirect", "forbiddengroup", "requiredgroup")
 _TIER = re.compile(r"(\d+)(\*?-?|-?\*?)\s*(.*)")

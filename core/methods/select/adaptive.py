@@ -6,18 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.graph.separations import Clique
-from core.methods.frame import Frame
-from core.methods.marginals import one_ways
-from core.methods.select.allocation import BudgetSplit
-from core.methods.select.cliques import MAX_CELLS, further_cliques
-from core.methods.select.constrained import joined
-from core.methods.select.expected import by_model, noisy_total
-from core.methods.select.usefulness import expected_noise, useful_cells
-from core.privacy.curator import Curator
-from core.privacy.draws import Measurement
-from core.privacy.scores import EdgeScore
-from core.progress import Report
+from espalier.core.graph.separations import Clique
+from espalier.core.methods.frame import Frame
+from espalier.core.methods.marginals import one_ways
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.methods.select.cliques import MAX_CELLS, further_cliques
+from espalier.core.methods.select.constrained import joined
+from espalier.core.methods.select.expected import by_model, noisy_total
+from espalier.core.methods.select.usefulness import expected_noise, useful_cells
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import Measurement
+from espalier.core.privacy.scores import EdgeScore
+from espalier.core.progress import Report
 
 CHOICE = 0.2
 """The part of a clique's share that chooses it; the rest counts it. (AIM: 0.1.)"""

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from core.graph.separations import Clique
-from core.privacy.accounting import Budget
-from core.privacy.curator import Curator
-from core.privacy.scores import Score
-from core.project.plan import AccountingRule, Plan
+from espalier.core.graph.separations import Clique
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.scores import Score
+from espalier.core.project.plan import AccountingRule, Plan
 
 Rule = Literal["optimal", "uniform"]
 AUTO: dict[AccountingRule, Rule] = {"zcdp": "uniform", "basic": "optimal"}

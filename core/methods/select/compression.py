@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from core.privacy.draws import Measurement, Merged, fold
+from espalier.core.privacy.draws import Measurement, Merged, fold
 
 RARE = 3.0
 """A category is rare while its noisy count is below so many standard deviations of the noise (MST: McKenna, Miklau &

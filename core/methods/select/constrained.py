@@ -6,10 +6,10 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from core.graph.junction_tree import junction_tree
-from core.graph.separations import Clique, clique_edges
-from core.privacy.curator import Curator
-from core.project.constraints import Constraints
+from espalier.core.graph.junction_tree import junction_tree
+from espalier.core.graph.separations import Clique, clique_edges
+from espalier.core.privacy.curator import Curator
+from espalier.core.project.constraints import Constraints
 
 
 def joined(curator: Curator) -> list[Clique]:

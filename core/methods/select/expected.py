@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique
-from core.models.graphical import GraphicalModel, Zeros, estimate, smoothing_for
-from core.privacy.curator import Curator
-from core.privacy.draws import Measurement
+from espalier.core.graph.separations import Clique
+from espalier.core.models.graphical import GraphicalModel, Zeros, estimate, smoothing_for
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.draws import Measurement
 
 ROUGH = 1e-2
 """The duality gap of a model that only tells what to count next: a tenth as exact as the model that is released."""

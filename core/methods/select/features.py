@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.methods.select.allocation import BudgetSplit, Choices
-from core.methods.select.spanning import Growth
-from core.methods.select.usefulness import useful_cells
-from core.privacy.curator import Curator
-from core.privacy.gradient import LogisticGradient
-from core.privacy.scores import FeatureScore
+from espalier.core.methods.select.allocation import BudgetSplit, Choices
+from espalier.core.methods.select.spanning import Growth
+from espalier.core.methods.select.usefulness import useful_cells
+from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.gradient import LogisticGradient
+from espalier.core.privacy.scores import FeatureScore
 
 
 def choose_features(
@@ -61,10 +61,10 @@ def fit_features(
 
     Noisy gradient descent (Bassily, Smith & Thakurta 2014) with hard thresholding to k columns after each step (Cai,
     Wang & Zhang 2021), each column's one-hot weights a group. Each step's gradient is one Gaussian measurement
-    (`core.privacy.gradient`), so the fit is as private as its measurements, whatever its weights: no assumption on
-    the data, on convergence or on an exact minimiser, which objective perturbation needs. Stability of a support under
-    subsampling (Thakurta & Smith 2013) needs blocks of rows by the hundred, more than a few thousand rows give. A
-    column that only repeats others gains little in the second step, which greedy selection cannot see.
+    (`espalier.core.privacy.gradient`), so the fit is as private as its measurements, whatever its weights: no
+    assumption on the data, on convergence or on an exact minimiser, which objective perturbation needs. Stability of a
+    support under subsampling (Thakurta & Smith 2013) needs blocks of rows by the hundred, more than a few thousand rows
+    give. A column that only repeats others gains little in the second step, which greedy selection cannot see.
     """
     curator, budget, share, pool = choices.curator, choices.budget, choices.share, choices.pool
     sizes = curator.sizes

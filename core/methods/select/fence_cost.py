@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from core.graph.separations import Clique, Separation
-from core.methods.select.spanning import Growth
-from core.privacy.draws import ScoreMeasurement
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.select.spanning import Growth
+from espalier.core.privacy.draws import ScoreMeasurement
 
 
 def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], edges: Iterable[Clique]) -> list[Clique]:

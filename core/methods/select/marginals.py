@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.elimination import eliminate
-from core.graph.separations import Clique, Separation
-from core.methods.select.spanning import Growth
-from core.privacy.draws import ScoreMeasurement
+from espalier.core.graph.elimination import eliminate
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.select.spanning import Growth
+from espalier.core.privacy.draws import ScoreMeasurement
 
 FITTED = 0.6
 """What the fit leaves of a count's noise, as a part of it: marginals share columns, and no cell is below zero. On Adult

@@ -6,10 +6,10 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from core.graph.separations import Clique
-from core.methods.select.allocation import Choices
-from core.methods.select.constrained import fits
-from core.privacy.scores import FeatureScore
+from espalier.core.graph.separations import Clique
+from espalier.core.methods.select.allocation import Choices
+from espalier.core.methods.select.constrained import fits
+from espalier.core.privacy.scores import FeatureScore
 
 DEGREE = 2
 """Parents at most."""

@@ -7,11 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from core.graph.separations import Clique, clique_edges
-from core.methods.select.allocation import Choices
-from core.methods.select.cliques import further_cliques
-from core.methods.select.spanning import Growth
-from core.privacy.scores import ConditionalScore, EdgeScore
+from espalier.core.graph.separations import Clique, clique_edges
+from espalier.core.methods.select.allocation import Choices
+from espalier.core.methods.select.cliques import further_cliques
+from espalier.core.methods.select.spanning import Growth
+from espalier.core.privacy.scores import ConditionalScore, EdgeScore
 
 
 @dataclass(frozen=True)

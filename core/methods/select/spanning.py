@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique, Separation
-from core.methods.select.allocation import Choices
-from core.privacy.scores import EdgeScore
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.select.allocation import Choices
+from espalier.core.privacy.scores import EdgeScore
 
 SEARCH_LIMIT = 300
 """How many states a search for a completion may visit before the answer is "not decided"."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from core.methods.select.allocation import BudgetSplit
-from core.privacy.curator import Curator
+from espalier.core.methods.select.allocation import BudgetSplit
+from espalier.core.privacy.curator import Curator
 
 USEFUL = 4
 """θ: a cell's average count is at least so many times its expected noise (the paper's value)."""

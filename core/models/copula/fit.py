@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.copula.layout import Layout
-from core.models.copula.model import CopulaModel, Inputs, Nominal, Response
-from core.models.copula.shapes import Pyramid, Shape
-from core.privacy.draws import SumMeasurement
-from core.privacy.features import Features, Surface, side_by_side
-from core.privacy.moments import Bin, Histogram, Left, Moments, Scored, WithOutcome
-from core.privacy.sums import SumRecipe
+from espalier.core.models.copula.layout import Layout
+from espalier.core.models.copula.model import CopulaModel, Inputs, Nominal, Response
+from espalier.core.models.copula.shapes import Pyramid, Shape
+from espalier.core.privacy.draws import SumMeasurement
+from espalier.core.privacy.features import Features, Surface, side_by_side
+from espalier.core.privacy.moments import Bin, Histogram, Left, Moments, Scored, WithOutcome
+from espalier.core.privacy.sums import SumRecipe
 
 Ask = Callable[[SumRecipe, float, str], SumMeasurement]
 """What answers a recipe, having paid so much ρ from a pool: a curator."""

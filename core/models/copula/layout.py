@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import ProjectError
-from core.models.copula.planned import fourier, polynomial
-from core.privacy.features import Fourier, Polynomial
-from core.privacy.moments import Reading
-from core.project.axes import Axis
-from core.project.schema import Column, Schema
+from espalier.core.errors import ProjectError
+from espalier.core.models.copula.planned import fourier, polynomial
+from espalier.core.privacy.features import Fourier, Polynomial
+from espalier.core.privacy.moments import Reading
+from espalier.core.project.axes import Axis
+from espalier.core.project.schema import Column, Schema
 
 SMALL_TABLE = 5_000
 """Public rows below which the features are a polynomial, also where all columns are numbers."""
@@ -29,7 +29,7 @@ FREQUENCIES = 48
 """Random frequencies, two features each."""
 
 WIDTH = 0.8
-"""Width of the kernel that they stand for, see :func:`core.models.copula.planned.fourier`."""
+"""Width of the kernel that they stand for, see :func:`espalier.core.models.copula.planned.fourier`."""
 
 
 @dataclass(frozen=True)

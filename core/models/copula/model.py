@@ -11,14 +11,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import DAMAGED, EspalierError
-from core.graph.separations import Separation
-from core.models.base import Answer
-from core.models.copula.layout import Layout
-from core.models.copula.shapes import Shape
-from core.privacy.features import Codes, Features, Fourier, Polynomial, Surface, side_by_side
-from core.progress import Report
-from core.project.axes import Axis
+from espalier.core.errors import DAMAGED, EspalierError
+from espalier.core.graph.separations import Separation
+from espalier.core.models.base import Answer
+from espalier.core.models.copula.layout import Layout
+from espalier.core.models.copula.shapes import Shape
+from espalier.core.privacy.features import Codes, Features, Fourier, Polynomial, Surface, side_by_side
+from espalier.core.progress import Report
+from espalier.core.project.axes import Axis
 
 FORMAT = "espalier-copula/1"
 """The tag in a model file."""

@@ -1,11 +1,11 @@
 """Inference: from noisy marginals to a graphical model, and from the model to marginals and rows. NumPy only."""
 
-from core.graph.junction_tree import MAX_CELLS, Zeros
-from core.models.graphical.estimation import SMOOTHING, estimate, smoothing_for
-from core.models.graphical.model import FitSummary, GraphicalModel
-from core.models.graphical.refine import refine
-from core.models.graphical.shrinkage import believed
-from core.models.graphical.size import Size, check_size, predict_size
+from espalier.core.graph.junction_tree import MAX_CELLS, Zeros
+from espalier.core.models.graphical.estimation import SMOOTHING, estimate, smoothing_for
+from espalier.core.models.graphical.model import FitSummary, GraphicalModel
+from espalier.core.models.graphical.refine import refine
+from espalier.core.models.graphical.shrinkage import believed
+from espalier.core.models.graphical.size import Size, check_size, predict_size
 
 __all__ = [
     "MAX_CELLS",

@@ -1,7 +1,7 @@
 """Rows drawn evenly batch by batch: the quotas are those of the whole output, the memory that of one batch.
 
-:mod:`core.models.graphical.sampling` gives category v ⌊n_s p(v|s)⌋ rows of a group s of n_s rows, or one more, and
-shuffles them within the group. All of this but the shuffle can be settled without rows: how many rows of the whole
+:mod:`espalier.core.models.graphical.sampling` gives category v ⌊n_s p(v|s)⌋ rows of a group s of n_s rows, or one more,
+and shuffles them within the group. All of this but the shuffle can be settled without rows: how many rows of the whole
 output have each combination of a node's columns is a table, its own quotas, and every node's groups are a margin of
 its parent's table. Then batch after batch takes rows out of these tables *without putting them back*: how many of a
 batch's rows in group s get category v is hypergeometric, drawn category by category, and which of them is a fresh
@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.junction_tree import FloatArray, JunctionTree, Node
-from core.models.graphical.sampling import Codes, _code_type, _groups, draw_rows
+from espalier.core.graph.junction_tree import FloatArray, JunctionTree, Node
+from espalier.core.models.graphical.sampling import Codes, _code_type, _groups, draw_rows
 
 BATCH_ROWS = 1 << 18
 CHUNK = 1 << 14

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from core.graph.junction_tree import FloatArray, Zeros
-from core.graph.separations import Clique
-from core.models.graphical.metric import closed_form, links
-from core.models.graphical.model import FitSummary, GraphicalModel
-from core.models.graphical.problem import Problem, pose
-from core.models.graphical.solver import Solver
-from core.privacy.draws import Measurement
-from core.progress import Report
+from espalier.core.graph.junction_tree import FloatArray, Zeros
+from espalier.core.graph.separations import Clique
+from espalier.core.models.graphical.metric import closed_form, links
+from espalier.core.models.graphical.model import FitSummary, GraphicalModel
+from espalier.core.models.graphical.problem import Problem, pose
+from espalier.core.models.graphical.solver import Solver
+from espalier.core.privacy.draws import Measurement
+from espalier.core.progress import Report
 
 SMOOTHING, MOST_SMOOTHING, NOISY = 1.0, 3.0, 10.0
 """How much a release prefers independent columns to following the noise (see `estimate`): the least, the most, and what
@@ -42,17 +42,18 @@ def estimate(
     """The model of ``total`` rows whose marginals μ minimise Σ_c ‖μ_c − y_c‖²/(2σ_c²).
 
     ``sizes`` are all columns in schema order with their numbers of categories; columns in no measurement come
-    out uniform. ``total`` None estimates it from the measurements (`core.models.graphical.problem.estimate_total`);
-    below one row it is taken as one. No distribution puts mass where a `Zeros` forbids it; those cliques belong
-    to the model's graph. ``start`` is an earlier model whose potentials are taken over where they fit.
-    ``report(fraction, message)`` is called as the fit goes on; an exception it raises ends the fit.
+    out uniform. ``total`` None estimates it from the measurements
+    (`espalier.core.models.graphical.problem.estimate_total`); below one row it is taken as one. No distribution puts
+    mass where a `Zeros` forbids it; those cliques belong to the model's graph. ``start`` is an earlier model whose
+    potentials are taken over where they fit. ``report(fraction, message)`` is called as the fit goes on; an exception
+    it raises ends the fit.
 
     Stops when the duality gap, a certified bound on how far the objective is above the best possible, is at
     most ``tolerance`` times the objective (or times 1, where the objective is smaller: differences in
     log-likelihood below one thousandth mean nothing). ``fit`` of the result says whether it got there within
     ``max_iterations``; if not, the best point met is returned.
 
-    Raises ``ValueError`` for a measurement that does not fit the columns, `core.errors.EspalierError` if the
+    Raises ``ValueError`` for a measurement that does not fit the columns, `espalier.core.errors.EspalierError` if the
     impossibilities leave no row. Check sizes first (`check_size`): nothing is refused for its size here.
 
     ``smoothing`` > 0 adds λ N KL(p ‖ q) to the objective, λ = smoothing / (median noise scale), q the distribution with
@@ -62,7 +63,7 @@ def estimate(
     independent ones with 0.3 and 0.028 with 1; on 25 columns of 16,000 rows at ε = 1 0.0292, 0.0277 and 0.0265, and
     the fit takes fewer steps. ``fit.objective`` is the plain one, ``fit.gap`` that of the smoothed problem.
 
-    The method is in `core.models.graphical.solver`. It won by measurement
+    The method is in `espalier.core.models.graphical.solver`. It won by measurement
     (``python -m benchmarks.inference algorithms``):
     CPU seconds until the objective is certified to be within 0.1 % of the best, 12 columns of Adult's shape, σ the same
     everywhere | alternating between 1 and 1,000; > where it was not certified in 1,000 steps or rounding ended it:

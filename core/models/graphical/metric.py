@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.graph.junction_tree import FloatArray
-from core.models.graphical.regions import Regions
+from espalier.core.graph.junction_tree import FloatArray
+from espalier.core.models.graphical.regions import Regions
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from core.errors import DAMAGED, EspalierError
-from core.graph.junction_tree import (
+from espalier.core.errors import DAMAGED, EspalierError
+from espalier.core.graph.junction_tree import (
     IMPOSSIBLE,
     MAX_CELLS,
     FloatArray,
@@ -28,12 +28,12 @@ from core.graph.junction_tree import (
     max_plus,
     sum_product,
 )
-from core.graph.separations import Clique, Separation, clique_edges
-from core.models.base import Answer
-from core.models.graphical.batches import BATCH_ROWS, draw_batches
-from core.models.graphical.queries import joint
-from core.models.graphical.sampling import Codes, draw_rows
-from core.progress import Report
+from espalier.core.graph.separations import Clique, Separation, clique_edges
+from espalier.core.models.base import Answer
+from espalier.core.models.graphical.batches import BATCH_ROWS, draw_batches
+from espalier.core.models.graphical.queries import joint
+from espalier.core.models.graphical.sampling import Codes, draw_rows
+from espalier.core.progress import Report
 
 FORMAT = "espalier-model/1"
 
@@ -228,8 +228,8 @@ class GraphicalModel:
         """``rows`` rows as one array of codes per column, in schema order, in the smallest unsigned type.
 
         Exact ancestral sampling. With ``even`` the rows are spread over the cells as evenly as whole numbers
-        allow (`core.models.graphical.sampling`): every cell keeps its expected count, measured marginals come out
-        closer than independent rows can, and conditional independence is kept.
+        allow (`espalier.core.models.graphical.sampling`): every cell keeps its expected count, measured marginals come
+        out closer than independent rows can, and conditional independence is kept.
         """
         if rows < 0:
             raise ValueError(f"rows ({rows}) must not be negative")
@@ -239,7 +239,7 @@ class GraphicalModel:
     def sample_batches(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Iterator[dict[str, Codes]]:
         """What `sample` draws, in batches of at most `BATCH_ROWS`: any number of rows in the memory of one batch.
 
-        With ``even`` the quotas are those of the whole output (`core.models.graphical.batches`).
+        With ``even`` the quotas are those of the whole output (`espalier.core.models.graphical.batches`).
         """
         fitted = self._calibrated
         if even:

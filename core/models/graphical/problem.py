@@ -8,8 +8,8 @@ from math import isfinite
 
 import numpy as np
 
-from core.errors import EspalierError
-from core.graph.junction_tree import (
+from espalier.core.errors import EspalierError
+from espalier.core.graph.junction_tree import (
     IMPOSSIBLE,
     FloatArray,
     Zeros,
@@ -20,9 +20,9 @@ from core.graph.junction_tree import (
     max_only,
     sum_product,
 )
-from core.graph.separations import Clique
-from core.models.graphical.regions import Regions
-from core.privacy.draws import Measurement
+from espalier.core.graph.separations import Clique
+from espalier.core.models.graphical.regions import Regions
+from espalier.core.privacy.draws import Measurement
 
 SMALLEST_TOTAL = 1.0
 """A total below one row is taken as one row: noise can push it below zero, a distribution cannot follow."""

@@ -15,8 +15,8 @@ from string import ascii_letters
 
 import numpy as np
 
-from core.graph.junction_tree import FloatArray, JunctionTree
-from core.models.graphical.size import too_large
+from espalier.core.graph.junction_tree import FloatArray, JunctionTree
+from espalier.core.models.graphical.size import too_large
 
 
 @dataclass(frozen=True)

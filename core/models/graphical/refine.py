@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from core.models.graphical.model import GraphicalModel
+from espalier.core.models.graphical.model import GraphicalModel
 
 
 def refine(model: GraphicalModel, sizes: Mapping[str, int], groups: Mapping[str, NDArray[np.intp]]) -> GraphicalModel:

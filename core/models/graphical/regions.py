@@ -23,9 +23,9 @@ from math import prod
 
 import numpy as np
 
-from core.graph.junction_tree import FloatArray, JunctionTree, Place
-from core.graph.separations import Clique
-from core.privacy.draws import Measurement
+from espalier.core.graph.junction_tree import FloatArray, JunctionTree, Place
+from espalier.core.graph.separations import Clique
+from espalier.core.privacy.draws import Measurement
 
 
 class Regions:

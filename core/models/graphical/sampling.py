@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.junction_tree import FloatArray, JunctionTree, Node
-from core.progress import Report
+from espalier.core.graph.junction_tree import FloatArray, JunctionTree, Node
+from espalier.core.progress import Report
 
 Codes = NDArray[np.unsignedinteger]
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from core.graph.junction_tree import FloatArray
-from core.graph.separations import Clique
-from core.models.graphical.model import GraphicalModel
-from core.privacy.draws import Measurement
+from espalier.core.graph.junction_tree import FloatArray
+from espalier.core.graph.separations import Clique
+from espalier.core.models.graphical.model import GraphicalModel
+from espalier.core.privacy.draws import Measurement
 
 FIRM = 5.0
 """How many times firmer than they are known the second fit holds the columns by themselves. With 2 they come out worse

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
-from core.errors import SizeError
-from core.graph.junction_tree import MAX_CELLS, JunctionTree, cells, junction_tree
-from core.graph.separations import Clique
+from espalier.core.errors import SizeError
+from espalier.core.graph.junction_tree import MAX_CELLS, JunctionTree, cells, junction_tree
+from espalier.core.graph.separations import Clique
 
 SECONDS_PER_NOISY_CELL = 14e-6
 """What one draw of discrete Gaussian noise costs: 9 to 14 µs, the more the smaller σ is."""

@@ -10,21 +10,21 @@ the last one over LOWER, and kept where it lowers the dual: potentials on their 
 λ rises again where steps run astray.
 
 **Inner problem: its dual**, smooth and strictly convex in θ (û, K: the pooled estimate and the conjugate of the
-pooled loss, `core.models.graphical.regions`):
+pooled loss, `espalier.core.models.graphical.regions`):
 
     N log Z(θ) − ⟨θ, û⟩ + λ/2 ⟨θ − θ_k, K(θ − θ_k)⟩,     gradient  μ(θ) − û + λ K(θ − θ_k).
 
 Its Hessian is N Cov(p) + λK. Newton's direction is found by conjugate gradients: a product with Cov(p) is one
-more pass over the junction tree (`core.graph.junction_tree.derivative`), and the explicit inverse of the
+more pass over the junction tree (`espalier.core.graph.junction_tree.derivative`), and the explicit inverse of the
 Hessian
-on a tree (`core.models.graphical.metric`) preconditions them, whatever the scales of the noise: a few products do. They
-stop at half the residual or after PRODUCTS, far from exact; what they leave, the next step takes.
+on a tree (`espalier.core.models.graphical.metric`) preconditions them, whatever the scales of the noise: a few products
+do. They stop at half the residual or after PRODUCTS, far from exact; what they leave, the next step takes.
 
 **Stopping.** Any w bounds the optimum from below: min_s ⟨w, s⟩ − ⟨w, û⟩ − ⟨w, Kw⟩/2 + f(û), s over all
 single rows (one max-plus sweep). With w = −λ(θ − θ_k) that bound is close at the end. The gap between f and the
 best bound is the reported, certified criterion.
 
-Why this and not something else is in `core.models.graphical.estimation.estimate`, with figures.
+Why this and not something else is in `espalier.core.models.graphical.estimation.estimate`, with figures.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from math import log
 
 import numpy as np
 
-from core.graph.junction_tree import FloatArray
-from core.models.graphical.metric import TreeMetric, levels, links
-from core.models.graphical.problem import Problem, Sweep, inner
-from core.progress import Report
+from espalier.core.graph.junction_tree import FloatArray
+from espalier.core.models.graphical.metric import TreeMetric, levels, links
+from espalier.core.models.graphical.problem import Problem, Sweep, inner
+from espalier.core.progress import Report
 
 DAMPING, LOWER = 0.3, 0.6
 """The first λ times the median noise scale, and its factor from one proximal point to the next."""

@@ -9,10 +9,10 @@ and p ∝ exp Σ θ_j q_j. For any θ the duality gap is exactly ½ Σ ((μ_j �
 2006, algorithm 7.5) finds θ, in coordinates in which the Hessian of every block of statistics of one clique is the
 identity at the start: statistics of one clique overlap much, those of two little.
 
-Against the alternatives: a hidden column z = q(x) for each question and `core.models.graphical.estimate` reach the same
-objective in 37 s instead of 2.7 s at 500 questions; conjugate gradients preconditioned by the diagonal fail where the
-noise is low. Where only marginals and counts are measured, `estimate` with the hidden columns of
-`core.privacy.questions.lowering` is as fast and certifies the plain objective.
+Against the alternatives: a hidden column z = q(x) for each question and `espalier.core.models.graphical.estimate` reach
+the same objective in 37 s instead of 2.7 s at 500 questions; conjugate gradients preconditioned by the diagonal fail
+where the noise is low. Where only marginals and counts are measured, `estimate` with the hidden columns of
+`espalier.core.privacy.questions.lowering` is as fast and certifies the plain objective.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from core.graph.junction_tree import FloatArray
-from core.models.graphical.model import FitSummary
-from core.models.questions.network import Calibrated, Network
-from core.models.questions.newton import entries, newton_direction
+from espalier.core.graph.junction_tree import FloatArray
+from espalier.core.models.graphical.model import FitSummary
+from espalier.core.models.questions.network import Calibrated, Network
+from espalier.core.models.questions.newton import entries, newton_direction
 
 TOLERANCE = 1e-3
 """The default duality gap, as a share of max(1, objective): differences below that mean nothing."""
@@ -35,8 +35,8 @@ DENSE = 2_000
 """Up to so many statistics the covariance matrix may be written down."""
 
 SPARSE_ENTRIES, SPARSE_SHARE = 500_000, 0.5
-"""The sparse equations of `core.models.questions.newton` are taken if they have at most so many entries, and at most
-this share of the covariance matrix's. Beyond both limits: conjugate gradients."""
+"""The sparse equations of `espalier.core.models.questions.newton` are taken if they have at most so many entries, and
+at most this share of the covariance matrix's. Beyond both limits: conjugate gradients."""
 
 PRODUCTS, FORCING = 200, 0.1
 """Conjugate gradients stop after so many products, or when the residual has fallen to this share."""
@@ -76,8 +76,8 @@ def fit(
 ) -> Fit:
     """The maximum-entropy fit. ``answers`` and ``sigma`` are in rows, in the order of the network's statistics.
 
-    ``smoothing`` is τ; 1 barely smooths. `core.models.graphical.estimate` with its own smoothing c over the median
-    noise σ minimises the same with τ = c·total/σ. ``start`` are weights to start from. Raises ``ValueError`` for
+    ``smoothing`` is τ; 1 barely smooths. `espalier.core.models.graphical.estimate` with its own smoothing c over the
+    median noise σ minimises the same with τ = c·total/σ. ``start`` are weights to start from. Raises ``ValueError`` for
     lengths or scales that do not fit.
     """
     if not (len(answers) == len(sigma) == network.length):

@@ -8,14 +8,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.junction_tree import FloatArray, Zeros
-from core.graph.separations import Clique
-from core.models.graphical.problem import SMALLEST_TOTAL
-from core.models.questions.fitting import Fit, fit
-from core.models.questions.model import VisibleModel
-from core.models.questions.network import Network
-from core.privacy.draws import Merged
-from core.privacy.questions.lowering import Block, Lowered
+from espalier.core.graph.junction_tree import FloatArray, Zeros
+from espalier.core.graph.separations import Clique
+from espalier.core.models.graphical.problem import SMALLEST_TOTAL
+from espalier.core.models.questions.fitting import Fit, fit
+from espalier.core.models.questions.model import VisibleModel
+from espalier.core.models.questions.network import Network
+from espalier.core.privacy.draws import Merged
+from espalier.core.privacy.questions.lowering import Block, Lowered
 
 
 class Marginal(Protocol):
@@ -46,9 +46,9 @@ def fit_together(
 
     ``answers`` are noisy counts of the questions, in their order, with noise of scale ``sigma``. ``zeros`` are the
     project's impossibilities; ``merged`` the groups of categories that the marginals are over. ``smoothing`` is that of
-    `core.models.graphical.estimate`: τ = smoothing · total / the median noise scale of the marginals, at least 1. The
-    first entries of the fit's ``fitted`` are the questions, in the order of the blocks (`Lowered.back` puts them in
-    theirs). Raises `EspalierError` if the impossibilities leave no row.
+    `espalier.core.models.graphical.estimate`: τ = smoothing · total / the median noise scale of the marginals, at least
+    1. The first entries of the fit's ``fitted`` are the questions, in the order of the blocks (`Lowered.back` puts them
+    in theirs). Raises `EspalierError` if the impossibilities leave no row.
     """
     total = max(total, SMALLEST_TOTAL)
     blocks = [*lowered.blocks, *(_block(m.clique, lowered.sizes, merged or {}) for m in marginals)]

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import DAMAGED, EspalierError
-from core.graph.junction_tree import MAX_CELLS, FloatArray
-from core.graph.separations import Separation
-from core.models.base import Answer
-from core.models.graphical.model import GraphicalModel
-from core.models.graphical.sampling import Codes
-from core.models.questions.projection import Certificate
-from core.progress import Report
+from espalier.core.errors import DAMAGED, EspalierError
+from espalier.core.graph.junction_tree import MAX_CELLS, FloatArray
+from espalier.core.graph.separations import Separation
+from espalier.core.models.base import Answer
+from espalier.core.models.graphical.model import GraphicalModel
+from espalier.core.models.graphical.sampling import Codes
+from espalier.core.models.questions.projection import Certificate
+from espalier.core.progress import Report
 
 _NAMES = "visible"
 """The array of a model's file that says which of its columns may be seen."""

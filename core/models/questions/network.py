@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import EspalierError
-from core.graph.junction_tree import (
+from espalier.core.errors import EspalierError
+from espalier.core.graph.junction_tree import (
     IMPOSSIBLE,
     FloatArray,
     Place,
@@ -30,10 +30,10 @@ from core.graph.junction_tree import (
     max_plus,
     sum_product,
 )
-from core.graph.separations import Clique
-from core.models.graphical.model import FitSummary, GraphicalModel
-from core.models.graphical.sampling import Codes, draw_rows
-from core.privacy.questions.lowering import Block
+from espalier.core.graph.separations import Clique
+from espalier.core.models.graphical.model import FitSummary, GraphicalModel
+from espalier.core.models.graphical.sampling import Codes, draw_rows
+from espalier.core.privacy.questions.lowering import Block
 
 
 @dataclass(frozen=True)

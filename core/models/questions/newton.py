@@ -18,8 +18,8 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.junction_tree import FloatArray
-from core.models.questions.network import Calibrated, Network
+from espalier.core.graph.junction_tree import FloatArray
+from espalier.core.models.questions.network import Calibrated, Network
 
 Entries = tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]
 """Rows, columns and values of a sparse matrix."""

@@ -4,8 +4,8 @@ Algorithm A of the paper. Over shares h of all rows, minimise α subject to |Σ_
 max ⟨λ, y⟩ − max_x Σ_j λ_j q_j(x) over Σ_j s_j |λ_j| ≤ 1; the inner maximum is one max-plus sweep, so any λ proves a
 lower bound of α, with nothing else to trust.
 
-The paper proposes the ellipsoid method. Here: fit the maximum-entropy table (`core.models.questions.fitting`), draw
-rows from it as columns, solve one linear program over them with HiGHS (interior point and crossover: four times as
+The paper proposes the ellipsoid method. Here: fit the maximum-entropy table (`espalier.core.models.questions.fitting`),
+draw rows from it as columns, solve one linear program over them with HiGHS (interior point and crossover: four times as
 fast as its simplex at 1,000 questions), and look with its λ for a row that improves; usually there is none in the
 first round. Plain column generation from nothing (``start`` of no rows) needs no fit, and 20 to 300 rounds.
 
@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.graph.junction_tree import FloatArray
-from core.models.graphical.sampling import Codes
-from core.models.questions.network import Network
+from espalier.core.graph.junction_tree import FloatArray
+from espalier.core.models.graphical.sampling import Codes
+from espalier.core.models.questions.network import Network
 
 ROUNDS = 500
 PERTURBED = 8

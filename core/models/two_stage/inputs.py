@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
-from core.errors import ProjectError
+from espalier.core.errors import ProjectError
 
 BLOCK = 5_000
 """Rows matched at a time: matching costs their square."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
-from core.errors import SizeError
+from espalier.core.errors import SizeError
 
 EXACT_ROWS = 5_000
 """Rows up to which the regression is solved exactly: it costs their cube."""

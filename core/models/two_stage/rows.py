@@ -7,10 +7,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import ProjectError, TableError
-from core.models.two_stage.disclosure import membership_auc, reidentified
-from core.models.two_stage.inputs import Mixed, alpha_for, disclosed, hypercube, matched, mixed, nearness, thresholds
-from core.models.two_stage.kernel import Regression, fit
+from espalier.core.errors import ProjectError, TableError
+from espalier.core.models.two_stage.disclosure import membership_auc, reidentified
+from espalier.core.models.two_stage.inputs import (
+    Mixed,
+    alpha_for,
+    disclosed,
+    hypercube,
+    matched,
+    mixed,
+    nearness,
+    thresholds,
+)
+from espalier.core.models.two_stage.kernel import Regression, fit
 
 LEFT_OUT = 0.2
 """The share of people left out to measure membership."""
@@ -22,7 +31,8 @@ class Options:
 
     ``alpha`` fixes the mixture instead of the threshold. ``hybrid`` False: rows of stage one have no part of a real
     one. ``residual_noise`` adds draws of leave-one-out residuals to the outcome, which the paper leaves out: without
-    them standard errors from the rows are too small. ``landmarks``: see :func:`core.models.two_stage.kernel.fit`.
+    them standard errors from the rows are too small. ``landmarks``: see
+    :func:`espalier.core.models.two_stage.kernel.fit`.
     """
 
     eta: float = 0.001

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import SizeError
-from core.project.questions import Question, allowed
+from espalier.core.errors import SizeError
+from espalier.core.project.questions import Question, allowed
 
 MAX_STATES = 20_000
 """More states than these after one column are refused: one table of the dynamic program would square them."""

@@ -10,7 +10,8 @@ of the workload forces.
 
 The order in which columns are read follows the tree of what is measured beside: from a column to its branches, the
 heaviest branch last, so that at most log₂ d of its ancestors are waiting for their next branch at any time. A random
-order costs hundreds of times as much. Hidden columns must never leave: `core.models.questions.model` hides them.
+order costs hundreds of times as much. Hidden columns must never leave: `espalier.core.models.questions.model` hides
+them.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from core.errors import EspalierError, SizeError
-from core.graph.junction_tree import JunctionTree, Zeros, cells, junction_tree
-from core.graph.separations import Clique
-from core.privacy.questions.automaton import IntArray, automaton
-from core.project.questions import Count, Question, allowed
+from espalier.core.errors import EspalierError, SizeError
+from espalier.core.graph.junction_tree import JunctionTree, Zeros, cells, junction_tree
+from espalier.core.graph.separations import Clique
+from espalier.core.privacy.questions.automaton import IntArray, automaton
+from espalier.core.project.questions import Count, Question, allowed
 
 DIRECT_CELLS = 4_096
 """A question whose columns have at most so many combinations together may be asked of their marginal."""

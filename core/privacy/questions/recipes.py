@@ -1,7 +1,7 @@
 """Questions and counts over whole rows as recipes for a curator: sums with their sensitivity, and a private choice.
 
-The proofs for one row are those of `core.privacy.questions.sensitivity`, which works the sensitivity of a workload out
-exactly, over every row that the schema can encode, whatever a project declares impossible.
+The proofs for one row are those of `espalier.core.privacy.questions.sensitivity`, which works the sensitivity of a
+workload out exactly, over every row that the schema can encode, whatever a project declares impossible.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.questions.lowering import lower
-from core.privacy.questions.prediction import check_cost
-from core.privacy.questions.sensitivity import sensitivity
-from core.privacy.unit import Unit
-from core.project.questions import Condition, Count, Question, allowed
-from core.tables.source import Source
+from espalier.core.privacy.questions.lowering import lower
+from espalier.core.privacy.questions.prediction import check_cost
+from espalier.core.privacy.questions.sensitivity import sensitivity
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.questions import Condition, Count, Question, allowed
+from espalier.core.tables.source import Source
 
 UNITS = 2**20
 """Units to a row: the irrational sensitivity is rounded up by less than a millionth of a row."""

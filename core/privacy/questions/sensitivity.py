@@ -24,9 +24,9 @@ from math import inf, nextafter, prod, sqrt
 
 import numpy as np
 
-from core.errors import EspalierError
-from core.graph.junction_tree import IMPOSSIBLE, FloatArray, cells, collect, junction_tree, max_only
-from core.privacy.questions.lowering import Lowered
+from espalier.core.errors import EspalierError
+from espalier.core.graph.junction_tree import IMPOSSIBLE, FloatArray, cells, collect, junction_tree, max_only
+from espalier.core.privacy.questions.lowering import Lowered
 
 PAIR_CELLS = 20_000_000
 """Beyond so many cells over pairs of rows the cap takes the place of the exact value."""

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import streamlit as st
 
-from core.errors import EspalierError, ProjectError
-from core.ledger.archive import MOST_BYTES, check_names, has_model, is_known, unpacked
-from core.release.files import check_release
-from core.release.shelf import identity
-from core.release.study import Study
-from pages.parts import doors, shell
-from pages.parts.session.session import Session
-from pages.parts.text import plain
+from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.ledger.archive import MOST_BYTES, check_names, has_model, is_known, unpacked
+from espalier.core.release.files import check_release
+from espalier.core.release.shelf import identity
+from espalier.core.release.study import Study
+from espalier.pages.parts import doors, shell
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import plain
 
 
 def show(state: Session, *, open_: bool) -> None:

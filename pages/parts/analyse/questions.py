@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.analysis.effect import StandardisedEffect
-from core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
-from core.errors import EspalierError
-from core.graph.adjustment import Effect, choices
-from core.project.file import Project
-from core.release import asking
-from core.release.study import Study
-from pages.parts.text import name, names, plain
+from espalier.core.analysis.effect import StandardisedEffect
+from espalier.core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
+from espalier.core.errors import EspalierError
+from espalier.core.graph.adjustment import Effect, choices
+from espalier.core.project.file import Project
+from espalier.core.release import asking
+from espalier.core.release.study import Study
+from espalier.pages.parts.text import name, names, plain
 
 FEW = 8
 """Figures up to which their sentences stand open."""

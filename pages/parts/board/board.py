@@ -9,13 +9,13 @@ from typing import Any
 
 import streamlit as st
 
-from core.graph.implied import Implied, without
-from core.graph.paths import arrows_of
-from core.graph.roles import Roles
-from pages.parts.board import drawing
-from pages.parts.board.boxes import COLORS, apart, label, load_vis, width
-from pages.parts.session.session import Session
-from pages.parts.structure import effects, implications
+from espalier.core.graph.implied import Implied, without
+from espalier.core.graph.paths import arrows_of
+from espalier.core.graph.roles import Roles
+from espalier.pages.parts.board import drawing
+from espalier.pages.parts.board.boxes import COLORS, apart, label, load_vis, width
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.structure import effects, implications
 
 FOLDER = Path(__file__).resolve().parent
 SCRIPTS = ("geometry.js", "looks.js", "board.js")

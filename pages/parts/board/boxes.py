@@ -18,8 +18,8 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from core.graph.layers import Slot, layered
-from core.graph.roles import Roles
+from espalier.core.graph.layers import Slot, layered
+from espalier.core.graph.roles import Roles
 
 COLORS = {
     "outcome": "#f0c05a",

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from core.errors import EspalierError, GraphError
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.graph.separations import Separation
-from core.methods import frame_of, method_of
-from core.project.file import Project
-from pages.parts.board.boxes import Places, arranged
-from pages.parts.session.session import Session
+from espalier.core.errors import EspalierError, GraphError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import frame_of, method_of
+from espalier.core.project.file import Project
+from espalier.pages.parts.board.boxes import Places, arranged
+from espalier.pages.parts.session.session import Session
 
 MOST_BOXES = 60
 """More columns than this are shown around the selected one."""

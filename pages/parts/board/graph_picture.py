@@ -12,9 +12,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.graph.layers import layered
-from core.graph.roles import Roles
-from pages.parts.board.boxes import COLORS, HIGH, folded, high, label, load_vis, width
+from espalier.core.graph.layers import layered
+from espalier.core.graph.roles import Roles
+from espalier.pages.parts.board.boxes import COLORS, HIGH, folded, high, label, load_vis, width
 
 MAX_NODES = 120
 

@@ -12,15 +12,15 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError, SchemaError
-from core.methods import METHODS, frame_of
-from core.project.constraint_kinds import Determines, Impossible, Monotone, Range, Values
-from core.project.constraints import Constraint, Constraints
-from core.project.file import Project
-from core.project.schema import Column
-from core.tables.consistency import candidates
-from pages.parts.session.session import Session
-from pages.parts.text import names, plain
+from espalier.core.errors import EspalierError, SchemaError
+from espalier.core.methods import METHODS, frame_of
+from espalier.core.project.constraint_kinds import Determines, Impossible, Monotone, Range, Values
+from espalier.core.project.constraints import Constraint, Constraints
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Column
+from espalier.core.tables.consistency import candidates
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import names, plain
 
 KINDS = {
     "impossible": "Impossible combination",

@@ -6,14 +6,14 @@ import os
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.project.file import Project
-from core.tables.frames import located
-from core.tables.guessing import guess_schema
-from pages.parts import doors
-from pages.parts.session.session import Session, blank
-from pages.parts.shell import filename
-from pages.parts.text import plain
+from espalier.core.errors import EspalierError
+from espalier.core.project.file import Project
+from espalier.core.tables.frames import located
+from espalier.core.tables.guessing import guess_schema
+from espalier.pages.parts import doors
+from espalier.pages.parts.session.session import Session, blank
+from espalier.pages.parts.shell import filename
+from espalier.pages.parts.text import plain
 
 ALLOWED = "ESPALIER_SERVER_TABLES"
 

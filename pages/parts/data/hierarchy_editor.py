@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 import streamlit as st
 
-from core.errors import EspalierError, SchemaError
-from core.project.hierarchy import read_hierarchy
-from core.project.schema import APART, MOST_CATEGORIES, Column, with_categories
-from pages.parts.data.schema_rows import SchemaDraft
-from pages.parts.session.session import Session
-from pages.parts.text import name, names, plain
+from espalier.core.errors import EspalierError, SchemaError
+from espalier.core.project.hierarchy import read_hierarchy
+from espalier.core.project.schema import APART, MOST_CATEGORIES, Column, with_categories
+from espalier.pages.parts.data.schema_rows import SchemaDraft
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import name, names, plain
 
 LARGEST = 5
 """Megabytes of a file with a hierarchy."""

@@ -7,17 +7,17 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.project.file import Project
-from core.project.plan import SCHEMA_SHARE
-from core.project.schema import Schema
-from core.tables.guessing import guess_column, guess_schema
-from core.tables.reading import TextTable, misread, read_table
-from pages.parts.data.samples import FOLDER, SAMPLES
-from pages.parts.data.schema_rows import SchemaDraft
-from pages.parts.session.session import Session, blank
-from pages.parts.shell import filename
-from pages.parts.text import name, plain
+from espalier.core.errors import EspalierError
+from espalier.core.project.file import Project
+from espalier.core.project.plan import SCHEMA_SHARE
+from espalier.core.project.schema import Schema
+from espalier.core.tables.guessing import guess_column, guess_schema
+from espalier.core.tables.reading import TextTable, misread, read_table
+from espalier.pages.parts.data.samples import FOLDER, SAMPLES
+from espalier.pages.parts.data.schema_rows import SchemaDraft
+from espalier.pages.parts.session.session import Session, blank
+from espalier.pages.parts.shell import filename
+from espalier.pages.parts.text import name, plain
 
 
 def samples(state: Session) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.project.coarsening import even_bins, group, growing_bins
-from core.project.schema import Column, Schema
-from core.tables.guessing import guess_column
-from pages.parts.data.schema_rows import SchemaDraft
-from pages.parts.session.session import Session
-from pages.parts.text import name, names, plain
+from espalier.core.errors import EspalierError
+from espalier.core.project.coarsening import even_bins, group, growing_bins
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.guessing import guess_column
+from espalier.pages.parts.data.schema_rows import SchemaDraft
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import name, names, plain
 
 _CONFIG = {
     "use": st.column_config.CheckboxColumn("Use", help="Untick to leave the column out of everything", width=62),

@@ -11,11 +11,11 @@ from html import escape
 
 import streamlit as st
 
-from core.project.schema import Column, LeftOut
-from core.tables.guessing import possible_marks, reasons
-from pages.parts.data.schema_rows import SchemaDraft
-from pages.parts.session.session import Session
-from pages.parts.text import CONFIDENTIAL, name, names, plain
+from espalier.core.project.schema import Column, LeftOut
+from espalier.core.tables.guessing import possible_marks, reasons
+from espalier.pages.parts.data.schema_rows import SchemaDraft
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import CONFIDENTIAL, name, names, plain
 
 CHIPS = 200
 """Categories that are shown at a time."""

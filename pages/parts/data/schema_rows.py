@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from core.errors import EspalierError, SchemaError
-from core.project.dates import DateBins
-from core.project.schema import BINS_FOUND, FIELDS, MOST_FOUND, Column, Identifier, LeftOut, Schema
-from core.tables.guessing import guess_column
-from core.tables.reading import TextColumn
+from espalier.core.errors import EspalierError, SchemaError
+from espalier.core.project.dates import DateBins
+from espalier.core.project.schema import BINS_FOUND, FIELDS, MOST_FOUND, Column, Identifier, LeftOut, Schema
+from espalier.core.tables.guessing import guess_column
+from espalier.core.tables.reading import TextColumn
 
 INVENTED = "invented"
 IN_HIERARCHY = re.compile(r"\s*at most (\d{1,6}) of [\d,]+ codes in a hierarchy\s*")

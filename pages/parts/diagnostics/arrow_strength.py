@@ -8,9 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.evaluation.dependence import link
-from pages.parts import charts
-from pages.parts.session.session import ReleaseBundle
+from espalier.core.evaluation.dependence import link
+from espalier.pages.parts import charts
+from espalier.pages.parts.session.session import ReleaseBundle
 
 MOST = 20
 Arrow = tuple[str, str]

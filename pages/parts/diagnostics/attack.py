@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from core.compare.membership import MODELS, Played, play, rows_of
-from core.errors import EspalierError
-from core.evaluation.membership.attack import BLIND_BELOW
-from core.evaluation.membership.game import TARGETS
-from pages.parts import charts
-from pages.parts.session.session import ReleaseBundle
-from pages.parts.text import plain
+from espalier.core.compare.membership import MODELS, Played, play, rows_of
+from espalier.core.errors import EspalierError
+from espalier.core.evaluation.membership.attack import BLIND_BELOW
+from espalier.core.evaluation.membership.game import TARGETS
+from espalier.pages.parts import charts
+from espalier.pages.parts.session.session import ReleaseBundle
+from espalier.pages.parts.text import plain
 
 INTRODUCTION = (
     "Could somebody tell from the synthetic table whether one person's row was in the real one? A game answers it. The "

@@ -6,15 +6,15 @@ from typing import Any
 
 import streamlit as st
 
-from core.evaluation.numeric_fidelity import numbers_of
-from core.release.files import NOT_PRIVATE
-from core.release.not_private import Blurred
-from core.tables.table import Table
-from pages.parts import shell
-from pages.parts.diagnostics import numbers, prices
-from pages.parts.release import payment
-from pages.parts.session.session import Session
-from pages.parts.text import name, plain
+from espalier.core.evaluation.numeric_fidelity import numbers_of
+from espalier.core.release.files import NOT_PRIVATE
+from espalier.core.release.not_private import Blurred
+from espalier.core.tables.table import Table
+from espalier.pages.parts import shell
+from espalier.pages.parts.diagnostics import numbers, prices
+from espalier.pages.parts.release import payment
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import name, plain
 
 
 def show(state: Session, made: Blurred, real: Table) -> None:

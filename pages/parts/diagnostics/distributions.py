@@ -10,11 +10,11 @@ import numpy as np
 import streamlit as st
 from numpy.typing import NDArray
 
-from core.graph.separations import Clique
-from core.tables.source import Source
-from pages.parts import charts
-from pages.parts.session.session import ReleaseBundle
-from pages.parts.text import plain
+from espalier.core.graph.separations import Clique
+from espalier.core.tables.source import Source
+from espalier.pages.parts import charts
+from espalier.pages.parts.session.session import ReleaseBundle
+from espalier.pages.parts.text import plain
 
 Facts = Mapping[str, Any]
 LARGEST, PAIRS = 10_000, 2_000

@@ -6,9 +6,9 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts import charts
-from pages.parts.diagnostics.judgement import Facts, reasons
-from pages.parts.text import method, name, plain
+from espalier.pages.parts import charts
+from espalier.pages.parts.diagnostics.judgement import Facts, reasons
+from espalier.pages.parts.text import method, name, plain
 
 MOST_GROUPS = 12
 MOST_LINES = 6

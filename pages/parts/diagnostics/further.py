@@ -8,14 +8,14 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.evaluation import some_rows
-from core.progress import Report, part
-from pages.parts import shell
-from pages.parts.diagnostics import arrow_strength, attack, judgement, many_targets, public_table
-from pages.parts.release import payment
-from pages.parts.session.session import ReleaseBundle, Session
-from pages.parts.text import plain
+from espalier.core.errors import EspalierError
+from espalier.core.evaluation import some_rows
+from espalier.core.progress import Report, part
+from espalier.pages.parts import shell
+from espalier.pages.parts.diagnostics import arrow_strength, attack, judgement, many_targets, public_table
+from espalier.pages.parts.release import payment
+from espalier.pages.parts.session.session import ReleaseBundle, Session
+from espalier.pages.parts.text import plain
 
 KINDS = ("many-targets", "attack", "public-table", "arrows")
 """Of their jobs. Each shows its progress under its own button."""

@@ -9,18 +9,18 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.tables.frames import opened
-from core.tables.reading import read_table
-from core.tables.source import Source
-from core.tables.table import Table
-from pages.parts import charts
-from pages.parts.data.samples import FOLDER, OTHER
-from pages.parts.diagnostics import distributions
-from pages.parts.glossary import term
-from pages.parts.release import payment
-from pages.parts.session.session import ReleaseBundle, Session
-from pages.parts.text import plain
+from espalier.core.errors import EspalierError
+from espalier.core.tables.frames import opened
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
+from espalier.pages.parts import charts
+from espalier.pages.parts.data.samples import FOLDER, OTHER
+from espalier.pages.parts.diagnostics import distributions
+from espalier.pages.parts.glossary import term
+from espalier.pages.parts.release import payment
+from espalier.pages.parts.session.session import ReleaseBundle, Session
+from espalier.pages.parts.text import plain
 
 Facts = Mapping[str, Any]
 
@@ -45,8 +45,8 @@ def start(state: Session, released: ReleaseBundle, other: tuple[str, Table] | No
             return judged(real, report)
 
     def judged(real: Source, report: Any) -> dict[str, dict[str, Any]]:
-        from core.compare.fence_cost import cost_or_reason
-        from core.evaluation import evaluate
+        from espalier.core.compare.fence_cost import cost_or_reason
+        from espalier.core.evaluation import evaluate
 
         part = 1 / (len(tests) + (other is None))
         found = {}

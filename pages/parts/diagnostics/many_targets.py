@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from core.evaluation.downstream import CLASSIFIERS, Downstream, many_targets
-from pages.parts.session.session import ReleaseBundle
-from pages.parts.text import names, plain
+from espalier.core.evaluation.downstream import CLASSIFIERS, Downstream, many_targets
+from espalier.pages.parts.session.session import ReleaseBundle
+from espalier.pages.parts.text import names, plain
 
 INTRODUCTION = (
     "Is the table good for predictions that nobody has named yet? Up to 20 columns take turns as the target, and five "

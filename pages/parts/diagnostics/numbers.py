@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
-from core.project.schema import Schema
-from pages.parts.text import name, plain
+from espalier.core.project.schema import Schema
+from espalier.pages.parts.text import name, plain
 
 Facts = Mapping[str, Any]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.evaluation.marketing import holds_amounts, prices_of
-from core.project.file import Project
-from core.tables.table import Table
-from pages.parts.text import name, names
+from espalier.core.evaluation.marketing import holds_amounts, prices_of
+from espalier.core.project.file import Project
+from espalier.core.tables.table import Table
+from espalier.pages.parts.text import name, names
 
 
 def show(project: Project, tables: tuple[Table, Table], which: object) -> None:

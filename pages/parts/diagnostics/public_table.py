@@ -6,11 +6,11 @@ from typing import Any
 
 import streamlit as st
 
-from core.evaluation.marketing import gain_of
-from core.tables.frames import as_table
-from core.tables.reading import read_table
-from pages.parts.session.session import ReleaseBundle
-from pages.parts.text import name
+from espalier.core.evaluation.marketing import gain_of
+from espalier.core.tables.frames import as_table
+from espalier.core.tables.reading import read_table
+from espalier.pages.parts.session.session import ReleaseBundle
+from espalier.pages.parts.text import name
 
 INTRODUCTION = (
     "Somebody who has a public table of the same columns adds the synthetic rows to it. How much better is the number "

@@ -7,10 +7,10 @@ from typing import Any
 
 import streamlit as st
 
-from core.models.base import Model
-from core.release.questions import agreement, agreement_said
-from pages.parts import charts
-from pages.parts.text import plain
+from espalier.core.models.base import Model
+from espalier.core.release.questions import agreement, agreement_said
+from espalier.pages.parts import charts
+from espalier.pages.parts.text import plain
 
 
 def show(facts: Mapping[str, Any], model: Model) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.evaluation.verdict import verdict
-from core.project.file import Project
-from pages.parts.text import plain
+from espalier.core.evaluation.verdict import verdict
+from espalier.core.project.file import Project
+from espalier.pages.parts.text import plain
 
 _LOOKS = {
     "good": (st.success, ":material/thumb_up:"),

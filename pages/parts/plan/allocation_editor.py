@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.methods.select.allocation import MOST_BY_HAND, label
-from core.release.planning import Line, Preview, preview
-from core.release.pools import pool_in_words
-from pages.parts.session.session import Session
-from pages.parts.text import plain
+from espalier.core.methods.select.allocation import MOST_BY_HAND, label
+from espalier.core.release.planning import Line, Preview, preview
+from espalier.core.release.pools import pool_in_words
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import plain
 
 _WHY = {
     "zcdp": "By itself every marginal of a pool gets the same share. Giving larger or more important tables more makes "

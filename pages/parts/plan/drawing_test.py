@@ -7,11 +7,11 @@ from typing import Any
 
 import streamlit as st
 
-from core.project.plan import MOST_STATEMENTS
-from core.release.drawing import LEVEL, POOL, predicted
-from core.release.planning import Preview
-from pages.parts.session.session import Session
-from pages.parts.text import names, plain
+from espalier.core.project.plan import MOST_STATEMENTS
+from espalier.core.release.drawing import LEVEL, POOL, predicted
+from espalier.core.release.planning import Preview
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import names, plain
 
 Bound = Callable[..., dict[str, Any]]
 

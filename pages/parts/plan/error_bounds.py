@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.project.plan import Plan
-from core.release.error_bounds import excess_risk
-from core.release.planning import Preview
-from pages.parts import text
+from espalier.core.project.plan import Plan
+from espalier.core.release.error_bounds import excess_risk
+from espalier.core.release.planning import Preview
+from espalier.pages.parts import text
 
 
 def show(seen: Preview, plan: Plan) -> None:

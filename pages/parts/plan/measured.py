@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
-from core.release.planning import Line, grouped, not_in_rows
-from core.release.pools import pool_in_words
-from pages.parts.text import plain
+from espalier.core.release.planning import Line, grouped, not_in_rows
+from espalier.core.release.pools import pool_in_words
+from espalier.pages.parts.text import plain
 
 HIGHEST = 420
 """Pixels; a longer table scrolls."""

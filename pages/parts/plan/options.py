@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from core.methods import method_of
-from core.project.options import Option, declared
-from pages.parts import fields, text
-from pages.parts.session.session import Session
+from espalier.core.methods import method_of
+from espalier.core.project.options import Option, declared
+from espalier.pages.parts import fields, text
+from espalier.pages.parts.session.session import Session
 
 Bound = Callable[..., dict[str, Any]]
 """Gives a field its key, and the callback that puts its value into the plan."""

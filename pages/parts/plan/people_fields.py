@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.session.session import Session
+from espalier.pages.parts.session.session import Session
 
 Bound = Callable[..., dict[str, Any]]
 TENTH = 0.1

@@ -7,18 +7,18 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.methods import METHODS, method_of
-from core.methods.purpose import Advice
-from core.privacy.contribution import public_rows
-from core.project.options import declared
-from core.project.plan import ALWAYS, NO_EPSILON
-from core.release.files import NOT_PRIVATE
-from core.release.not_private import SENTENCE
-from pages.parts import fields, shell, text
-from pages.parts.plan import drawing_test, options, people_fields, purpose
-from pages.parts.session.session import Session
-from pages.parts.text import plain
+from espalier.core.errors import EspalierError
+from espalier.core.methods import METHODS, method_of
+from espalier.core.methods.purpose import Advice
+from espalier.core.privacy.contribution import public_rows
+from espalier.core.project.options import declared
+from espalier.core.project.plan import ALWAYS, NO_EPSILON
+from espalier.core.release.files import NOT_PRIVATE
+from espalier.core.release.not_private import SENTENCE
+from espalier.pages.parts import fields, shell, text
+from espalier.pages.parts.plan import drawing_test, options, people_fields, purpose
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import plain
 
 PRESETS = (0.1, 0.5, 1.0, 2.0, 5.0)
 Spots = dict[str, Any]

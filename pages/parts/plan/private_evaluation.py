@@ -6,11 +6,11 @@ import json
 
 import streamlit as st
 
-from core.evaluation.private.figures import PrivateEvaluation, PrivateFigure
-from core.privacy.accounting import round_up
-from core.release.planning import Preview
-from pages.parts.plan import measured
-from pages.parts.text import SAFE, name, plain
+from espalier.core.evaluation.private.figures import PrivateEvaluation, PrivateFigure
+from espalier.core.privacy.accounting import round_up
+from espalier.core.release.planning import Preview
+from espalier.pages.parts.plan import measured
+from espalier.pages.parts.text import SAFE, name, plain
 
 FIGURES = {
     "accuracy": "Accuracy",

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from core.methods.purpose import PURPOSES, Advice, advise, unused
-from pages.parts import shell
-from pages.parts.session.session import Session
-from pages.parts.text import plain
+from espalier.core.methods.purpose import PURPOSES, Advice, advise, unused
+from espalier.pages.parts import shell
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import plain
 
 
 def show(state: Session, take: Callable[[Session, Advice], None]) -> None:

@@ -6,13 +6,13 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.methods import method_of
-from core.project.question_list import QuestionList, in_words, read_questions
-from core.project.schema import Column
-from core.release.planning import Preview
-from pages.parts.session.session import Session
-from pages.parts.text import plain
+from espalier.core.errors import EspalierError
+from espalier.core.methods import method_of
+from espalier.core.project.question_list import QuestionList, in_words, read_questions
+from espalier.core.project.schema import Column
+from espalier.core.release.planning import Preview
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import plain
 
 SHOWN = 50
 """Questions that are listed on the page; a file may bring thousands."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from core.project.question_list import in_words
-from core.release.questions import agreement_said, asked_words
-from pages.parts import charts
-from pages.parts.text import plain
+from espalier.core.project.question_list import in_words
+from espalier.core.release.questions import agreement_said, asked_words
+from espalier.pages.parts import charts
+from espalier.pages.parts.text import plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

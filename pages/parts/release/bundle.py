@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.ledger.archive import zipped
-from core.methods import method_of
-from core.privacy.accounting import round_up
-from core.privacy.bought_schema import nothing_found
-from core.release import shelf
-from core.release.artefact import Release
-from core.release.counts import COUNTS
-from core.release.planning import Line, lines_of
-from pages.parts import charts, doors, shell, text
-from pages.parts.board import graph_picture
-from pages.parts.plan import measured
-from pages.parts.release import asked, fence, fence_picture, payment
-from pages.parts.session.session import ReleaseBundle, Session
-from pages.parts.text import SAFE, name, names, plain
+from espalier.core.errors import EspalierError
+from espalier.core.ledger.archive import zipped
+from espalier.core.methods import method_of
+from espalier.core.privacy.accounting import round_up
+from espalier.core.privacy.bought_schema import nothing_found
+from espalier.core.release import shelf
+from espalier.core.release.artefact import Release
+from espalier.core.release.counts import COUNTS
+from espalier.core.release.planning import Line, lines_of
+from espalier.pages.parts import charts, doors, shell, text
+from espalier.pages.parts.board import graph_picture
+from espalier.pages.parts.plan import measured
+from espalier.pages.parts.release import asked, fence, fence_picture, payment
+from espalier.pages.parts.session.session import ReleaseBundle, Session
+from espalier.pages.parts.text import SAFE, name, names, plain
 
 FILES = (
     ("synthetic.csv", "Synthetic table", "text/csv"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.graph.links import link_of, sides
-from core.graph.separations import Clique
-from core.release.artefact import Release
-from pages.parts import charts
-from pages.parts.release import fence_picture
-from pages.parts.text import name, names
+from espalier.core.graph.links import link_of, sides
+from espalier.core.graph.separations import Clique
+from espalier.core.release.artefact import Release
+from espalier.pages.parts import charts
+from espalier.pages.parts.release import fence_picture
+from espalier.pages.parts.text import name, names
 
 MOST_REFUSED = 12
 

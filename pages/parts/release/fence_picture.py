@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from core.graph.links import sides
-from core.graph.roles import Roles
-from core.graph.separations import Clique, Separation
-from pages.parts import charts
+from espalier.core.graph.links import sides
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Clique, Separation
+from espalier.pages.parts import charts
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.methods import frame_of
-from core.progress import Report
-from core.release.files import NOT_PRIVATE
-from core.release.not_private import SENTENCE, Blurred, blurred, shown
-from core.tables.reading import TextTable, read_table
-from core.tables.table import Table
-from pages.parts import shell
-from pages.parts.session.session import Session
-from pages.parts.text import name, plain
+from espalier.core.errors import EspalierError
+from espalier.core.methods import frame_of
+from espalier.core.progress import Report
+from espalier.core.release.files import NOT_PRIVATE
+from espalier.core.release.not_private import SENTENCE, Blurred, blurred, shown
+from espalier.core.tables.reading import TextTable, read_table
+from espalier.core.tables.table import Table
+from espalier.pages.parts import shell
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import name, plain
 
 
 def show(state: Session) -> None:

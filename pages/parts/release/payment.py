@@ -8,18 +8,18 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError, LedgerUnavailable
-from core.ledger.ledger import Ledger, default_ledger, whoami
-from core.ledger.population import Population
-from core.privacy.accounting import round_up
-from core.privacy.contribution import public_rows
-from core.project.plan import Neighbors
-from core.release.planning import Preview
-from core.tables.source import Source
-from pages.parts import doors, fields, shell, text
-from pages.parts.session import session
-from pages.parts.session.session import ReleaseBundle, Session
-from pages.parts.text import name, plain
+from espalier.core.errors import EspalierError, LedgerUnavailable
+from espalier.core.ledger.ledger import Ledger, default_ledger, whoami
+from espalier.core.ledger.population import Population
+from espalier.core.privacy.accounting import round_up
+from espalier.core.privacy.contribution import public_rows
+from espalier.core.project.plan import Neighbors
+from espalier.core.release.planning import Preview
+from espalier.core.tables.source import Source
+from espalier.pages.parts import doors, fields, shell, text
+from espalier.pages.parts.session import session
+from espalier.pages.parts.session.session import ReleaseBundle, Session
+from espalier.pages.parts.text import name, plain
 
 UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
 

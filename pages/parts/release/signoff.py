@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import streamlit as st
 
-from core.project.file import SIGNOFF
-from core.release.report_front import SIGNED
-from pages.parts.session.session import Session
+from espalier.core.project.file import SIGNOFF
+from espalier.core.release.report_front import SIGNED
+from espalier.pages.parts.session.session import Session
 
 
 def fields(state: Session) -> None:

@@ -6,18 +6,18 @@ import threading
 from dataclasses import replace
 from typing import NamedTuple
 
-from core.errors import LedgerError, TableError
-from core.ledger.ledger import Ledger, default_ledger
-from core.privacy.accounting import epsilon_of
-from core.privacy.bought_schema import table_described
-from core.privacy.contribution import public_rows, split
-from core.progress import Report, part
-from core.project.file import Project
-from core.release.artefact import Release
-from core.release.planning import Preview, preview
-from core.tables.relation import Relation
-from core.tables.table import Table
-from pages.parts.session.session import ReleaseBundle, Session, Spent
+from espalier.core.errors import LedgerError, TableError
+from espalier.core.ledger.ledger import Ledger, default_ledger
+from espalier.core.privacy.accounting import epsilon_of
+from espalier.core.privacy.bought_schema import table_described
+from espalier.core.privacy.contribution import public_rows, split
+from espalier.core.progress import Report, part
+from espalier.core.project.file import Project
+from espalier.core.release.artefact import Release
+from espalier.core.release.planning import Preview, preview
+from espalier.core.tables.relation import Relation
+from espalier.core.tables.table import Table
+from espalier.pages.parts.session.session import ReleaseBundle, Session, Spent
 
 
 class Paid(NamedTuple):
@@ -80,8 +80,8 @@ def _make_far(
     project: Project, relation: Relation, n: int | None, paid: Paid | None, began: threading.Event, report: Report
 ) -> Release:
     """The release of a table that is read where it is, once, into codes that are gone at the end."""
-    from core.release.spend import release
-    from core.tables.frames import opened
+    from espalier.core.release.spend import release
+    from espalier.core.tables.frames import opened
 
     plan = project.plan
     account = Ledger(default_ledger()).account(*paid[:3], again=paid.ticked) if paid else None
@@ -110,7 +110,7 @@ def _make(
     if share:
         project, size = _without(project, table, share)
         table, holdout = split(table, share, size)
-    from core.release.spend import release
+    from espalier.core.release.spend import release
 
     def report_begun(fraction: float, message: str) -> None:
         report(0.95 * fraction, message)

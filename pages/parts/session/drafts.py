@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from core.graph.dag import Dag
-from core.graph.formats.mixed import MixedGraph
-from core.graph.merge import Difference, Side
-from core.graph.roles import Roles
-from core.graph.separations import Separation
-from core.project.constraints import Constraints
-from core.project.file import Project
-from core.tables.reading import TextTable
-from pages.parts.board.boxes import Places
-from pages.parts.data.schema_rows import SchemaDraft
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.formats.mixed import MixedGraph
+from espalier.core.graph.merge import Difference, Side
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation
+from espalier.core.project.constraints import Constraints
+from espalier.core.project.file import Project
+from espalier.core.tables.reading import TextTable
+from espalier.pages.parts.board.boxes import Places
+from espalier.pages.parts.data.schema_rows import SchemaDraft
 
 Drawing = tuple[Dag, Roles, str | None]
 """Graph, roles and target."""

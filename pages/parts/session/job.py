@@ -14,8 +14,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Literal
 
-from core.errors import Cancelled, EspalierError
-from core.progress import Report
+from espalier.core.errors import Cancelled, EspalierError
+from espalier.core.progress import Report
 
 LONGEST = 30 * 60.0
 """Seconds after which a running job gives up, also when its browser tab was closed."""

@@ -14,14 +14,14 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError, ProjectError
-from core.graph.dag import Dag
-from core.graph.merge import inside
-from core.graph.roles import Roles
-from core.project.file import Project
-from pages.parts.session.drafts import Kept
-from pages.parts.session.session import Session
-from pages.parts.text import name
+from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.merge import inside
+from espalier.core.graph.roles import Roles
+from espalier.core.project.file import Project
+from espalier.pages.parts.session.drafts import Kept
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import name
 
 MOST = 8_000_000
 _KEEP = """
@@ -144,8 +144,8 @@ def _drawn(found: Kept) -> list[tuple[str, ...]]:
 
 def bring_back(state: Session) -> None:
     """Open the draft; the table of a bundled sample comes with it, another one has to be opened again."""
-    from core.tables.reading import read_table
-    from pages.parts.data.samples import FOLDER, SAMPLES
+    from espalier.core.tables.reading import read_table
+    from espalier.pages.parts.data.samples import FOLDER, SAMPLES
 
     found, state.found = state.found, None
     if found is None:

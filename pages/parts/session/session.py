@@ -17,29 +17,29 @@ from numpy.typing import NDArray
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from core.compare.plans import Outcome
-from core.errors import EspalierError
-from core.graph.dag import Dag
-from core.graph.roles import Roles
-from core.graph.separations import Clique, Separation
-from core.ledger.ledger import Ledger
-from core.methods.registry import DEFAULT
-from core.privacy.contribution import public_rows
-from core.progress import Report
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.question_list import QuestionList
-from core.project.schema import Schema
-from core.release.artefact import Release
-from core.release.not_private import Blurred
-from core.release.planning import Preview, preview
-from core.release.study import Study
-from core.tables.reading import TextTable
-from core.tables.relation import Relation
-from core.tables.table import Table
-from pages.parts import doors
-from pages.parts.session.drafts import Drafts, Drawing, Kept
-from pages.parts.session.job import Job
+from espalier.core.compare.plans import Outcome
+from espalier.core.errors import EspalierError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.methods.registry import DEFAULT
+from espalier.core.privacy.contribution import public_rows
+from espalier.core.progress import Report
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.schema import Schema
+from espalier.core.release.artefact import Release
+from espalier.core.release.not_private import Blurred
+from espalier.core.release.planning import Preview, preview
+from espalier.core.release.study import Study
+from espalier.core.tables.reading import TextTable
+from espalier.core.tables.relation import Relation
+from espalier.core.tables.table import Table
+from espalier.pages.parts import doors
+from espalier.pages.parts.session.drafts import Drafts, Drawing, Kept
+from espalier.pages.parts.session.job import Job
 
 KEY = "espalier"
 T = TypeVar("T")

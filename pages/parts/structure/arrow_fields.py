@@ -7,16 +7,16 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.graph.annotations import BELIEFS, MOST
-from core.graph.implied import implied, without
-from core.graph.paths import between
-from pages.parts import text
-from pages.parts.board import drawing
-from pages.parts.fields import field, taken
-from pages.parts.session.session import Session
-from pages.parts.structure import implications
-from pages.parts.text import names, plain
+from espalier.core.errors import EspalierError
+from espalier.core.graph.annotations import BELIEFS, MOST
+from espalier.core.graph.implied import implied, without
+from espalier.core.graph.paths import between
+from espalier.pages.parts import text
+from espalier.pages.parts.board import drawing
+from espalier.pages.parts.fields import field, taken
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.structure import implications
+from espalier.pages.parts.text import names, plain
 
 Of = tuple[str, ...]
 """A column, or an arrow (cause, effect)."""

@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from core.errors import EspalierError
-from core.graph.annotations import BELIEFS, Annotation
-from core.graph.dag import Dag
-from pages.parts.session.session import Session
-from pages.parts.text import plain
+from espalier.core.errors import EspalierError
+from espalier.core.graph.annotations import BELIEFS, Annotation
+from espalier.core.graph.dag import Dag
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import plain
 
 Row = dict[str, Any]
 FIELDS = ("cause", "effect", "belief", "may_break", "source", "note")

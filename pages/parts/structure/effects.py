@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.graph.adjustment import Effect, choices, verdict, ways
-from core.graph.paths import arrows_of
-from pages.parts.session.session import Session
-from pages.parts.text import name, names, plain
+from espalier.core.errors import EspalierError
+from espalier.core.graph.adjustment import Effect, choices, verdict, ways
+from espalier.core.graph.paths import arrows_of
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import name, names, plain
 
 
 def show(state: Session) -> None:

@@ -8,16 +8,16 @@ from typing import Any
 
 import streamlit as st
 
-from core.errors import EspalierError
-from core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph
-from core.graph.formats.mixed import MixedGraph
-from core.graph.formats.resolve import MARGINALISE, Question, Resolved, resolve, taken_over
-from core.graph.roles import Roles
-from pages.parts.board import drawing
-from pages.parts.board.boxes import GAP, HIGH
-from pages.parts.session.session import Session
-from pages.parts.shell import filename
-from pages.parts.text import plain
+from espalier.core.errors import EspalierError
+from espalier.core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph
+from espalier.core.graph.formats.mixed import MixedGraph
+from espalier.core.graph.formats.resolve import MARGINALISE, Question, Resolved, resolve, taken_over
+from espalier.core.graph.roles import Roles
+from espalier.pages.parts.board import drawing
+from espalier.pages.parts.board.boxes import GAP, HIGH
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.shell import filename
+from espalier.pages.parts.text import plain
 
 MOST_BYTES = 2_000_000
 """About two seconds of reading."""

@@ -8,17 +8,17 @@ from typing import Any
 
 import streamlit as st
 
-from core.graph.dag import Dag
-from core.graph.implied import Change, Implied, change, implied
-from core.graph.paths import Path, is_causal
-from core.graph.roles import Roles
-from core.graph.separations import Separation
-from core.methods import method_of
-from core.project.file import Project
-from pages.parts.fields import field, taken
-from pages.parts.glossary import term
-from pages.parts.session.session import Session
-from pages.parts.text import name, names, plain
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.implied import Change, Implied, change, implied
+from espalier.core.graph.paths import Path, is_causal
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import method_of
+from espalier.core.project.file import Project
+from espalier.pages.parts.fields import field, taken
+from espalier.pages.parts.glossary import term
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import name, names, plain
 
 PARENT, BLANKET, BEHIND, GATE = "◆", "◇", "▮", "∩"
 """The icons of the drawing; its legend says what they mean."""

@@ -7,19 +7,19 @@ from functools import partial
 
 import streamlit as st
 
-from core.errors import EspalierError, GraphError
-from core.graph.annotations import Annotation
-from core.graph.dag import Dag
-from core.graph.formats import read_graph
-from core.graph.formats.resolve import resolve
-from core.graph.merge import Difference, Side, differences, inside, merge
-from core.graph.roles import Roles
-from core.project.file import FORMAT, Project
-from pages.parts.board import drawing, graph_picture
-from pages.parts.fields import field, taken
-from pages.parts.session.drafts import OtherDrawing
-from pages.parts.session.session import Session
-from pages.parts.text import name, names, plain
+from espalier.core.errors import EspalierError, GraphError
+from espalier.core.graph.annotations import Annotation
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.formats import read_graph
+from espalier.core.graph.formats.resolve import resolve
+from espalier.core.graph.merge import Difference, Side, differences, inside, merge
+from espalier.core.graph.roles import Roles
+from espalier.core.project.file import FORMAT, Project
+from espalier.pages.parts.board import drawing, graph_picture
+from espalier.pages.parts.fields import field, taken
+from espalier.pages.parts.session.drafts import OtherDrawing
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import name, names, plain
 
 SIDES: dict[Side, str] = {"mine": "This drawing", "theirs": "Theirs"}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from core.errors import GraphError
-from core.graph.separations import Separation
-from core.methods import METHODS, method_of
-from pages.parts import text
-from pages.parts.session.session import Session
-from pages.parts.text import names, plain
+from espalier.core.errors import GraphError
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import METHODS, method_of
+from espalier.pages.parts import text
+from espalier.pages.parts.session.session import Session
+from espalier.pages.parts.text import names, plain
 
 
 def show(state: Session) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import GraphError
-from core.graph.formats import FORMATS, read_graph, write_graph
-from core.graph.formats.describe import summary
-from core.graph.formats.mixed import Edge, MixedGraph, Node
+from espalier.core.errors import GraphError
+from espalier.core.graph.formats import FORMATS, read_graph, write_graph
+from espalier.core.graph.formats.describe import summary
+from espalier.core.graph.formats.mixed import Edge, MixedGraph, Node
 
 GRAPH = MixedGraph(
     (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from core.graph.formats import read_graph
-from core.graph.formats.mixed import Edge, MixedGraph
+from espalier.core.graph.formats import read_graph
+from espalier.core.graph.formats.mixed import Edge, MixedGraph
 
 COUNTS = {
     "dags/car_model_driver.dagitty.txt": ("dagitty", 20, 26),
@@ -245,7 +245,7 @@ def test_json_of_networkx_of_d3_and_our_own() -> None:
 
 
 def test_a_project_file_is_a_graph_too(samples: Path) -> None:
-    from core.project.file import Project
+    from espalier.core.project.file import Project
 
     project = Project.load(samples / "hiring.json")
     graph = read_graph((samples / "hiring.json").read_bytes(), "hiring.json")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.graph import FORMAT_NAMES
-from core.cli.main import main
-from core.graph.formats import read_graph
+from espalier.core.cli.graph import FORMAT_NAMES
+from espalier.core.cli.main import main
+from espalier.core.graph.formats import read_graph
 
 DAGITTY = """dag {
 U [latent,pos="0,1"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import GraphError
-from core.graph.formats import read_graph
-from core.graph.formats.mixed import MixedGraph
+from espalier.core.errors import GraphError
+from espalier.core.graph.formats import read_graph
+from espalier.core.graph.formats.mixed import MixedGraph
 
 
 def edges(graph: MixedGraph) -> list[str]:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import GraphError
-from core.graph.annotations import Annotation
-from core.graph.dag import Dag
-from core.graph.formats import graph_of, read_graph, write_graph
-from core.graph.formats.mixed import Edge, MixedGraph, Node
-from core.graph.formats.resolve import DROP, MARGINALISE, resolve, taken_over
-from core.graph.roles import Roles
-from core.project.file import Project
+from espalier.core.errors import GraphError
+from espalier.core.graph.annotations import Annotation
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.formats import graph_of, read_graph, write_graph
+from espalier.core.graph.formats.mixed import Edge, MixedGraph, Node
+from espalier.core.graph.formats.resolve import DROP, MARGINALISE, resolve, taken_over
+from espalier.core.graph.roles import Roles
+from espalier.core.project.file import Project
 
 
 def kinds(text: str, columns: tuple[str, ...] | None = None) -> list[tuple[str, int, str | None]]:

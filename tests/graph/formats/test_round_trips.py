@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.cli.graph import FORMAT_NAMES
-from core.errors import GraphError
-from core.graph.dag import Dag
-from core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph
-from core.graph.formats.mixed import MARKS, SYMMETRIC, Edge, MixedGraph, Node
-from core.graph.formats.resolve import resolve
-from core.graph.roles import Roles
+from espalier.core.cli.graph import FORMAT_NAMES
+from espalier.core.errors import GraphError
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.formats import FORMATS, graph_of, not_held, read_graph, write_graph
+from espalier.core.graph.formats.mixed import MARKS, SYMMETRIC, Edge, MixedGraph, Node
+from espalier.core.graph.formats.resolve import resolve
+from espalier.core.graph.roles import Roles
 
 NASTY = (
     "two words",

@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from core.methods import fit, frame_of
-from core.methods.select.adaptive import LARGEST_ERROR
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.planning import preview
-from core.tables.table import Table
+from espalier.core.methods import fit, frame_of
+from espalier.core.methods.select.adaptive import LARGEST_ERROR
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.planning import preview
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema(tuple(Column(name, "categorical", tuple("uvwxyz")) for name in "abcdefgh"))
 ROWS = 400

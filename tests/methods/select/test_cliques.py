@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.graph.separations import Separation, clique_edges
-from core.methods.select.cliques import MOST_ROUNDS, further_cliques, rounds
-from core.methods.select.spanning import Growth
+from espalier.core.graph.separations import Separation, clique_edges
+from espalier.core.methods.select.cliques import MOST_ROUNDS, further_cliques, rounds
+from espalier.core.methods.select.spanning import Growth
 
 NAMES = tuple("abcdefg")
 SIZES = dict.fromkeys(NAMES, 2)

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from core.graph.separations import Separation
-from core.methods.select.marginals import (
+from espalier.core.graph.separations import Separation
+from espalier.core.methods.select.marginals import (
     FITTED,
     MEAN,
     Candidate,
@@ -18,7 +18,7 @@ from core.methods.select.marginals import (
     noisy_cells,
     shrunk,
 )
-from core.privacy.draws import ScoreMeasurement
+from espalier.core.privacy.draws import ScoreMeasurement
 
 SIZES = {"a": 2, "b": 3, "c": 4, "d": 2}
 

@@ -8,11 +8,11 @@ import random
 import networkx as nx
 import numpy as np
 
-from core.graph.separations import Separation
-from core.methods.select.compression import folded, rare_categories
-from core.methods.select.fence_cost import fence_cost_of, refused_pairs
-from core.methods.select.spanning import Growth
-from core.privacy.draws import Measurement, ScoreMeasurement
+from espalier.core.graph.separations import Separation
+from espalier.core.methods.select.compression import folded, rare_categories
+from espalier.core.methods.select.fence_cost import fence_cost_of, refused_pairs
+from espalier.core.methods.select.spanning import Growth
+from espalier.core.privacy.draws import Measurement, ScoreMeasurement
 
 NAMES = tuple("abcdef")
 FENCE = Separation(("a",), ("f",), ("c",))

@@ -11,22 +11,22 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from core.graph.roles import Roles
-from core.graph.separations import Separation
-from core.methods import frame_of
-from core.methods.select.allocation import BudgetSplit, Choices
-from core.methods.select.expected import by_model, independent
-from core.methods.select.spanning import Growth, choose_tree
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.privacy.draws import Measurement
-from core.privacy.rehearsal import Rehearsal
-from core.privacy.scores import EdgeScore
-from core.privacy.unit import Unit
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.release.planning import preview
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Separation
+from espalier.core.methods import frame_of
+from espalier.core.methods.select.allocation import BudgetSplit, Choices
+from espalier.core.methods.select.expected import by_model, independent
+from espalier.core.methods.select.spanning import Growth, choose_tree
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.draws import Measurement
+from espalier.core.privacy.rehearsal import Rehearsal
+from espalier.core.privacy.scores import EdgeScore
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.planning import preview
 from tests.support.tables import FakeSource, bought
 
 FIVE = tuple("abcde")

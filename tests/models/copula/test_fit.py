@@ -8,22 +8,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.errors import EspalierError, ProjectError
-from core.methods import METHODS, frame_of
-from core.models.base import NumberModel
-from core.models.copula.fit import cleaned, reach, shrunk
-from core.models.copula.layout import Layout
-from core.models.copula.model import CopulaModel
-from core.models.copula.shapes import Pyramid, Shape
-from core.models.graphical import GraphicalModel
-from core.privacy.accounting import Budget
-from core.privacy.curator import PrivateCurator
-from core.privacy.unit import Unit
-from core.project.axes import Axis
-from core.project.file import Project
-from core.project.plan import Plan
-from core.project.schema import Column, Schema
-from core.tables.table import Table
+from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.methods import METHODS, frame_of
+from espalier.core.models.base import NumberModel
+from espalier.core.models.copula.fit import cleaned, reach, shrunk
+from espalier.core.models.copula.layout import Layout
+from espalier.core.models.copula.model import CopulaModel
+from espalier.core.models.copula.shapes import Pyramid, Shape
+from espalier.core.models.graphical import GraphicalModel
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.axes import Axis
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.table import Table
 
 SCHEMA = Schema(
     (

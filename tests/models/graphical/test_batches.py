@@ -9,13 +9,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from core.models.graphical import estimate
-from core.models.graphical.batches import _shuffled, draw_batches, quotas, runs
-from core.privacy.draws import Measurement
-from core.project.schema import Column, Schema
-from core.release.output import numbers, write_rows
-from core.tables.reading import read_table
-from core.tables.table import Table
+from espalier.core.models.graphical import estimate
+from espalier.core.models.graphical.batches import _shuffled, draw_batches, quotas, runs
+from espalier.core.privacy.draws import Measurement
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.output import numbers, write_rows
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
 
 SIZES = {"a": 3, "b": 4, "c": 2, "d": 3, "e": 1}
 CLIQUES = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")]

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from core.errors import EspalierError
-from core.models.graphical import GraphicalModel, Zeros, estimate
-from core.models.graphical.metric import closed_form, links
-from core.models.graphical.problem import pose
-from core.privacy.draws import Measurement
+from espalier.core.errors import EspalierError
+from espalier.core.models.graphical import GraphicalModel, Zeros, estimate
+from espalier.core.models.graphical.metric import closed_form, links
+from espalier.core.models.graphical.problem import pose
+from espalier.core.privacy.draws import Measurement
 from tests.support.graphs import SHAPES, joint_probabilities, marginal_matrix, project, random_model
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.errors import EspalierError, SizeError
-from core.models.graphical import GraphicalModel
+from espalier.core.errors import EspalierError, SizeError
+from espalier.core.models.graphical import GraphicalModel
 from tests.support.graphs import SHAPES, joint_probabilities, joint_scores, project, random_model
 
 CASES = [(shape, seed) for shape in SHAPES for seed in range(40)]

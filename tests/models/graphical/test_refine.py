@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.models.graphical import estimate, refine
-from core.privacy.draws import Measurement, fold
+from espalier.core.models.graphical import estimate, refine
+from espalier.core.privacy.draws import Measurement, fold
 
 GROUPS = {"b": np.array([0, 2, 1, 2, 2]), "c": np.array([0, 0])}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.models.graphical import GraphicalModel
+from espalier.core.models.graphical import GraphicalModel
 from tests.support.graphs import NO_FIT, SHAPES, joint_probabilities, random_model
 
 

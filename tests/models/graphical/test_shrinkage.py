@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from core.analysis.copies import warm_refit
-from core.methods.marginals import Marginals
-from core.models.graphical import believed, estimate
-from core.models.graphical.shrinkage import WIDEST, _contrasts, _spectrum
-from core.privacy.draws import Measurement
+from espalier.core.analysis.copies import warm_refit
+from espalier.core.methods.marginals import Marginals
+from espalier.core.models.graphical import believed, estimate
+from espalier.core.models.graphical.shrinkage import WIDEST, _contrasts, _spectrum
+from espalier.core.privacy.draws import Measurement
 
 SIZES = {"y": 2, "a": 2, **{f"x{i}": 3 for i in range(12)}}
 ROWS, SIGMA = 2000, 40.0

@@ -9,11 +9,11 @@ from math import prod, sqrt
 import numpy as np
 import pytest
 
-from core.errors import SizeError
-from core.graph.elimination import eliminate
-from core.graph.junction_tree import junction_tree
-from core.models.graphical import check_size, predict_size
-from core.models.graphical.size import SECONDS_PER_CELL, SECONDS_PER_NODE, SECONDS_PER_PAIR, SWEEPS
+from espalier.core.errors import SizeError
+from espalier.core.graph.elimination import eliminate
+from espalier.core.graph.junction_tree import junction_tree
+from espalier.core.models.graphical import check_size, predict_size
+from espalier.core.models.graphical.size import SECONDS_PER_CELL, SECONDS_PER_NODE, SECONDS_PER_PAIR, SWEEPS
 
 
 def test_a_star_costs_its_pairs():

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.errors import ProjectError, SizeError, TableError
-from core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
-from core.models.two_stage.disclosure import membership_auc, reidentified
-from core.models.two_stage.inputs import (
+from espalier.core.errors import ProjectError, SizeError, TableError
+from espalier.core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
+from espalier.core.models.two_stage.disclosure import membership_auc, reidentified
+from espalier.core.models.two_stage.inputs import (
     alpha_for,
     bound,
     disclosed,
@@ -18,8 +18,8 @@ from core.models.two_stage.inputs import (
     nearness,
     thresholds,
 )
-from core.models.two_stage.kernel import Kernel, fit
-from core.models.two_stage.rows import Numbers, Options, synthesize
+from espalier.core.models.two_stage.kernel import Kernel, fit
+from espalier.core.models.two_stage.rows import Numbers, Options, synthesize
 
 
 def uniform(n=500, d=3, seed=0):
@@ -72,7 +72,7 @@ def test_the_hypercube_keeps_distributions_and_correlation():
 def test_matching_uses_each_row_once_also_in_blocks(monkeypatch):
     real, made, rng = uniform(120), uniform(120, seed=5), np.random.default_rng(6)
     for size in (5000, 32):
-        monkeypatch.setattr("core.models.two_stage.inputs.BLOCK", size)
+        monkeypatch.setattr("espalier.core.models.two_stage.inputs.BLOCK", size)
         out = matched(real, made, rng)
         assert np.array_equal(np.sort(out, axis=0), np.sort(made, axis=0))
         assert np.linalg.norm(out - real) < np.linalg.norm(made - real)
