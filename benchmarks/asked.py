@@ -26,7 +26,7 @@ from espalier.core.privacy.questions.lowering import mask_of
 from espalier.core.privacy.questions.recipes import answers
 from espalier.core.project.file import Project
 from espalier.core.project.question_list import QuestionList
-from espalier.core.project.questions import Question
+from espalier.core.project.question_types import Question
 from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table

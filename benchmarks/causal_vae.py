@@ -47,7 +47,7 @@ from espalier.core.models.decoder_training import Training, distributions, rake,
 from espalier.core.privacy.accounting import rho_of
 from espalier.core.privacy.clipped import UNITS, clipped_sums
 from espalier.core.privacy.draws import SumMeasurement
-from espalier.core.privacy.heads import FloatArray, Heads
+from espalier.core.privacy.softmax_heads import FloatArray, Heads
 from espalier.core.privacy.unit import Unit
 
 Targets = tuple[NDArray[np.intp], NDArray[np.bool_]]

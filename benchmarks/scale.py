@@ -279,7 +279,7 @@ def release(folder: Path, rows: int) -> None:
 
 def app(folder: Path, rows: int) -> None:
     """Must show 7: a file of the server opened, planned and released in a browser; the memory of the real server."""
-    from benchmarks.load import CHROMIUMS, memory, server
+    from tests.reliability.load import CHROMIUMS, memory, server
     from espalier.pages.parts.data import far
 
     if importlib.util.find_spec("playwright") is None or not any(map(shutil.which, CHROMIUMS)):
@@ -309,7 +309,7 @@ def driven(address: str, path: Path, project: Path, rows: int) -> str:
     """What somebody does who opens, plans and releases the table at ``path``; returns the last page's text."""
     from playwright.sync_api import sync_playwright
 
-    from benchmarks.load import CHROMIUMS, FLAGS, PATIENCE
+    from tests.reliability.load import CHROMIUMS, FLAGS, PATIENCE
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=next(filter(None, map(shutil.which, CHROMIUMS))), args=FLAGS)
@@ -381,7 +381,7 @@ def postgres(folder: Path, rows: int) -> None:
     import psycopg
     from pyarrow import parquet
 
-    from benchmarks.postgres import Absent, server
+    from tests.support.postgres import Absent, server
     from espalier.core.tables.relation import open_relation
 
     path, rows, schema = folder / "adult.parquet", rows // 10, adult_project("mst").schema

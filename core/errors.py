@@ -11,6 +11,8 @@ from tokenize import TokenError
 from typing import Any
 from zipfile import BadZipFile
 
+from espalier import __version__
+
 DAMAGED = (
     *(AttributeError, LookupError, ValueError, TypeError, OverflowError, OSError, EOFError, RuntimeError, MemoryError),
     *(BadZipFile, zlib.error, TokenError),
@@ -18,10 +20,22 @@ DAMAGED = (
 """What readers of archives, arrays and JSON raise for files that somebody changed."""
 
 
+def wheel_with(extra: str) -> str:
+    """Return a sentence that says how to install an extra. It names a file: PyPI's `espalier` is another project."""
+    return f"Install it with: pip install 'espalier_tables-{__version__}-py3-none-any.whl[{extra}]'"
+
+
 class EspalierError(Exception):
     """Base of all errors a user can mend; the text says what is wrong, where, and what to do.
 
     Keyword arguments become attributes (``error.column``, ``error.clique`` …).
+
+    >>> import espalier as es
+    >>> try:
+    ...     es.Project.load("missing.json")
+    ... except es.EspalierError as error:
+    ...     print(type(error).__name__)
+    ProjectError
     """
 
     def __init__(self, message: str, **data: Any) -> None:
@@ -36,36 +50,96 @@ class EspalierError(Exception):
 
 
 class SchemaError(EspalierError):
-    """A column's public description is wrong or not confirmed."""
+    """A column's public description is wrong or not confirmed.
+
+    >>> import espalier as es
+    >>> es.Schema(())
+    Traceback (most recent call last):
+    espalier.core.errors.SchemaError: the schema has no columns; describe at least one
+    """
 
 
 class TableError(EspalierError):
-    """A table cannot be read, or does not fit its schema."""
+    """A table cannot be read, or does not fit its schema.
+
+    >>> import espalier as es
+    >>> es.read_table(b"", name="clinic.csv")
+    Traceback (most recent call last):
+    espalier.core.errors.TableError: clinic.csv is empty; it needs a header line and at least one row
+    """
 
 
 class GraphError(EspalierError):
-    """The drawn graph or the roles are not possible (a cycle, an unknown column …)."""
+    """The drawn graph or the roles are not possible (a cycle, an unknown column …).
+
+    >>> import espalier as es
+    >>> es.Dag((("smoker", "sick"), ("sick", "smoker")))
+    Traceback (most recent call last):
+    espalier.core.errors.GraphError: the arrows form a cycle: sick → smoker → sick; remove one of them
+    """
 
 
 class ProjectError(EspalierError):
-    """A project file is broken, or its parts conflict."""
+    """A project file is broken, or its parts conflict.
+
+    >>> import espalier as es
+    >>> es.Plan("mst", epsilon=-1)
+    Traceback (most recent call last):
+    espalier.core.errors.ProjectError: ...
+    """
 
 
 class BudgetError(EspalierError):
-    """A measurement was asked for that the budget does not cover. Nothing was read."""
+    """A measurement was asked for that the budget does not cover. Nothing was read.
+
+    >>> import espalier as es
+    >>> issubclass(es.LedgerError, es.BudgetError)  # the command line exits with 3 for both
+    True
+    """
 
 
 class LedgerError(BudgetError):
-    """The ledger refuses: not enough is left, another unit of privacy, an unknown table. Nothing was read."""
+    """The ledger refuses: not enough is left, another unit of privacy, an unknown table. Nothing was read.
+
+    >>> import espalier as es
+    >>> es.Ledger("empty.db", create=True).account("register")
+    Traceback (most recent call last):
+    espalier.core.errors.LedgerError: ...
+    """
 
 
 class LedgerUnavailable(EspalierError):
-    """The ledger cannot be reached, read or written (a full disk, a lost connection, a damaged file)."""
+    """The ledger cannot be reached, read or written (a full disk, a lost connection, a damaged file).
+
+    >>> import espalier as es
+    >>> es.Ledger("mysql://server/ledger")
+    Traceback (most recent call last):
+    espalier.core.errors.LedgerUnavailable: ...
+    """
 
 
 class SizeError(EspalierError):
-    """A model or marginal would be too large. Nothing was read."""
+    """A model or marginal would be too large. Nothing was read.
+
+    >>> import espalier as es
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in ("smoker", "sick")]
+    >>> plan = es.Plan("mst", epsilon=1, delta=1e-6, max_cells=2)
+    >>> es.preview(es.Project("clinic", es.Schema(tuple(columns)), plan), rows=1000)
+    Traceback (most recent call last):
+    espalier.core.errors.SizeError: ...
+    """
 
 
 class Cancelled(EspalierError):
-    """The user cancelled the work."""
+    """The user cancelled the work.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> def stop(fraction, message):
+    ...     raise es.Cancelled("stopped")
+    >>> es.release(project, frame, stop)
+    Traceback (most recent call last):
+    espalier.core.errors.Cancelled: stopped
+    """

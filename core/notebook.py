@@ -7,7 +7,8 @@ from typing import Any
 from espalier.core.evaluation import Evaluation
 from espalier.core.evaluation import evaluate as evaluate_tables
 from espalier.core.progress import Report, silent
-from espalier.core.release.artefact import Release, Released
+from espalier.core.release.artefact import Release
+from espalier.core.release.loading import Released
 from espalier.core.tables.frames import as_table
 
 
@@ -17,6 +18,14 @@ def evaluate(result: Release | Released, data: Any, *, holdout: Any = None, repo
     ``data`` and ``holdout`` (rows that were kept back) are data frames or tables, see
     :func:`espalier.core.tables.frames.as_table`. Raises :class:`espalier.core.errors.TableError` where they do not fit
     the project.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> judged = es.evaluate(es.release(project, frame), frame)
+    >>> judged.to_json()["private"]
+    False
     """
     schema = result.project.schema
     synthetic = result.table if isinstance(result, Released) else result.synthetic

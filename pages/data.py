@@ -10,7 +10,15 @@ from espalier.core.errors import EspalierError
 from espalier.core.project.plan import Plan
 from espalier.core.tables.relation import Relation
 from espalier.pages.parts import doors, shell
-from espalier.pages.parts.data import constraint_editor, far, hierarchy_editor, opening, schema_editor, schema_review
+from espalier.pages.parts.data import (
+    constraint_editor,
+    far,
+    hierarchy_editor,
+    opening,
+    person_question,
+    schema_editor,
+    schema_review,
+)
 from espalier.pages.parts.glossary import term
 from espalier.pages.parts.session.session import Session
 from espalier.pages.parts.text import CONFIDENTIAL, name, plain
@@ -108,7 +116,8 @@ def opened(state: Session) -> None:
     table_state(state)
     with st.container(horizontal=True):
         shell.link_to("Structure", "Next: Structure")
-        shell.link_to("Plan", "Skip to Plan", primary=False)
+        if not project.unit_open:
+            shell.link_to("Plan", "Skip to Plan", primary=False)
 
 
 if "open" in state.trouble:
@@ -132,6 +141,7 @@ else:
             schema_review.show(state)
     with head:
         opened(state)
+        person_question.show(state)
     with coarse:
         schema_editor.coarsen(state)
         hierarchy_editor.show(state)

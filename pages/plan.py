@@ -27,6 +27,8 @@ state = shell.start(
     "the table.",
 )
 project = shell.need_project(state)
+if method_of(project.plan).private:
+    shell.need_unit(state)
 
 spots = plan_fields.show(state)
 spots["questions"] = spots["question_share"] = questions.show(state)

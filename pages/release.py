@@ -31,6 +31,7 @@ if not method_of(project.plan).private:
     not_private.show(state)
     shell.sidebar(state)
     st.stop()
+shell.need_unit(state)
 
 
 def ready(state: Session) -> tuple[Table | None, Preview] | None:

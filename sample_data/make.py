@@ -63,6 +63,7 @@ def project(
         "format": "espalier-project/1",
         "name": name,
         "schema": schema,
+        "one_row_per_person": "person" not in plan,
         "dag": {"edges": edges, "notes": {}, "positions": {}},
         "roles": roles,
         "plan": {**shared, **plan},
@@ -657,7 +658,7 @@ def appointments(rng: np.random.Generator, people: int) -> Table:
 
 def write(folder: Path) -> list[Path]:
     """Write every table and project file into ``folder`` and say which files those are."""
-    from sample_data.stays import STAYS, stays
+    from .stays import STAYS, stays
 
     tables = {
         "readmission": hospital(np.random.default_rng(11), 8_000, codes_follow_outcome=True),

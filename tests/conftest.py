@@ -1,4 +1,4 @@
-"""Shared by all tests: where the real data is, and small projects to work on."""
+"""Fixtures and options shared by all tests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.repeat import pytest_addoption, pytest_runtest_protocol, pytest_terminal_summary  # noqa: F401
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared" / "data"
 SAMPLES = Path(__file__).resolve().parent.parent / "sample_data"
@@ -26,7 +28,7 @@ def samples() -> Path:
 
 @pytest.fixture(autouse=True, scope="session")
 def _nobodys_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """No test, and no app that a test starts, touches the ledger of whoever runs it."""
+    """No test, and no app that a test starts, touches the ledger of the person who runs it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ESPALIER_LEDGER", str(tmp_path_factory.mktemp("ledger") / "ledger.db"))
         patch.delenv("ESPALIER_LEDGER_KEY", raising=False)
@@ -36,8 +38,8 @@ def _nobodys_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL server of our own."""
-    from benchmarks.postgres import Absent, server
+    """The URL of a PostgreSQL server for the session."""
+    from tests.support.postgres import Absent, server
 
     try:
         with server() as running:

@@ -5,20 +5,42 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.analysis.combine import combine
 from espalier.core.analysis.figures import Figure
-from espalier.core.analysis.gate import Badge, Gate
+from espalier.core.analysis.gate import RARE, Badge, Gate, Needs
+from espalier.core.analysis.missing import MissingShares
 from espalier.core.analysis.tally import Tally
+
+MANY_MISSING = 0.05
+"""Share of the rows left out from which missing cells are named as a reason for a wide interval."""
+
+Cause = Literal["noise", "few rows", "weak overlap", "missing"]
+
+
+@dataclass(frozen=True)
+class Width:
+    """What makes an interval as wide as it is: all ``causes`` that matter, the first of them noise or few rows.
+
+    ``rows`` and ``noise`` (both in rows) are those of the smallest group that the figure compares.
+    """
+
+    causes: tuple[Cause, ...]
+    rows: float
+    noise: float
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One number. ``low`` and ``high`` are None where no interval may be shown. Ratios are given as ratios."""
+    """One number. ``low`` and ``high`` are None where no interval may be shown. Ratios are given as ratios.
+
+    It is about the rows where all columns are ``observed`` (those of its columns that can be missing); ``left_out`` is
+    the share of the other rows. ``missing`` are the shares missing by group, ``width`` is None without an interval.
+    """
 
     name: str
     value: float
@@ -26,36 +48,71 @@ class Answer:
     high: float | None
     badge: Badge
     ratio: bool
+    observed: tuple[str, ...] = ()
+    left_out: float = 0.0
+    missing: tuple[MissingShares, ...] = ()
+    width: Width | None = None
 
 
 @dataclass(frozen=True)
 class Copies:
-    """The rows of a release's copies as codes, and whether they were drawn evenly."""
+    """The rows of a release's copies as codes, whether they were drawn evenly, and the unit's rows per person."""
 
     rows: Sequence[Mapping[str, NDArray[Any]]]
     sizes: Mapping[str, int]
     evenly: bool = True
+    rows_per_person: int = 1
 
 
-def answer(figure: Figure, copies: Copies, gate: Gate) -> tuple[Answer, ...]:
+def answer(figure: Figure, copies: Copies, gate: Gate, missing: Sequence[MissingShares] = ()) -> tuple[Answer, ...]:
     """Estimate ``figure`` in each copy alone, combine, and show the intervals that the gate lets through.
 
-    Where a number cannot be worked out in some copy it gets none: its category hardly occurs.
+    Where a number cannot be worked out in some copy it gets no interval: its category hardly occurs. Without overlap
+    there is no number either. ``missing`` are the shares that are missing, of the whole figure.
     """
-    found = [figure.estimate(Tally.of_rows(rows, copies.sizes, figure.columns)) for rows in copies.rows]
+    tallies = [Tally.of_rows(rows, copies.sizes, figure.columns) for rows in copies.rows]
+    found = [figure.estimate(tally) for tally in tallies]
     values, variances = (np.array(part) for part in zip(*found, strict=True))
     out = []
     for i, part in enumerate(figure.parts()):
         badge = gate.judge(part.needs)
         if not np.isfinite(values[:, i]).all():
             sentence = "This number cannot be worked out in every copy: one of its groups hardly occurs."
-            badge = badge if badge.kind == "assumed" else Badge("thin", sentence, 0.0)
-        centre, ends = float(np.nanmean(values[:, i])) if np.isfinite(values[:, i]).any() else math.nan, None
+            badge = badge if badge.kind in ("assumed", "no overlap") else Badge("thin", sentence, 0.0)
+        known = np.isfinite(values[:, i]).any() and badge.kind != "no overlap"
+        centre, ends = float(np.nanmean(values[:, i])) if known else math.nan, None
+        columns = part.needs.columns
+        left_out = {name: part.needs.missing[name] for name in columns if name in part.needs.missing}
+        share = 1 - float(np.mean([t.observed(left_out).total / max(t.total, 1.0) for t in tallies]))
         if badge.interval:
             alone = copies.evenly or not np.isfinite(variances[:, i]).all()
             got = combine(values[:, i].tolist(), None if alone else variances[:, i].tolist())
             ends = (got.low, got.high)
         show = math.exp if part.ratio else float
         low, high = (None, None) if ends is None else (show(ends[0]), show(ends[1]))
-        out.append(Answer(part.name, show(centre), low, high, badge, part.ratio))
+        out.append(
+            Answer(
+                part.name,
+                show(centre),
+                low,
+                high,
+                badge,
+                part.ratio,
+                tuple(left_out),
+                share,
+                tuple(m for m in missing if m.column in columns and (m.by is None or m.by in columns)),
+                None if ends is None else _width(part.needs, gate, share, copies.rows_per_person),
+            )
+        )
     return tuple(out)
+
+
+def _width(needs: Needs, gate: Gate, left_out: float, k: int) -> Width:
+    """In the smallest group of r rows, noise adds σ² to a variance of k r: the larger of the two comes first."""
+    rows, noise = gate.smallest(needs) if needs.cells or needs.rests else (math.inf, gate.sigma(needs.columns))
+    causes: list[Cause] = ["noise" if noise**2 > k * rows else "few rows"]
+    if gate.overlap(needs).weak >= RARE:
+        causes.append("weak overlap")
+    if left_out >= MANY_MISSING:
+        causes.append("missing")
+    return Width(tuple(causes), rows, noise)

@@ -46,6 +46,10 @@ def combine(estimates: Sequence[float], variances: Sequence[float] | None = None
 
     Estimate ratios (odds ratios, risk ratios) on the logarithmic scale. Raises ``ValueError`` for fewer than two
     copies, another number of variances, or values that are not finite.
+
+    >>> import espalier as es
+    >>> es.combine([0.31, 0.33, 0.32, 0.30, 0.34]).estimate
+    0.32
     """
     from scipy.stats import t as student
 

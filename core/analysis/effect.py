@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.figures import FloatArray, Part, Regression, compared, linear, logistic
+from espalier.core.analysis.figures import FloatArray, Part, Regression, compared, linear, logistic, observed_cells
 from espalier.core.analysis.gate import Cell, Needs
 from espalier.core.analysis.tally import Tally
 
@@ -52,12 +52,13 @@ class StandardisedEffect:
     reference: int = 0
     form: Form = "saturated"
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names = (self.treatment, self.outcome, *self.adjust)
         if len(set(names)) != len(names):
             raise ValueError("treatment, outcome and the columns adjusted for must all differ")
-        if self.event is None and len(self.scores) != self.sizes[self.outcome]:
+        if self.event is None and len(self.scores) != self.sizes[self.outcome] - (self.outcome in self.missing):
             raise ValueError(f"there must be a score for each category of {self.outcome!r}, or an event")
 
     @property
@@ -68,7 +69,8 @@ class StandardisedEffect:
     @property
     def levels(self) -> tuple[int, ...]:
         """The treatment's categories that are compared with the reference."""
-        return tuple(code for code in range(self.sizes[self.treatment]) if code != self.reference)
+        left_out = (self.reference, self.missing.get(self.treatment))
+        return tuple(code for code in range(self.sizes[self.treatment]) if code not in left_out)
 
     def parts(self) -> tuple[Part, ...]:
         """For each level the crude and the adjusted difference, then (of an event) the crude and adjusted ratio.
@@ -79,10 +81,19 @@ class StandardisedEffect:
         for code in self.levels:
             groups: tuple[Cell, ...] = tuple(((self.treatment, level),) for level in (self.reference, code))
             events: tuple[Cell, ...] = ()
+            rests = observed_cells(self.outcome, groups, self.missing)
             if self.event is not None:
-                events = tuple(((self.outcome, self.event), *group) for group in groups)
-            crude = Needs((self.treatment, self.outcome), groups + events, rests=events)
-            full = replace(crude, columns=self.columns, outcome=self.outcome, together=(self.treatment,))
+                events = rests = tuple(((self.outcome, self.event), *group) for group in groups)
+            pair = self.treatment, self.outcome
+            crude = Needs(pair, groups + events, rests=rests, missing=self._missing(pair))
+            full = replace(
+                crude,
+                columns=self.columns,
+                outcome=self.outcome,
+                together=(self.treatment,),
+                missing=self.missing,
+                support=groups,
+            )
             for what in ("difference", "ratio") if self.event is not None else ("difference",):
                 out += [
                     Part(
@@ -95,9 +106,13 @@ class StandardisedEffect:
         return tuple(out)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
-        """The numbers of `parts`; ratios as logarithms. Variances are NaN: the copies tell them."""
-        values = self._values(tally)
-        told = [self._crude(tally, values), *([self._adjusted(tally, values)] if self.adjust else [])]
+        """The numbers of `parts`; ratios as logarithms. Variances are NaN: the copies tell them.
+
+        Crude figures use the rows where treatment and outcome are observed; adjusted ones those where all columns are.
+        """
+        told = [self._crude(tally.observed(self._missing((self.treatment, self.outcome))))]
+        if self.adjust:
+            told.append(self._adjusted(tally.observed(self.missing)))
         out: list[float] = []
         with np.errstate(divide="ignore", invalid="ignore"):
             for code in self.levels:
@@ -117,12 +132,16 @@ class StandardisedEffect:
         happened: FloatArray = np.asarray(codes == self.event, dtype=np.float64)
         return happened
 
-    def _crude(self, tally: Tally, values: FloatArray) -> Means:
-        means = _means(tally.of(self.treatment), values, tally.weights, self.sizes[self.treatment])
+    def _missing(self, columns: Sequence[str]) -> dict[str, int]:
+        return {name: code for name, code in self.missing.items() if name in columns}
+
+    def _crude(self, tally: Tally) -> Means:
+        means = _means(tally.of(self.treatment), self._values(tally), tally.weights, self.sizes[self.treatment])
         return {code: (float(means[code]), float(means[self.reference])) for code in self.levels}
 
-    def _adjusted(self, tally: Tally, values: FloatArray) -> Means:
+    def _adjusted(self, tally: Tally) -> Means:
         """The mean outcome, had everybody had each level of the treatment, and had everybody had the reference."""
+        values = self._values(tally)
         if self.form == "logistic":
             return self._by_regression(tally, values)
         strata, of = self._strata(tally)
@@ -145,22 +164,21 @@ class StandardisedEffect:
         return len(found), of.reshape(-1).astype(np.int64)
 
     def _by_regression(self, tally: Tally, values: FloatArray) -> Means:
-        model = Regression(
-            self.outcome, (self.treatment, *self.adjust), self.sizes, 0, {}, {self.treatment: self.reference}
-        )
+        reference, predictors = {self.treatment: self.reference}, (self.treatment, *self.adjust)
+        model = Regression(self.outcome, predictors, self.sizes, 0, {}, reference, missing=self.missing)
         x = model.design(tally)
-        levels = self.sizes[self.treatment]
+        levels = 1 + len(self.levels)
         beta, _ = (linear if self.event is None else logistic)(x, values, tally.weights)
         beta = np.where(np.isfinite(beta) | (np.arange(len(beta)) < levels), beta, 0.0)  # a category of Z without rows
-        risk = []
-        for code in range(levels):
+        risk = {}
+        for code in (self.reference, *self.levels):
             treated = x.copy()
             treated[:, 1:levels] = 0.0
             if code != self.reference:
                 treated[:, 1 + self.levels.index(code)] = 1.0
             score = treated @ beta
             means = score if self.event is None else 1 / (1 + np.exp(-score))
-            risk.append(float(np.average(means, weights=tally.weights)))
+            risk[code] = float(np.average(means, weights=tally.weights)) if len(means) else math.nan
         return {code: (risk[code], risk[self.reference]) for code in self.levels}
 
 
@@ -171,13 +189,3 @@ def _means(groups: NDArray[np.int64], values: FloatArray, weights: FloatArray, s
     out = np.full(size, math.nan)
     np.divide(sums, rows, out=out, where=rows > 0)
     return out
-
-
-def unsupported(effect: StandardisedEffect, tally: Tally) -> float:
-    """The share of rows in strata that lack some level of the treatment: what a saturated effect says nothing of."""
-    if not effect.adjust:
-        return 0.0
-    strata, of = effect._strata(tally)
-    levels = effect.sizes[effect.treatment]
-    rows = np.bincount(of * levels + tally.of(effect.treatment), tally.weights, strata * levels).reshape(strata, levels)
-    return float(rows[(rows == 0).any(axis=1)].sum() / rows.sum())

@@ -3,6 +3,10 @@
 Each figure is a small recipe with ``columns``, ``parts`` (the numbers that it consists of, each with what it
 :class:`Needs`) and ``estimate`` (those numbers and their variances within one table). Ratios are estimated as
 logarithms.
+
+A figure is about the rows where all its columns are observed, as R's ``lm`` and ``glm`` have it: ``missing`` names the
+columns whose missing cells are left out, each with the code of such a cell. A figure that asks about missing cells
+themselves does not name their column there.
 """
 
 from __future__ import annotations
@@ -44,6 +48,11 @@ class Figure(Protocol):
         """Its numbers, in the order of the estimates."""
         ...
 
+    @property
+    def missing(self) -> Mapping[str, int]:
+        """The columns whose missing cells are left out, and the code of such a cell."""
+        ...
+
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """The numbers and their variances, were the rows a simple random sample. NaN where they cannot be told."""
         ...
@@ -63,6 +72,7 @@ class Proportion:
 
     event: Level
     among: Level | None = None
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -72,11 +82,11 @@ class Proportion:
     def parts(self) -> tuple[Part, ...]:
         """One number."""
         cell = _cell(self.event, *([self.among] if self.among else []))
-        return (Part("proportion", Needs(self.columns, (cell,), rests=(cell,))),)
+        return (Part("proportion", Needs(self.columns, (cell,), rests=(cell,), missing=self.missing)),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """p and p (1 − p) / n."""
-        p, n = _share(tally, self.event, self.among)
+        p, n = _share(tally.observed(self.missing), self.event, self.among)
         return np.array([p]), np.array([p * (1 - p) / n if n else math.nan])
 
 
@@ -87,6 +97,7 @@ class Difference:
     event: Level
     one: Level
     other: Level
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -96,10 +107,11 @@ class Difference:
     def parts(self) -> tuple[Part, ...]:
         """One number."""
         cells = _cell(self.event, self.one), _cell(self.event, self.other)
-        return (Part("difference", Needs(self.columns, cells, rests=cells)),)
+        return (Part("difference", Needs(self.columns, cells, rests=cells, missing=self.missing)),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """The difference of two independent shares."""
+        tally = tally.observed(self.missing)
         (p, n), (q, m) = _share(tally, self.event, self.one), _share(tally, self.event, self.other)
         variance = p * (1 - p) / n + q * (1 - q) / m if n and m else math.nan
         return np.array([p - q]), np.array([variance])
@@ -113,6 +125,7 @@ class OddsRatio:
     instead: Level
     one: Level
     other: Level
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -122,14 +135,71 @@ class OddsRatio:
     def parts(self) -> tuple[Part, ...]:
         """One number, as a logarithm."""
         cells = tuple(_cell(e, g) for e in (self.event, self.instead) for g in (self.one, self.other))
-        return (Part("odds ratio", Needs(self.columns, cells), ratio=True),)
+        return (Part("odds ratio", Needs(self.columns, cells, missing=self.missing), ratio=True),)
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """The logarithm, with half a row added to each cell, and Woolf's variance."""
         events, groups = (self.event, self.instead), (self.one, self.other)
+        tally = tally.observed(self.missing)
         cells = np.array([_rows(tally, e, g) for e in events for g in groups]) + HALF
         a, b, c, d = np.log(cells)
         return np.array([a - b - c + d]), np.array([float((1 / cells).sum())])
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of a column's ``scores`` (a number per category: the middles of bins), or that in the rows ``among``."""
+
+    column: str
+    scores: tuple[float, ...]
+    among: Level | None = None
+    missing: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column, and that of the condition."""
+        return (self.column, *([self.among.column] if self.among else []))
+
+    def parts(self) -> tuple[Part, ...]:
+        """One number."""
+        group = (_cell(self.among),) if self.among else ()
+        rests = observed_cells(self.column, group or ((),), self.missing)
+        return (Part("mean", Needs(self.columns, group, rests=rests, missing=self.missing)),)
+
+    def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
+        """The mean and s² / n."""
+        mean, variance = _mean(tally.observed(self.missing), self.column, self.scores, self.among)
+        return np.array([mean]), np.array([variance])
+
+
+@dataclass(frozen=True)
+class MeanDifference:
+    """The mean of a column's ``scores`` in group ``one`` less that in group ``other``."""
+
+    column: str
+    scores: tuple[float, ...]
+    one: Level
+    other: Level
+    missing: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column and that of the groups."""
+        return (self.column, self.one.column)
+
+    def parts(self) -> tuple[Part, ...]:
+        """One number."""
+        groups = (_cell(self.one), _cell(self.other))
+        needs = Needs(
+            self.columns, groups, rests=observed_cells(self.column, groups, self.missing), missing=self.missing
+        )
+        return (Part("difference of means", needs),)
+
+    def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
+        """The difference of two independent means."""
+        tally = tally.observed(self.missing)
+        (m, v), (n, w) = (_mean(tally, self.column, self.scores, group) for group in (self.one, self.other))
+        return np.array([m - n]), np.array([v + w])
 
 
 @dataclass(frozen=True)
@@ -149,6 +219,7 @@ class Regression:
     scores: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     reference: Mapping[str, int] = field(default_factory=dict)
     labels: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.predictors or self.outcome in self.predictors:
@@ -163,7 +234,10 @@ class Regression:
 
     def _levels(self, name: str) -> list[int]:
         first = self.reference.get(name, 0)
-        return [code for code in range(self.sizes[name]) if code != first]
+        return [code for code in self._values(name) if code != first]
+
+    def _values(self, name: str) -> list[int]:
+        return [code for code in range(self.sizes[name]) if code != self.missing.get(name)]
 
     def parts(self) -> tuple[Part, ...]:
         """A coefficient per category that is not the reference, or one for a scored column; without the intercept."""
@@ -173,7 +247,7 @@ class Regression:
                 out.append(
                     Part(
                         name,
-                        self._needs(name, range(self.sizes[name])),
+                        self._needs(name, self._values(name)),
                         ratio=self.event is not None,
                     )
                 )
@@ -191,10 +265,12 @@ class Regression:
 
     def _needs(self, name: str, codes: Iterable[int]) -> Needs:
         """What a coefficient compares: each group; of an event the part that has it, and the rest."""
+        groups: tuple[Cell, ...] = tuple(((name, code),) for code in codes)
         if self.event is None:
-            return Needs(self.columns, tuple(((name, code),) for code in codes), self.outcome)
-        events = tuple(((self.outcome, self.event), (name, code)) for code in codes)
-        return Needs(self.columns, events, self.outcome, rests=events)
+            rests = observed_cells(self.outcome, groups, self.missing)
+            return Needs(self.columns, groups, self.outcome, rests=rests, missing=self.missing)
+        events = tuple(((self.outcome, self.event), *group) for group in groups)
+        return Needs(self.columns, events, self.outcome, rests=events, missing=self.missing)
 
     def design(self, tally: Tally) -> FloatArray:
         """A row per pattern: 1, then what the coefficients of `parts` multiply."""
@@ -209,6 +285,7 @@ class Regression:
 
     def estimate(self, tally: Tally) -> tuple[FloatArray, FloatArray]:
         """Maximum likelihood; NaN where a category does not occur or separates the outcome."""
+        tally = tally.observed(self.missing)
         x, w = self.design(tally), tally.weights
         if self.event is not None:
             beta, covariance = logistic(x, (tally.of(self.outcome) == self.event).astype(np.float64), w)
@@ -227,6 +304,8 @@ def logistic(x: FloatArray, y: FloatArray, weights: FloatArray) -> tuple[FloatAr
     Columns of ``x`` that never vary in weight, and coefficients without a finite estimate, come out NaN.
     """
     used = np.flatnonzero((np.abs(x) * weights[:, None]).sum(axis=0) > 0)
+    if not len(used):
+        return np.full(x.shape[1], math.nan), np.full((x.shape[1], x.shape[1]), math.nan)
     design, beta = x[:, used], np.zeros(len(used))
     hessian = np.eye(len(used))
     for _ in range(40):
@@ -269,6 +348,22 @@ def compared(name: str, code: int, reference: int, labels: Mapping[str, Sequence
 
 def _cell(*levels: Level) -> Cell:
     return tuple((level.column, level.code) for level in levels)
+
+
+def observed_cells(column: str, groups: Iterable[Cell], missing: Mapping[str, int]) -> tuple[Cell, ...]:
+    """Cells whose remainders are the rows of each group where ``column`` is observed; none where it always is."""
+    return tuple(((column, missing[column]), *group) for group in groups) if column in missing else ()
+
+
+def _mean(tally: Tally, column: str, scores: Sequence[float], among: Level | None) -> tuple[float, float]:
+    """The mean of the scores in a group, and its variance."""
+    weights = tally.weights if among is None else tally.weights * (tally.of(among.column) == among.code)
+    n = float(weights.sum())
+    if n <= 0:
+        return math.nan, math.nan
+    values = np.asarray(scores, dtype=np.float64)[tally.of(column)]
+    mean = float(weights @ values) / n
+    return mean, float(weights @ (values - mean) ** 2) / max(n - 1, 1.0) / n
 
 
 def _rows(tally: Tally, *levels: Level) -> float:

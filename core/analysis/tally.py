@@ -38,11 +38,12 @@ class Tally:
         codes = np.stack(np.unravel_index(found, shape), axis=1).astype(np.int64)
         return cls(tuple(columns), codes, counts.astype(np.float64))
 
-    @classmethod
-    def of_counts(cls, counts: NDArray[np.float64], columns: Sequence[str]) -> Tally:
-        """The same from a marginal, for exact figures of a model."""
-        codes = np.argwhere(counts > 0)
-        return cls(tuple(columns), codes.astype(np.int64), counts[counts > 0].astype(np.float64))
+    def observed(self, missing: Mapping[str, int]) -> Tally:
+        """The patterns without a missing cell; ``missing`` names columns and the code of their missing cells."""
+        keep = np.ones(len(self.weights), dtype=np.bool_)
+        for name, code in missing.items():
+            keep &= self.of(name) != code
+        return self if keep.all() else Tally(self.columns, self.codes[keep], self.weights[keep])
 
     def of(self, column: str) -> NDArray[np.int64]:
         """The code of ``column`` in each pattern."""

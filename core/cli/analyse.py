@@ -24,10 +24,17 @@ def add(commands: Any) -> None:
     copies.add_argument("--quiet", action="store_true", help="no progress on stderr")
     copies.set_defaults(run=_copies)
 
-    analyse = commands.add_parser("analyse", help="a figure from a release, with its interval; safe to share")
+    analyse = commands.add_parser(
+        "analyse",
+        help="a figure from a release, with its interval; safe to share",
+        description="A figure from a release, with its interval; safe to share. Rows with a missing cell in one of the "
+        "figure's columns are left out, as R's lm and glm do. COLUMN= asks about the missing cells themselves.",
+    )
     analyse.add_argument("folder", type=Path, help="what `release` wrote (its --out)")
     asked = analyse.add_mutually_exclusive_group(required=True)
-    asked.add_argument("--proportion", metavar="COLUMN=VALUE")
+    asked.add_argument("--proportion", metavar="COLUMN=VALUE", help="COLUMN= for its missing cells")
+    asked.add_argument("--mean", metavar="COLUMN", help="of a numeric column, by the middles of its bins")
+    asked.add_argument("--mean-difference", nargs=2, metavar=("COLUMN", "GROUP"), help="of a mean between groups")
     asked.add_argument("--difference", nargs=2, metavar=("EVENT", "GROUP"), help="of the event's share between groups")
     asked.add_argument("--odds-ratio", nargs=2, metavar=("EVENT", "GROUP"), help="COLUMN, COLUMN=VALUE[:OTHER]")
     asked.add_argument("--outcome", metavar="COLUMN[=VALUE]", help="a regression on --predictors")
@@ -35,7 +42,7 @@ def add(commands: Any) -> None:
     analyse.add_argument(
         "--adjust", metavar="A,B", help="what --effect is adjusted for (default: the cheapest valid set)"
     )
-    analyse.add_argument("--among", metavar="COLUMN=VALUE", help="the rows that --proportion is of")
+    analyse.add_argument("--among", metavar="COLUMN=VALUE", help="the rows that --proportion or --mean is of")
     analyse.add_argument("--predictors", metavar="A,B", help="columns, commas between them")
     analyse.add_argument(
         "--number", type=whole, default=20, metavar="N", help="copies, where the release has none (default: 20)"
@@ -66,16 +73,21 @@ def _copies(opt: argparse.Namespace) -> None:
 
 def _analyse(opt: argparse.Namespace) -> None:
     from espalier.core.release import asking
+    from espalier.core.release.missing_cells import missing_sentences
     from espalier.core.release.study import Study
 
     if (opt.outcome is None) != (opt.predictors is None):
         raise ProjectError("a regression needs both --outcome and --predictors")
-    if opt.among and not opt.proportion:
-        raise ProjectError("--among belongs to --proportion")
+    if opt.among and not (opt.proportion or opt.mean):
+        raise ProjectError("--among belongs to --proportion or --mean")
     study = Study.of_folder(opt.folder)
     schema = study.project.schema
     if opt.proportion:
         figure: Any = asking.proportion(schema, opt.proportion, opt.among)
+    elif opt.mean:
+        figure = asking.mean(schema, opt.mean, opt.among)
+    elif opt.mean_difference:
+        figure = asking.mean_difference(schema, *opt.mean_difference)
     elif opt.difference:
         figure = asking.difference(schema, *opt.difference)
     elif opt.odds_ratio:
@@ -95,12 +107,15 @@ def _analyse(opt: argparse.Namespace) -> None:
     with bar(opt.json) as report:
         answers = study.with_copies(opt.number, report).ask(figure)
     if opt.json:
-        found = [{**asking.to_json(a), "of": asking.asked(schema, figure)} for a in answers]
+        found = [{**asking.to_json(schema, a), "of": asking.asked(schema, figure)} for a in answers]
         print(json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False))
         return
     print(f"Asked: {asking.asked(schema, figure)}.")
     for answer in answers:
         print(f"[{asking.BADGES[answer.badge.kind]}] {asking.sentence(answer)}")
+    said, warnings = missing_sentences(schema, answers)
+    for line in (*said, *(f"Warning: {warning}" for warning in warnings)):
+        print(line)
     if steps := asking.remedy(study.project, figure, answers):
         print(steps)
     print("From the release alone: no row of the real table was read, and these figures may be shared.")

@@ -46,6 +46,7 @@ def run(opt: argparse.Namespace) -> None:
     from espalier.core.tables.table import Table
 
     project = project_file.load(opt.project)
+    project.need_unit()
     table = Table.encode(read_table(opt.data), project.schema, project.plan.person)
     ledger.record_diagnostics(opt, {}, [table.digest])
     with bar(opt.json) as progress:

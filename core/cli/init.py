@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from espalier.core.cli.given import whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
+from espalier.core.project.people import KEY, ROWS_KEPT, in_words, proposed
 
 if TYPE_CHECKING:
     from espalier.core.project.file import Project
@@ -27,7 +31,7 @@ BUYING = """Next:
        {{"name": "id", "kind": "identifier"}}
        {{"name": "sex", "kind": "categorical", "categories": ["f", "m"]}}
      What is left is bought from the budget: "schema_share" of the plan.
-  2. espalier plan {out} --rows N        every part and its price; reads no data
+{person}  2. espalier plan {out} --rows N        every part and its price; reads no data
   3. espalier release {out} --data {table} --out DIR"""
 """What to do with a draft of names."""
 
@@ -48,6 +52,15 @@ def add(commands: Any) -> None:
         metavar="TEXT",
         help="texts that mean an empty cell wherever they stand, such as '?' or -9",
     )
+    people = init.add_mutually_exclusive_group()
+    people.add_argument("--person", metavar="COLUMN", help="one person can have several rows; COLUMN identifies them")
+    people.add_argument("--one-row-per-person", action="store_true", help="each person has one row: your promise")
+    init.add_argument(
+        "--rows-per-person",
+        type=whole,
+        metavar="K",
+        help=f"rows of one person: the limit kept with --person (default: {ROWS_KEPT}), else your promise",
+    )
     init.set_defaults(run=run)
 
 
@@ -67,16 +80,21 @@ def run(opt: argparse.Namespace) -> None:
     out = opt.out or path.with_name(f"{name}.json")
     if out.exists():
         raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
+    _check_people(opt)
     if opt.buy and opt.missing:
-        raise ProjectError("--missing looks at the rows, and --buy takes names alone: give one of them")
+        raise ProjectError("--missing looks at the rows, and --buy takes names alone: give only one")
     read = read_data(opt.table, opt.relation)
     if opt.buy:
         draft = Project(
-            name, Schema.to_buy(n for n in read.columns if n), Plan(DEFAULT, 1.0, schema_share=SCHEMA_SHARE)
+            name,
+            Schema.to_buy(n for n in read.columns if n),
+            Plan(DEFAULT, 1.0, schema_share=SCHEMA_SHARE),
+            one_row_per_person=None,
         )
+        draft = _answered(draft, opt, list(filter(None, read.columns)))
         _write(draft, out)
         print(f"{out}: a draft for {len(draft.schema.columns)} columns; it holds their names, and nothing of the rows")
-        print(BUYING.format(out=out, table=_again(opt)), file=sys.stderr)
+        print(BUYING.format(out=out, table=_again(opt), person=_to_answer(draft)), file=sys.stderr)
         return
     if isinstance(read, Relation):
         read = read.sample()
@@ -84,9 +102,12 @@ def run(opt: argparse.Namespace) -> None:
     schema = guess_schema(read, opt.missing)
     if strange := [m for m in opt.missing if not any(m in c.missing_marks for c in schema.columns)]:
         raise ProjectError(f"no column of {opt.table} holds {', '.join(map(repr, strange))}; see --missing")
-    draft = Project(name, schema, Plan(DEFAULT, 1.0))
+    draft = Project(name, schema, Plan(DEFAULT, 1.0), one_row_per_person=None)
+    draft = _answered(draft, opt, list(filter(None, read.columns)))
+    schema, person = draft.schema, draft.plan.person
     _write(draft, out)
-    left = f", left out as identifiers: {', '.join(c.name for c in schema.left_out)}" if schema.left_out else ""
+    out_of_it = [c.name for c in schema.left_out if c.name != person]
+    left = f", left out as identifiers: {', '.join(out_of_it)}" if out_of_it else ""
     print(f"{out}: a draft for {len(schema.columns)} columns{left}. It may hold private values until it is confirmed")
     dates = [c.name for c in schema.columns if looks_like_dates(read.columns[c.name])]
     if dates:
@@ -121,9 +142,122 @@ def run(opt: argparse.Namespace) -> None:
         "  1. Read the schema in this file, or open it on the Data page of the app. Kinds, categories, bin edges and\n"
         "     what is left out were guessed from the rows. Mend what must not be public.\n"
         '  2. Confirm: rename each "guessed" to "confirmed" once you have checked that it is public.\n'
+        f"{_to_answer(draft)}"
         f"  3. espalier plan {out} --rows N        what it would cost; reads no data\n"
         f"  4. espalier release {out} --data {_again(opt)} --out DIR",
         file=sys.stderr,
+    )
+
+
+def _check_people(opt: argparse.Namespace) -> None:
+    """Refuse options that contradict each other."""
+    k = opt.rows_per_person
+    if opt.one_row_per_person and k is not None and k > 1:
+        raise ProjectError(f"--one-row-per-person contradicts --rows-per-person {k}: give only one")
+    if k == 1 and opt.person is None and not opt.one_row_per_person:
+        raise ProjectError("--rows-per-person 1 without --person: write --one-row-per-person")
+
+
+def _answered(draft: Project, opt: argparse.Namespace, columns: list[str]) -> Project:
+    """The draft with the answer that options or a person at the terminal give; open if neither does."""
+    person, k = opt.person, opt.rows_per_person
+    if person is not None:
+        return _with_person(draft, person, k or ROWS_KEPT, columns)
+    if opt.one_row_per_person:
+        return draft.answered(True)
+    if k is not None:
+        return draft.answered(False, None, k)
+    if sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty():
+        return _asked(draft, columns)
+    return draft
+
+
+def _with_person(draft: Project, person: str, k: int, columns: list[str]) -> Project:
+    """The draft with a person column, which leaves the schema."""
+    if person not in columns:
+        raise ProjectError(
+            f"there is no column {person!r} in the table; it has {', '.join(columns[:20])}", key="person"
+        )
+    schema = draft.schema
+    kept = tuple(c for c in schema.columns if c.name != person)
+    if not kept:
+        raise ProjectError(f"{person!r} is the only column: there would be nothing left to release", key="person")
+    left_out = tuple(replace(c, confirmed=c.confirmed or c.name == person) for c in schema.left_out)
+    draft = replace(draft, schema=replace(schema, columns=kept, left_out=left_out))
+    return draft.answered(False, person, k)
+
+
+def _asked(draft: Project, columns: list[str]) -> Project:
+    """Ask on the terminal; an empty answer leaves the question open."""
+    print("Can one person have several rows in this table?", file=sys.stderr)
+    several = _choice(
+        "  y: yes   n: no, one row per person   Enter: decide later > ", {"y": True, "n": False, "": None}
+    )
+    if several is None:
+        return draft
+    if not several:
+        return draft.answered(True)
+    aside = [c.name for c in draft.schema.left_out]
+    guess = proposed(aside, [c for c in columns if c not in aside])
+    hint = f"Enter: {guess}   -: no column" if guess else "Enter: no column"
+    while True:
+        named = _line(f"Which column identifies the person? ({hint}) > ") or guess or "-"
+        if named == "-":
+            k = _number("At most how many rows does one person have? You promise this > ", 2, None)
+            return draft.answered(False, None, k)
+        try:
+            k = (
+                ROWS_KEPT
+                if named not in columns
+                else _number(f"At most how many rows of each person to keep? (Enter: {ROWS_KEPT}) > ", 1, ROWS_KEPT)
+            )
+            return _with_person(draft, named, k, columns)
+        except ProjectError as error:
+            print(f"  {error}", file=sys.stderr)
+
+
+def _line(prompt: str) -> str:
+    """One line typed at the terminal; the prompt goes to stderr."""
+    print(prompt, end="", file=sys.stderr, flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        raise ProjectError("the input ended before the question was answered; no file was written")
+    return line.strip()
+
+
+def _choice(prompt: str, known: dict[str, bool | None]) -> bool | None:
+    while (typed := _line(prompt).lower()[:1]) not in known:
+        pass
+    return known[typed]
+
+
+def _number(prompt: str, least: int, usual: int | None) -> int:
+    while True:
+        typed = _line(prompt)
+        if not typed and usual is not None:
+            return usual
+        if typed.isascii() and typed.isdigit() and least <= int(typed) <= 10_000:
+            return int(typed)
+        print(f"  a whole number from {least} to 10,000", file=sys.stderr)
+
+
+def _to_answer(draft: Project) -> str:
+    """The step that answers the question, or what the draft says."""
+    if not draft.unit_open:
+        said = f"     {in_words(draft.one_row_per_person, draft.plan)}\n"
+        if draft.plan.person is None:
+            return said
+        return (
+            f'{said}     Declare how many rows the table then has, from what is public anyway: "rows": N in the plan.\n'
+        )
+    aside = [c.name for c in draft.schema.left_out]
+    column = proposed(aside, draft.schema.names) or "COLUMN"
+    return (
+        "     Answer: can one person have several rows? No plan is possible before. In the project file, set\n"
+        f'       "{KEY}": true                                  each person has one row, or\n'
+        f'       "person": {json.dumps(column, ensure_ascii=False)}, "rows_per_person": {ROWS_KEPT}   '
+        "in the plan: this column identifies the person, or\n"
+        f'       "{KEY}": false and "rows_per_person": K        your promise: at most K rows of each person\n'
     )
 
 

@@ -1,4 +1,4 @@
-"""``python -m core ledger``: open a table's budget, list, verify and export the ledger, take a kept release."""
+"""``espalier ledger``: open a table's budget, list, verify and export the ledger, take a kept release."""
 
 from __future__ import annotations
 
@@ -194,6 +194,7 @@ def _list(opt: argparse.Namespace) -> None:
 
             what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}"
             what += f"; {e.unit}" if e.unit != p.unit_of(e.table) else ""
+            what += f"; relation: {e.relation}" if e.relation not in (None, "table") else ""
             what += f"; δ₀ = {round_up(e.delta_counted)}" if e.delta_counted else ""
             what += f"; diagnostics looked at before: {e.diagnostics_before}" if e.diagnostics_before else ""
             print(line(e.id, e.at, (e.counted, e.rho_before, e.rho_now), what + (f"; {e.note}" if e.note else "")))

@@ -1,4 +1,4 @@
-"""The command line: init, plan, release, evaluate, copies, analyse, attack, graph, demo, ledger.
+"""The command line: init, plan, release, evaluate, copies, analyse, attack, graph, demo, ledger, app.
 
 Exit status: 0 done; 2 bad input, conflict, or size refused (a clear line on stderr, no output folder left); 3 the
 budget or the ledger refuses.
@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from espalier.core.cli import analyse, attack, evaluate, graph, init, ledger, plan, release
+from espalier import __version__
+from espalier.core.cli import analyse, app, attack, evaluate, graph, init, ledger, plan, release
 from espalier.core.errors import BudgetError, EspalierError
 
 LONGEST = 800
@@ -28,8 +29,9 @@ class _Parser(argparse.ArgumentParser):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     parser = _Parser(prog="espalier", description="Synthetic tables under differential privacy.")
+    parser.add_argument("--version", action="version", version=f"espalier {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command", title="commands")
-    for group in (init, plan, release, evaluate, analyse, attack, graph, ledger):
+    for group in (init, plan, release, evaluate, analyse, attack, graph, ledger, app):
         group.add(commands)
 
     opt = parser.parse_args(argv)

@@ -13,7 +13,9 @@ from espalier.core.cli.given import whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
 from espalier.core.methods import method_of
+from espalier.core.privacy.accounting import round_up, total_up
 from espalier.core.project.file import Project
+from espalier.core.tables.catalogue import TRUSTED
 
 if TYPE_CHECKING:
     from espalier.core.release.planning import Line
@@ -32,7 +34,7 @@ def add(commands: Any) -> None:
     plan.add_argument("--rows", type=whole, help="number of rows n, where it is public")
     plan.add_argument("--json", action="store_true", help="print JSON instead of a table")
     plan.add_argument("--explain-sql", action="store_true", help="print the SQL for the engine of --data; reads no row")
-    plan.add_argument("--data", metavar="TABLE", help="for --explain-sql: " + TABLE)
+    plan.add_argument("--data", metavar="TABLE", help="state also what its catalogue says the relation is; " + TABLE)
     plan.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
     questions.add_option(plan)
     ledger.add_options(plan)
@@ -50,7 +52,21 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
     print(";\n".join(found.statements(project.schema, project.plan)) + ";")
 
 
+def _origin(data: str | None, relation: str | None) -> str | None:
+    """What the catalogue says the relation is; None where no engine is named."""
+    from espalier.core.tables.frames import located
+
+    if data is None or relation is None:
+        return None
+    found = located(data, relation)
+    try:
+        return found.origin
+    finally:
+        found.close()
+
+
 def run(opt: argparse.Namespace) -> None:
+    from espalier.core.privacy.unit import Unit
     from espalier.core.release.drawing import predicted
     from espalier.core.release.planning import not_in_rows, preview
 
@@ -73,8 +89,10 @@ def run(opt: argparse.Namespace) -> None:
         ) from None
     if account is not None:
         left = account.population.outlook(shown.budget.rho)
+    relation = _origin(opt.data, opt.relation)
     if opt.json:
-        print(json.dumps({**shown.to_json(), "ledger": left}, indent=1, ensure_ascii=False))
+        facts = {**shown.to_json(), "ledger": left, **({} if relation is None else {"relation": relation})}
+        print(json.dumps(facts, indent=1, ensure_ascii=False))
         return
     b = shown.budget
     print(
@@ -84,6 +102,9 @@ def run(opt: argparse.Namespace) -> None:
     for s in shown.frame.separations:
         given = f" given {', '.join(s.given)}" if s.given else ""
         print(f"  {', '.join(s.left)} and {', '.join(s.right)} independent{given}   ({s.why})")
+    p = shown.project.plan
+    unit = Unit(p.neighbors, p.rows_per_person).in_words(None if p.person is None else repr(p.person))
+    print(f"protects {unit} ({p.neighbors}). {shown.project.unit_facts()['stated']}")
     if shown.frame.features:
         print(f"  measured with the target: {', '.join(shown.frame.features)}")
     print(f"\n{'pool':<12} {'cells':>9} {'rho':>11} {'sigma (rows)':>13} {'error/n':>13}  what")
@@ -92,7 +113,8 @@ def run(opt: argparse.Namespace) -> None:
         print(f"\n{other}")
     for apart in shown.apart:
         print(f"\n{apart}")
-    print(f"\nspent in all: ρ = {shown.spent:.6g} of {b.rho:.6g}{UP_TO if shown.spent < b.rho * (1 - 1e-9) else ''}")
+    up_to = UP_TO if shown.spent < b.rho * (1 - 1e-9) else ""
+    print(f"\nspent in all: ρ = {round_up(shown.spent, 6)} of {b.rho:.6g}{up_to}")
     if left is not None:
         fits = f"would leave ρ = {left['after']:.4g}" if left["fits"] else "is more than is left: it would be refused"
         print(f"ledger: {left['population']} has ρ = {left['left']:.4g} of {left['total']:.4g} left; this plan {fits}")
@@ -119,7 +141,7 @@ def run(opt: argparse.Namespace) -> None:
     )
     for test in shown.tests:
         print(f"test of the drawing: {predicted(test)}")
-    for warning in shown.warnings:
+    for warning in (*shown.warnings, *([TRUSTED[relation]] if relation in TRUSTED else [])):
         print(f"note: {warning}")
 
 
@@ -133,7 +155,8 @@ def _print_lines(lines: Iterable[Line]) -> None:
         sigma = _range((x.sigma for x in run), "{:.1f}")
         error = _range((100 * x.error for x in run if x.error is not None), "{:.2g}%")
         times = f"{len(run)} times: " if len(run) > 1 else ""
-        print(f"{pool:<12} {cells:>9} {sum(x.rho for x in run):>11.3e} {sigma:>13} {error:>13}  {times}{what}")
+        rho = float(round_up(total_up(x.rho for x in run)))
+        print(f"{pool:<12} {cells:>9} {rho:>11.3e} {sigma:>13} {error:>13}  {times}{what}")
 
 
 def _range(values: Iterable[float], form: str) -> str:

@@ -122,6 +122,7 @@ def release_to(
 
     check_options(project.plan)
     check_folder(out)
+    project.need_unit()
     refuse_guessed(project)
     if account is not None:
         account.check(project)  # what the ledger will refuse is refused before the table is read

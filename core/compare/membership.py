@@ -7,7 +7,7 @@ ledger counts them, so the answer is for the curator's eyes only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -29,6 +29,7 @@ from espalier.core.privacy.contribution import check_fits, public_rows
 from espalier.core.privacy.unit import Unit
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
+from espalier.core.project.people import UNASKED
 from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
 
@@ -132,6 +133,7 @@ def play(
     out rows and never draws protective noise. ``report`` hears of every release and cancels by raising. Raises
     :class:`EspalierError` where the plan cannot be carried out or the game could not be judged.
     """
+    project.need_unit()
     check_fits(project, table, figures=True)
     if table.rows < FEWEST:
         raise TableError(f"the game needs a table of at least {FEWEST} rows, and this one has {table.rows}")
@@ -148,7 +150,8 @@ def play(
     pool = np.concatenate([np.array(named, dtype=np.intp), rng.choice(others, size - len(named), replace=False)])
     plan = project.plan
     delta = Budget.of(plan, public_rows(plan, table.rows)).delta
-    small = project.with_plan(person=None, rows=None, private_evaluation=0.0, delta=delta)
+    alone = project.plan.changed(person=None, rows=None, private_evaluation=0.0, delta=delta)
+    small = replace(project, plan=alone, one_row_per_person=UNASKED)  # the game is about rows
     codes = {name: values[pool] for name, values in table.codes.items()}
     game = Game(codes, project.schema.sizes, len(pool) // 2, models)
     chosen = named_targets(game, range(len(named))) if named else choose_targets(game, count, rng)

@@ -87,7 +87,7 @@ class Evaluation:
         return card("Diagnostics", said, ("of", "figure", "value"), rows)
 
     def to_json(self) -> dict[str, Any]:
-        """What ``python -m core evaluate`` prints; a null figure has ``…_reason`` beside it."""
+        """What ``espalier evaluate`` prints; a null figure has ``…_reason`` beside it."""
         return {
             "private": False,
             "tested_on": self.tested_on,

@@ -56,13 +56,17 @@ class Classifier:
 def fit(table: Table, target: str) -> Classifier:
     """Train on all columns of ``table`` except ``target``, with scikit-learn's default L2 penalty (C = 1).
 
-    A table in which the target has a single value trains the constant classifier.
+    Rows where the target is missing are left out, so a missing target is never predicted. A table in which the target
+    has a single value trains the constant classifier.
     """
     features = tuple(name for name in table.schema.names if name != target)
-    table = _thin(table, MAX_ENTRIES // max(len(features), 1))
+    table = _thin(table.observed(target), MAX_ENTRIES // max(len(features), 1))
     truth, size = table.codes[target], table.schema[target].size
     seen = np.unique(truth)
     bias = np.full(size, -np.inf)
+    if not len(seen):  # no row has a target: all its values are alike
+        bias[: table.schema[target].values] = 0.0
+        return Classifier({}, bias, 0)
     if len(seen) == 1 or not features:
         bias[seen] = np.log(np.bincount(truth, minlength=size)[seen] / table.rows)
         return Classifier({}, bias, table.rows)

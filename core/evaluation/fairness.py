@@ -195,7 +195,8 @@ def fairness_of(
 ) -> Fairness | None:
     """All fairness figures of a release, or None where no column is an outcome or none is protected.
 
-    CMI of the real rows is that of ``real``; group figures are those of ``predictions``' tested rows.
+    CMI of the real rows is that of ``real``; group figures are those of ``predictions``' tested rows, where the target
+    is observed. In a CMI a missing cell is one more value, as a fence holds for missing cells too.
     """
     clique, roles = project.schema.clique, project.roles
     separation = Separation(clique(roles.outcome), clique(roles.protected), clique(roles.admissible))
@@ -230,8 +231,8 @@ def fairness_of(
     if not _not_binary(p.tested, target) and target not in protected:
         both = _with_both(truth, cells_of(p.tested, protected)[0])
         left_out = tuple(g.values for g, kept in zip(groups, both, strict=True) if not kept)
-    labels = p.tested.schema[target].labels
-    positive = labels[1] if len(labels) == 2 else None
+    column = p.tested.schema[target]
+    positive = column.labels[1] if column.values == 2 else None
     return Fairness(
         separation, target, positive, groups=groups, left_out=left_out, intervals=intervals, **split(figures)
     )
@@ -306,7 +307,7 @@ def _with_both(truth: NDArray[Any], group: IntArray) -> NDArray[np.bool_]:
 
 
 def _not_binary(table: Table, target: str) -> str:
-    size = table.schema[target].size
+    size = table.schema[target].values
     return "" if size == 2 else f"{target} has {size} declared values; this figure is for exactly two"
 
 
@@ -344,6 +345,7 @@ def _groups(p: Predictions, target: str, synthetic: Table, protected: Clique) ->
     if many:
         figures["outcome_rate_synthetic"] = figures["outcome_rate_real"] = [many] * len(codes)
     else:
+        synthetic = synthetic.observed(target)
         other, others = cells_of(synthetic, protected)
         rates = np.bincount(other, weights=synthetic.codes[target]) / np.bincount(other)
         rate_of = dict(zip(others, rates.tolist(), strict=True))

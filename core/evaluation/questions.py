@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from espalier.core.privacy.questions.recipes import answers
 from espalier.core.project.file import Project
-from espalier.core.project.questions import Count
+from espalier.core.project.question_types import Count
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
 

@@ -23,6 +23,10 @@ class Dag:
     that share an unmeasured cause (a ↔ b).
 
     Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a doubled one.
+
+    >>> import espalier as es
+    >>> es.Dag((("smoker", "sick"), ("age", "sick"))).parents("sick")
+    ('age', 'smoker')
     """
 
     edges: tuple[tuple[str, str], ...] = ()
@@ -159,15 +163,6 @@ class Dag:
     def may_break(self) -> tuple[tuple[str, str], ...]:
         """The arrows that may break elsewhere."""
         return tuple(e for e in self.edges if self.annotation(*e).may_break)
-
-    def d_separated(self, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool:
-        """Does the drawing imply left ⊥ right | given (d-separation)?"""
-        import networkx as nx
-
-        left, right, given = set(left), set(right), set(given)
-        graph = nx.DiGraph(list(self.links))
-        graph.add_nodes_from(left | right | given)
-        return bool(nx.is_d_separator(graph, left - given, right - given, given))
 
     def to_json(self) -> dict[str, Any]:
         """The graph as it stands in the project file."""

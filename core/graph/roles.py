@@ -11,7 +11,12 @@ from espalier.core.errors import GraphError
 
 @dataclass(frozen=True)
 class Roles:
-    """Each a tuple of column names; a column has at most one role. Raises :class:`GraphError` otherwise."""
+    """Each a tuple of column names; a column has at most one role. Raises :class:`GraphError` otherwise.
+
+    >>> import espalier as es
+    >>> es.Roles(outcome=("hired",), protected=("gender",)).of("gender")
+    'protected'
+    """
 
     outcome: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()

@@ -19,6 +19,13 @@ class Separation:
     Hence left ⊥ right | given holds in the model exactly (global Markov property). The three are disjoint tuples
     of column names in schema order; ``why`` is a plain half sentence for screen and report. ``links`` are pairs that
     public constraints join in every model of the plan: they count beside whatever is measured.
+
+    >>> import espalier as es
+    >>> fence = es.Separation(("hired",), ("gender",), given=("interview",))
+    >>> fence.holds([("gender", "interview"), ("interview", "hired")])
+    True
+    >>> fence.holds([("gender", "hired")])
+    False
     """
 
     left: tuple[str, ...]

@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-from espalier.core.errors import EspalierError, LedgerError, LedgerUnavailable
+from espalier.core.errors import EspalierError, LedgerError, LedgerUnavailable, ProjectError
 from espalier.core.ledger import fingerprint
 from espalier.core.ledger.archive import digest_of, zipped
 from espalier.core.ledger.events import Event, Row, next_event, read_events
-from espalier.core.ledger.population import Entry, Population, population_of, rho_drawn, rounded_up
+from espalier.core.ledger.fields import number, octets, part
+from espalier.core.ledger.population import Entry, Population, population_of, rho_drawn
 from espalier.core.ledger.replay import ROUNDED, replay
 from espalier.core.ledger.store import Store
-from espalier.core.privacy.accounting import Budget, rho_of
+from espalier.core.privacy.accounting import Budget, rho_of, rounded_up
 from espalier.core.privacy.draws import Subtotal
 from espalier.core.project.file import Project
+from espalier.core.project.people import KEY as ONE_ROW
+from espalier.core.project.people import stated
 from espalier.core.project.plan import NO_EPSILON
 
 KEPT_BYTES = 64 << 20
@@ -67,13 +70,19 @@ class Account:
         """Is this the table that was released from before, under this name? For the curator's eyes: never exported."""
         return [text for text, _ in _warnings(self._events(), self.store, self.table, digest)]
 
-    def reserve(self, project: Project, budget: Budget, digest: bytes, delta: float = 0.0) -> Reservation:
+    def reserve(
+        self, project: Project, budget: Budget, digest: bytes, delta: float = 0.0, relation: str | None = None
+    ) -> Reservation:
         """Set ``budget.rho`` and ``delta`` (the δ₀ of all draws) aside, or raise :class:`LedgerError`.
+
+        ``relation`` is what an engine's catalogue says the relation is, such as "view"; the entry records it.
 
         Nothing may be drawn before this returns.
         """
         store, id_ = self.store, secrets.token_hex(8)
-        mark = fingerprint.mark(store.secret(), digest)
+        epsilon, rho = number("epsilon", budget.epsilon), number("rho", budget.rho)
+        delta = number("delta_for_draws", delta, most=1.0)
+        mark = fingerprint.mark(store.secret(), octets("digest", digest))
         person = project.plan.person
         warnings: list[str] = []
 
@@ -81,9 +90,9 @@ class Account:
             events = read_events(rows)
             population = population_of(replay(events), self.table, store.name)
             population.fits(project, self.table, self.another_unit)
-            if budget.delta != population.delta:
+            if number("delta", budget.delta) != population.delta:
                 raise LedgerError(f"the budget is for another δ than the ledger's, {population.delta}", key="delta")
-            population.allows(budget.rho, delta)
+            population.allows(rho, delta)
             found = _warnings(events, store, self.table, digest)
             warnings[:] = [text for text, _ in found]
             if not self.again and (elsewhere := [text for text, refused in found if refused]):
@@ -94,8 +103,12 @@ class Account:
                 )
             another = person != population.persons.get(self.table, person)
             plan = {"project": project.name, "plan": project.plan.to_json(), "another_unit": another}
+            if (one_row := stated(project.one_row_per_person, project.plan)) is not None:
+                plan[ONE_ROW] = one_row
+            if relation is not None:
+                plan["relation"] = relation
             if delta:
-                plan["delta_for_draws"] = float(delta)
+                plan["delta_for_draws"] = delta
             reserved = next_event(
                 events,
                 kind="reserve",
@@ -105,12 +118,12 @@ class Account:
                 entry=id_,
                 neighbors=population.neighbors,
                 rows_per_person=population.rows_per_person,
-                epsilon=budget.epsilon,
+                epsilon=epsilon,
                 delta=budget.delta,
-                rho=budget.rho,
+                rho=rho,
                 rho_before=population.spent,
-                rho_after=rounded_up(population.rho_counted + Fraction(budget.rho)),
-                plan=json.dumps(plan),
+                rho_after=rounded_up(population.rho_counted + Fraction(rho)),
+                plan=_as_json(plan),
                 fingerprint=mark,
                 note=self.note,
             )
@@ -154,14 +167,18 @@ class Reservation:
         Neither may be more than was reserved. Returns the empty text, or what is to be said if the ledger could not be
         told: the release is paid for by its reservation and is handed over all the same.
         """
+        rho, delta = number("rho", rho), number("delta_for_draws", delta, most=1.0)
+        acts = [part(act) for act in acts]
+        for data in files.values():
+            octets("file", data)
         if not (0 <= rho <= self.entry.reserved and 0 <= delta <= self.entry.delta_reserved * (1 + ROUNDED)):
-            raise ValueError("a release cannot spend more than was reserved for it")
-        released, data = digest_of(files), zipped(files)
-        note = "" if len(data) <= KEPT_BYTES else f"too large to keep: {len(data) / 2**20:.0f} MiB zipped"
+            raise LedgerError("a release cannot spend more than was reserved for it", key="rho")
+        released, kept = digest_of(files), zipped(files)
+        note = "" if len(kept) <= KEPT_BYTES else f"too large to keep: {len(kept) / 2**20:.0f} MiB zipped"
         end = _End("spend", rho, min(delta, self.entry.delta_reserved), note, released)
         for wait in (0.2, 1.0, None):
             try:
-                self._close(end, acts, None if note else data)
+                self._close(end, acts, None if note else kept)
                 return note
             except EspalierError as error:
                 trouble = error
@@ -245,6 +262,13 @@ class _End:
     delta: float
     note: str
     released: str | None = None
+
+
+def _as_json(plan: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(plan, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        raise ProjectError("ledger: the plan must hold only text, finite numbers and lists", key="plan") from None
 
 
 def _in_words(act: Subtotal) -> str:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
+import math
 import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from espalier.core.errors import ProjectError
+import numpy as np
+
+from espalier.core.errors import DAMAGED, ProjectError
+from espalier.core.project.json_text import read_json
 
 REQUIRED = ("synthetic.csv", "report.html", "release.json", "project.json")
 MODEL = "model.npz"
 MOST_BYTES = 1 << 30
 """What the files of a release may unpack to."""
+MOST_ARRAYS = 100_000
+"""Arrays in one file of a model or of counts."""
+_HEADER_2 = np.lib.format.read_array_header_2_0
 _OPTIONAL = re.compile(r"model\.npz|questions\.csv|croissant\.json|answers\.npz|copies/[0-9]{2,3}\.(csv\.gz|npz)")
 
 
@@ -41,10 +47,7 @@ def has_model(release_json: bytes) -> bool:
 
     Raises :class:`ProjectError` for another file.
     """
-    try:
-        facts = json.loads(release_json)
-    except (ValueError, RecursionError):
-        facts = None
+    facts = read_json(release_json, "its release.json")
     if not isinstance(facts, dict):
         raise ProjectError("its release.json is damaged")
     return facts.get("model", MODEL) is not None  # earlier releases do not say, and hold it
@@ -72,6 +75,28 @@ def check_size(archive: zipfile.ZipFile) -> None:
     """Raise :class:`ProjectError` for an archive (an .npz is one too) that unpacks to more than `MOST_BYTES`."""
     if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
         raise ProjectError("it unpacks to more than 1 GiB")
+
+
+def check_arrays(data: bytes, name: str) -> None:
+    """Raise :class:`ProjectError` for an ``.npz`` that unpacks to too much, or whose arrays claim more than it holds.
+
+    Sizes are read from its directory and from the arrays' headers, before anything is unpacked.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            check_size(archive)
+            members = archive.infolist()
+            if len(members) > MOST_ARRAYS or len({info.filename for info in members}) < len(members):
+                raise ProjectError(f"{name} holds too many arrays, or one of them twice")
+            for info in members:
+                with archive.open(info) as file:
+                    version = np.lib.format.read_magic(file)
+                    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else _HEADER_2
+                    shape, _, kind = read(file)
+                if kind.hasobject or math.prod(shape) * kind.itemsize > info.file_size:
+                    raise ProjectError(f"{name}: an array claims more than the file holds")
+    except DAMAGED as error:
+        raise ProjectError(f"{name} is damaged") from error
 
 
 def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes]:

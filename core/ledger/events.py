@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from espalier.core.errors import LedgerError
+from espalier.core.ledger.fields import checked_fields, misfit
 from espalier.core.project.plan import Neighbors
 
 Row = Mapping[str, Any]
@@ -27,7 +28,6 @@ Row = Mapping[str, Any]
 Kind = Literal["open", "join", "reserve", "select", "measure", "look", "spend", "return", "diagnose"]
 START = "0" * 64
 """What the first event follows."""
-_FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,10 @@ class Event:
     before and after this event (for a part: if its entry counted what had been drawn by then, and not what is reserved
     for it). ``released`` is the hash of what was handed over (:func:`espalier.core.ledger.archive.digest_of`). ``plan``
     is JSON. Of a ``reserve`` it holds the project's name, its plan, whether it is for another unit than the table's,
-    and the δ₀ that is reserved, if any. Of ``open`` and ``join`` it holds the person column (or null); of ``open`` also
-    how much of δ is for draws, if any, and a random number, so that no two ledgers begin alike. Where a table was
-    opened before person columns were fixed, it is None.
+    whether the project states one row per person (if it says so either way), and the δ₀ that is reserved, if any. Of
+    ``open`` and ``join`` it holds the person column (or null); of ``open`` also how much of δ is for draws, if any, and
+    a random number, so that no two ledgers begin alike. Where a table was opened before person columns were fixed, it
+    is None.
     """
 
     seq: int
@@ -81,6 +82,8 @@ def read_events(rows: Sequence[Row]) -> list[Event]:
     events: list[Event] = []
     previous = START
     for place, row in enumerate(rows, start=1):
+        if wrong := misfit(row):
+            raise tampered(place, f"its {wrong} is of another type")
         event = Event(**{k: v for k, v in row.items() if k != "hash"})
         if event.seq != place:
             raise tampered(place, "an event is missing")
@@ -94,10 +97,10 @@ def read_events(rows: Sequence[Row]) -> list[Event]:
 
 
 def next_event(events: Sequence[Event], **fields: Any) -> Event:
-    """The event with these ``fields`` that follows ``events`` now."""
+    """The event with these ``fields`` that follows ``events`` now; raises :class:`ProjectError` for a wrong field."""
     now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%MZ")
-    fields = {k: float(v) if k in _FLOATS and v is not None else v for k, v in fields.items()}  # as they are read back
-    return Event(seq=len(events) + 1, at=now, previous=events[-1].hash if events else START, **fields)
+    previous = events[-1].hash if events else START
+    return Event(seq=len(events) + 1, at=now, previous=previous, **checked_fields(fields))
 
 
 def tampered(seq: int, why: str) -> LedgerError:

@@ -35,7 +35,7 @@ import getpass
 import json
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -45,13 +45,21 @@ from espalier.core.ledger.account import Account
 from espalier.core.ledger.archive import digest_of, unpacked
 from espalier.core.ledger.events import START, Event, Row, next_event, read_events
 from espalier.core.ledger.export import csv_text, exported
-from espalier.core.ledger.population import Population, Terms, checked, population_of
+from espalier.core.ledger.fields import line, octets, yes_or_no
+from espalier.core.ledger.population import Population, Terms, checked, given_terms, population_of
 from espalier.core.ledger.replay import replay
 from espalier.core.ledger.store import Store
 
 
 class Ledger:
-    """A ledger by path or URL. Reading it checks it: a ledger that was tampered with raises :class:`LedgerError`."""
+    """A ledger by path or URL. Reading it checks it: a ledger that was tampered with raises :class:`LedgerError`.
+
+    >>> import espalier as es
+    >>> ledger = es.Ledger("ledger.db", create=True)
+    >>> register = ledger.open_table("register", epsilon=3, delta=1e-9)
+    >>> register.tables, register.entries
+    (('register',), ())
+    """
 
     def __init__(self, where: str | Path, create: bool = False) -> None:
         """``where`` is a SQLite file (made if ``create``) or a PostgreSQL URL; :class:`LedgerUnavailable` if not."""
@@ -93,17 +101,19 @@ class Ledger:
         people of one that is open shares its budget: name it as ``population`` and give no terms. Raises
         :class:`LedgerError` where something is open already, :class:`ProjectError` for values that cannot be.
         """
-        table = _name("the table's name", table)
-        people = _name("the population's name", population) if population else table
-        who, note = _line("who opens it", who or whoami()), _line("the note", note)
-        person = None if person is None else _name("the person column's name", person, "person")
+        table = _name("table", table)
+        shared_with = "" if population is None else _line("population", population)
+        people = _name("population", shared_with) if shared_with else table
+        given = given_terms(terms)
+        who, note = _line("who", who) or whoami(), _line("note", note)
+        person = None if person is None else _name("person", person)
 
         def make(rows: Sequence[Row]) -> list[Row]:
             events = read_events(rows)
             known = replay(events)
             if any(table in p.tables for p in known.values()):
                 raise LedgerError(f"{table!r} is open already; its total was set once and stays", table=table)
-            if people in known and not population:
+            if people in known and not shared_with:
                 raise LedgerError(
                     f"there is a population {people!r}; if this table is about the same people, say so by naming it as "
                     "their population, else choose another name",
@@ -111,12 +121,12 @@ class Ledger:
                 )
             fields = {"who": who, "table_name": table, "population": people, "note": note}
             if (shared := known.get(people)) is not None:
-                _check_same(shared, terms)
+                _check_same(shared, given)
                 return [next_event(events, kind="join", **fields, plan=json.dumps({"person": person})).row()]
-            total = {**checked(terms), "rho_before": 0.0, "rho_after": 0.0}
+            total = {**checked(given), "rho_before": 0.0, "rho_after": 0.0}
             fixed: dict[str, Any] = {"person": person, "random": secrets.token_hex(16)}
-            if for_draws := terms.get("delta_for_draws"):
-                fixed["delta_for_draws"] = float(for_draws)
+            if for_draws := given.get("delta_for_draws"):
+                fixed["delta_for_draws"] = for_draws
             return [next_event(events, kind="open", **fields, **total, plan=json.dumps(fixed)).row()]
 
         self.store.secret()  # a ledger without its key file could not recognise tables
@@ -132,8 +142,10 @@ class Ledger:
         under another name with another person column;
         ``another_unit`` one with another person column than the table's.
         """
+        table = _name("table", table)
         self.population_of(table)
-        who, note = _line("who releases", who or whoami()), _line("the note", note)
+        who, note = _line("who", who) or whoami(), _line("note", note)
+        again, another_unit = yes_or_no("again", again), yes_or_no("another_unit", another_unit)
         return Account(self.store, table, who, note, again, another_unit)
 
     def diagnosed(
@@ -144,7 +156,8 @@ class Ledger:
         They are computed on tables with these ``digests``: it concerns the populations of ``tables``, and those that
         one of the digests was released from by its fingerprint. Names that are not open are passed over.
         """
-        who, what = _line("who looks", who or whoami()), _line("what is looked at", what)
+        who, what = _line("who", who) or whoami(), _line("what", what)
+        digests, tables = [octets("digest", d) for d in digests], [_line("table", table) for table in tables]
         secret = self.store.secret()
         found: list[str] = []
 
@@ -211,10 +224,10 @@ class Ledger:
         return csv_text(self.events())
 
 
-def _check_same(population: Population, terms: Terms) -> None:
+def _check_same(population: Population, terms: Mapping[str, Any]) -> None:
     """Raise :class:`LedgerError` where a table that joins a population brings other terms."""
     for key, value in terms.items():
-        if value is not None and value != getattr(population, key):
+        if value != getattr(population, key):
             raise LedgerError(
                 f"{population.name!r} is open with {key.replace('_', ' ')} {getattr(population, key)}, set once; a "
                 "table that joins it shares its total and its unit",
@@ -240,15 +253,12 @@ def whoami() -> str:
         return "unknown"
 
 
-def _name(what: str, text: str, key: str = "table") -> str:
-    text = _line(what, text)
+def _name(key: str, text: str) -> str:
+    text = _line(key, text)
     if not text or len(text) > 200:
-        raise ProjectError(f"{what} must have 1 to 200 letters", key=key)
+        raise ProjectError(f"ledger: the {key}'s name must have 1 to 200 letters", key=key)
     return text
 
 
-def _line(what: str, text: str) -> str:
-    text = text.strip()
-    if any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in text) or len(text) > 2000:
-        raise ProjectError(f"{what} must be one line of at most 2,000 letters, without control characters")
-    return text
+def _line(key: str, text: str) -> str:
+    return line(key, text.strip() if isinstance(text, str) else text)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
 
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 
-from espalier.core.errors import LedgerUnavailable
+from espalier.core.errors import LedgerUnavailable, wheel_with
 
 
 def database_url(where: str | Path) -> sa.URL:
@@ -24,6 +25,10 @@ def database_url(where: str | Path) -> sa.URL:
     if backend == "sqlite" and url.database and url.database != ":memory:":
         return sa.URL.create("sqlite", database=url.database)
     if backend in ("postgresql", "postgres"):
+        if find_spec("psycopg") is None:
+            raise LedgerUnavailable(
+                f"A ledger in PostgreSQL needs psycopg: the extra [postgres]. {wheel_with('postgres')}"
+            )
         return url.set(drivername="postgresql+psycopg")
     raise LedgerUnavailable(
         f"a ledger lives in a SQLite file (give its path) or in PostgreSQL (give its URL), not in {backend!r}"

@@ -6,16 +6,18 @@ Sums of ρ and of δ₀ are exact (rational numbers). What is spent is shown rou
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cache
-from typing import Any, Literal, TypedDict
+from functools import cache, partial
+from typing import Any, Literal, TypedDict, get_args
 
 from espalier.core.errors import LedgerError, ProjectError
-from espalier.core.privacy.accounting import LARGEST_DELTA, epsilon_of, rho_of, round_up
+from espalier.core.ledger.fields import number, one_of, whole
+from espalier.core.privacy.accounting import LARGEST_DELTA, epsilon_of, rho_of, round_up, rounded_down, rounded_up
 from espalier.core.privacy.draws import PartKind, Subtotal
 from espalier.core.project.file import Project
+from espalier.core.project.options import short
 from espalier.core.project.plan import Neighbors
 
 Status = Literal["reserved", "spent", "returned"]
@@ -86,6 +88,10 @@ class Entry:
     """How often diagnostics of its population had been looked at when it was reserved."""
     delta_reserved: float = 0.0
     delta_counted: float = 0.0
+    one_row_per_person: bool | None = None
+    """What its project states; ``None`` if it does not say, as before projects held an answer."""
+    relation: str | None = None
+    """What the catalogue said the relation is, such as "view"; None for files, and in older entries."""
 
     @property
     def person(self) -> str | None:
@@ -95,7 +101,9 @@ class Entry:
     @property
     def unit(self) -> str:
         """Whether the rows per person are enforced or promised, and whether that is the table's unit."""
-        return unit_in_words(self.person) + ("; another unit than the table's" if self.another_unit else "")
+        one = self.person is None and self.one_row_per_person
+        promised = "; the project states one row per person" if one else ""
+        return unit_in_words(self.person) + promised + ("; another unit than the table's" if self.another_unit else "")
 
     @property
     def rho_now(self) -> float:
@@ -251,7 +259,7 @@ class Population:
         person = self.persons.get(table, plan.person)
         if plan.person != person and not another_unit:
             column = "no person column" if person is None else f"the person column {person!r}"
-            named = "none" if plan.person is None else repr(plan.person)
+            named = "none" if plan.person is None else short(plan.person)
             raise LedgerError(
                 f"the ledger fixed {column} for the table {table!r}, and the plan names {named}: ρ of different units "
                 "does not add up. Change the plan's person column; or release for another unit on the command line "
@@ -279,14 +287,21 @@ class Population:
     def allows(self, rho: float, delta: float = 0.0) -> None:
         """Raise :class:`LedgerError` unless ``rho`` more fits into what is left, and ``delta`` (δ₀) too."""
         if not (rho > 0 and math.isfinite(rho)):
-            raise LedgerError(f"a release needs a positive share of the budget, not ρ = {rho}", requested=rho)
+            raise LedgerError(
+                f"a release needs a positive share of the budget, not ρ = {rho}", key="rho", requested=rho
+            )
         if not 0 <= delta < 1:
-            raise LedgerError(f"the δ₀ of a release must be at least 0 and below 1, not {delta}", requested=delta)
+            raise LedgerError(
+                f"the δ₀ of a release must be at least 0 and below 1, not {delta}",
+                key="delta_for_draws",
+                requested=delta,
+            )
         if self.rho_counted + Fraction(rho) > Fraction(self.rho):
             raise LedgerError(
                 f"the ledger refuses: this needs ρ = {round_up(rho)}, and of {self.name!r} only {self.left:.4g} of "
                 f"{self.rho:.4g} is left; nothing was read. "
                 + (f"One plan with ε up to {self.largest():g} still fits" if self.largest() else "Nothing more fits"),
+                key="rho",
                 requested=rho,
                 remaining=self.left,
                 population=self.name,
@@ -313,19 +328,27 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
     raise LedgerError(
         f"the ledger {where} has no table {table!r}"
         + (f"; it has {known}" if known else "")
-        + ". Open its budget first (python -m core ledger open, or the Ledger page)",
+        + ". Open its budget first (espalier ledger open, or the Ledger page)",
         table=table,
     )
 
 
-def checked(terms: Terms) -> dict[str, Any]:
+def given_terms(terms: Terms) -> dict[str, Any]:
+    """The ``terms`` that somebody gave, each of its kind; raises :class:`ProjectError` for any other."""
+    checks: Mapping[str, Callable[[Any], Any]] = {
+        **{key: partial(number, key) for key in ("epsilon", "delta", "delta_for_draws")},
+        "neighbors": partial(one_of, "neighbors", known=get_args(Neighbors)),
+        "rows_per_person": partial(whole, "rows_per_person"),
+    }
+    return {key: checks[key](value) for key, value in terms.items() if value is not None}
+
+
+def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """The terms of a new population as its ``open`` event holds them; raises :class:`ProjectError`."""
-    epsilon, delta = terms.get("epsilon"), terms.get("delta")
-    kept, k = terms.get("delta_for_draws") or 0.0, terms.get("rows_per_person")
-    neighbors, k = terms.get("neighbors") or "replace-one", 1 if k is None else k
-    if epsilon is None or delta is None:
-        raise ProjectError("a new budget needs its total: give ε and δ", key="epsilon" if epsilon is None else "delta")
-    if not (math.isfinite(epsilon) and 1e-6 <= epsilon <= 100):
+    if lacking := [key for key in ("epsilon", "delta") if key not in given]:
+        raise ProjectError("a new budget needs its total: give ε and δ", key=lacking[0])
+    epsilon, delta, kept = given["epsilon"], given["delta"], given.get("delta_for_draws", 0.0)
+    if not 1e-6 <= epsilon <= 100:
         raise ProjectError(f"the total's epsilon ({epsilon:g}) must be at least 1e-6 and at most 100", key="epsilon")
     if not 1e-300 <= delta < 1:
         raise ProjectError(f"the total's delta ({delta:g}) must lie between 0 and 1, both left out", key="delta")
@@ -341,17 +364,12 @@ def checked(terms: Terms) -> dict[str, Any]:
             "leaves converts ρ to ε",
             key="delta_for_draws",
         )
-    if neighbors not in ("replace-one", "add-remove"):
-        raise ProjectError(f"neighbors is {neighbors!r}; it must be replace-one or add-remove", key="neighbors")
-    if not 1 <= k <= 10_000:
-        raise ProjectError("rows per person must be a whole number from 1 to 10,000", key="rows_per_person")
-    rho = rho_of(float(epsilon), conversion_delta(float(delta), float(kept)))
     return {
-        "epsilon": float(epsilon),
-        "delta": float(delta),
-        "rho": rho,
-        "neighbors": neighbors,
-        "rows_per_person": k,
+        "epsilon": epsilon,
+        "delta": delta,
+        "rho": rho_of(epsilon, conversion_delta(delta, kept)),
+        "neighbors": given.get("neighbors", "replace-one"),
+        "rows_per_person": given.get("rows_per_person", 1),
     }
 
 
@@ -384,18 +402,6 @@ def person_in(plan: Any) -> str | None:
 def unit_in_words(person: str | None) -> str:
     """Whether rows per person are enforced or promised, in half a sentence."""
     return "promised, no person column enforces it" if person is None else f"enforced by the person column {person!r}"
-
-
-def rounded_up(exact: Fraction) -> float:
-    """The nearest float that is not below."""
-    near = float(exact)
-    return math.nextafter(near, math.inf) if Fraction(near) < exact else near
-
-
-def rounded_down(exact: Fraction) -> float:
-    """The nearest float that is not above."""
-    near = float(exact)
-    return math.nextafter(near, -math.inf) if Fraction(near) > exact else near
 
 
 @cache

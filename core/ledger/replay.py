@@ -18,10 +18,10 @@ from espalier.core.ledger.population import (
     delta_drawn,
     person_in,
     rho_drawn,
-    rounded_up,
 )
-from espalier.core.privacy.accounting import rho_of
+from espalier.core.privacy.accounting import rho_of, rounded_up
 from espalier.core.privacy.draws import PartKind
+from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.plan import Neighbors
 
 ROUNDED = 1e-9
@@ -152,6 +152,8 @@ class _State:
             diagnostics_before=len(self.diagnoses[p.name]),
             delta_reserved=draws,
             delta_counted=draws,
+            one_row_per_person=_answer(stored),
+            relation=stored.get("relation"),
         )
         self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
 
@@ -212,6 +214,14 @@ def _share(stored: Any, key: str) -> float:
     if not isinstance(stored, dict) or not isinstance(stored.get(key, 0.0), float):
         raise ValueError(f"its {key} is no number")
     return float(stored.get(key, 0.0))
+
+
+def _answer(stored: Any) -> bool | None:
+    """Whether the released project states one row per person; ``None`` if nothing is stored."""
+    answer = stored.get(ONE_ROW)
+    if not isinstance(answer, bool | None):
+        raise ValueError(f"its {ONE_ROW} is neither true nor false")
+    return answer
 
 
 def _given(value: T | None) -> T:

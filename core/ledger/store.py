@@ -16,6 +16,7 @@ put back to an earlier copy is refused, whatever it is called.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import secrets
@@ -30,9 +31,10 @@ from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
 from espalier.core.errors import LedgerError, LedgerUnavailable
-from espalier.core.ledger.events import Row
+from espalier.core.ledger.events import Row, read_events
 from espalier.core.ledger.fingerprint import KEY_BYTES
 from espalier.core.ledger.places import database_url, file_name, key_file, remembered, shown
+from espalier.core.ledger.replay import replay
 
 VERSION = "4"
 """The layout that is written."""
@@ -128,6 +130,8 @@ class Store:
         """Append what ``make(events)`` returns, all or nothing, while nobody else can write.
 
         Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with it: hash and zip.
+        Before the commit the events are read back and replayed; where the database stored another value, or an event
+        breaks a rule, the transaction is rolled back and :class:`LedgerError` raised.
         """
         with self._plainly("write"), self._writing() as connection:
             there = self._all(connection)
@@ -136,6 +140,7 @@ class Store:
             if not rows:
                 return
             connection.execute(_events.insert(), [dict(row) for row in rows])
+            self._check_stored(connection, [*there, *rows])
             last = rows[-1]["seq"], rows[-1]["hash"]
             connection.execute(_meta.update().where(_meta.c.key == "head").values(value=_head(*last)))
             connection.execute(_meta.update().where(_meta.c.key == "version").values(value=VERSION))
@@ -185,6 +190,22 @@ class Store:
             return []
         files = [p for p in (self.path, self.key_file) if p is not None and p.exists()]
         return [p for p in files if p.stat().st_mode & 0o077]
+
+    def _check_stored(self, connection: sa.Connection, meant: Sequence[Row]) -> None:
+        """Raise :class:`LedgerError` unless the database holds the events as given, and they keep all rules."""
+        stored = connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()
+        nothing: Row = {}
+        for row, given in itertools.zip_longest(map(dict, stored), meant, fillvalue=nothing):
+            for key in given or row:
+                found, wanted = row.get(key), given.get(key)
+                if type(found) is not type(wanted) or found != wanted:
+                    raise LedgerError(
+                        f"the ledger {self.name} stored another {key} than it was given, for event "
+                        f"{given.get('seq', row.get('seq'))}. The event was rolled back; nothing was released. "
+                        "Check the encoding and the triggers of the database",
+                        key=key,
+                    )
+        replay(read_events(meant))
 
     def _read(self) -> list[Row]:
         with self._plainly("read"), self._reading() as connection:

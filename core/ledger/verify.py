@@ -5,7 +5,6 @@ Neither is trusted: every hash, sum and rule is worked out again from the events
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,7 @@ from espalier.core.ledger.archive import check_names, digest_of, has_model, is_k
 from espalier.core.ledger.events import START, Event, read_events
 from espalier.core.ledger.export import FORMAT, exported
 from espalier.core.ledger.ledger import Ledger
+from espalier.core.project.json_text import read_json
 
 _COLUMNS = {*Event.__dataclass_fields__, "hash"}
 
@@ -99,11 +99,9 @@ def _changed(files: Mapping[str, bytes], ledger: Ledger, released: str) -> str:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        said = json.loads(path.read_text("utf-8"))
+        said = read_json(path.read_bytes(), str(path))
     except OSError as error:
         raise ProjectError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
-    except (ValueError, RecursionError):
-        raise ProjectError(f"{path} is not a JSON file, or is damaged", path=str(path)) from None
     if not isinstance(said, dict):
         raise ProjectError(f"{path} is not what a ledger or a release writes", path=str(path))
     return said

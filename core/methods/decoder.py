@@ -25,7 +25,7 @@ from espalier.core.models.graphical import Size
 from espalier.core.privacy.clipped import ClippedGradient
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import SumMeasurement
-from espalier.core.privacy.heads import FloatArray, Heads
+from espalier.core.privacy.softmax_heads import FloatArray, Heads
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.project.options import option, read_options

@@ -32,7 +32,7 @@ from espalier.core.privacy.questions.recipes import QuestionSums, WorstQuestion
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.options import option, read_options
-from espalier.core.project.questions import Question
+from espalier.core.project.question_types import Question
 
 TOTAL = 0.05
 """Of the budget, what buys the number of rows where that is private."""

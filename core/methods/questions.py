@@ -34,7 +34,7 @@ from espalier.core.privacy.questions.prediction import check_cost, direct_errors
 from espalier.core.privacy.questions.recipes import CountHistogram, QuestionSums
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
-from espalier.core.project.questions import Count, Question
+from espalier.core.project.question_types import Count, Question
 
 CERTIFIED = 500
 """Up to so many noisy numbers a release works out how closely any table could agree with them."""

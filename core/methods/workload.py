@@ -185,9 +185,6 @@ class Workload:
         ]
 
 
-ALL_PAIRS = Workload()
-
-
 def _columns_of(project: Project, name: str) -> Clique:
     """The column, pair or triple that ``name`` stands for."""
     schema = project.schema

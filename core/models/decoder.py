@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from espalier.core.errors import DAMAGED, EspalierError, GraphError, SizeError
 from espalier.core.graph.separations import Separation
 from espalier.core.models.base import Answer
-from espalier.core.privacy.heads import CONSTANT, FloatArray, Heads
+from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.progress import Report
 
 FORMAT = "espalier-decoder/3"

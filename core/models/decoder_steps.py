@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from espalier.core.models.decoder import Decoder, draw, logits, probabilities
 from espalier.core.privacy.draws import SumMeasurement
-from espalier.core.privacy.heads import CONSTANT, FloatArray, Heads
+from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 
 RATE = 0.2
 """The part of each step that is taken."""

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from espalier.core.models.decoder import Decoder, causes_of, draw, logits, probabilities, uniforms
 from espalier.core.models.decoder_steps import Descent
+from espalier.core.privacy.accounting import total_up
 from espalier.core.privacy.draws import SumMeasurement
-from espalier.core.privacy.heads import CONSTANT, FloatArray, Heads
+from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.progress import Report, silent
 
 COUNTS_SHARE = 0.3
@@ -51,9 +52,9 @@ class Training:
 def shares(rho: float, columns: int, steps: int) -> tuple[float, float]:
     """ρ of each one-way count and of each step; together they never exceed ``rho``."""
     counts = COUNTS_SHARE * rho / columns
-    left = rho - math.fsum([counts] * columns)
+    left = rho - total_up([counts] * columns)
     step = left / steps
-    while math.fsum([counts] * columns + [step] * steps) > rho:
+    while total_up([counts] * columns + [step] * steps) > rho:
         step = math.nextafter(step, 0)
     return counts, step
 

@@ -3,13 +3,18 @@
 A mechanism is ρ-zCDP (Bun & Steinke 2016) if its Rényi divergence of every order α > 1 between neighbouring
 tables is at most αρ. The ρ of several releases add up, also when each is chosen after seeing the earlier ones.
 The conversion is the tight one of Canonne, Kamath & Steinke (2020), by OpenDP.
+
+**Rounding.** What was spent is rounded up wherever it is summed (`total_up`, `rounded_up`), stored or shown
+(`round_up`). What is left, and a total set from (ε, δ), is rounded down. A sum is compared with a limit exactly.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -115,6 +120,28 @@ def rho_of(epsilon: float, delta: float) -> float:
 def guess_right(epsilon: float, delta: float) -> float:
     """Who would guess right half of the time whether a person's row is this or that, now does at most so often."""
     return min(1.0, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)))
+
+
+def rounded_up(exact: Fraction) -> float:
+    """The nearest float that is not below."""
+    near = float(exact)
+    return math.nextafter(near, math.inf) if Fraction(near) < exact else near
+
+
+def rounded_down(exact: Fraction) -> float:
+    """The nearest float that is not above."""
+    near = float(exact)
+    return math.nextafter(near, -math.inf) if Fraction(near) > exact else near
+
+
+def total_up(spent: Iterable[float]) -> float:
+    """The sum of what was ``spent``: the nearest float that is not below the exact sum.
+
+    `math.fsum` rounds the exact sum to the nearest float, so the sign of what it leaves over is exact.
+    """
+    parts = list(spent)
+    near = math.fsum(parts)
+    return math.nextafter(near, math.inf) if math.fsum([*parts, -near]) > 0 else near
 
 
 def round_up(x: float, figures: int = 4) -> str:

@@ -6,10 +6,9 @@ of their bins or categories at most, and the range of numbers where it is known,
 :class:`Draw`; categories carry a δ₀ (:mod:`espalier.core.privacy.partitions`), bins none
 (:mod:`espalier.core.privacy.quantiles`).
 
-A table whose rows stay in a database or a large file is read once, into codes (:mod:`espalier.core.project.finest`): a
-column that is to be bought at the finest that is public, numbers at the grid of their declared range and codes of a
-hierarchy as they are. Everything here is made from the counts of these, so what is bought is the same, and so is the
-proof.
+A table in a database or a large file is read once, into codes (:mod:`espalier.core.project.public_grid`). A column to
+be bought is read at its finest public codes: the grid of a declared range, or the codes of a hierarchy. Everything here
+is made from counts of these codes, so the bought schema and the proof are the same as in memory.
 
 Of a column with a hierarchy (:mod:`espalier.core.project.hierarchy`) the codes are known, and what is bought is how far
 down they are told apart: the rows of the groups at the top, then of what belongs to those that hold rows enough, and so
@@ -46,9 +45,9 @@ from espalier.core.privacy.quantiles import (
 )
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
-from espalier.core.project.finest import column_grid, grid_of, round_points
 from espalier.core.project.hierarchy import Cut, descend
 from espalier.core.project.plan import Plan
+from espalier.core.project.public_grid import column_grid, grid_of, round_points
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.remote import RemoteSnapshot
 from espalier.core.tables.snapshot import Snapshot
@@ -201,7 +200,7 @@ def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta:
     """``wanted`` with the undeclared columns described. All ``parts`` are paid before any row is read.
 
     ``table`` is what the release is made from: split and truncated; a :class:`Table` that was encoded with ``wanted``,
-    or codes that were read as :func:`espalier.core.project.finest.as_read` says. ``delta`` is the plan's δ. What a
+    or codes that were read as :func:`espalier.core.project.public_grid.as_read` says. ``delta`` is the plan's δ. What a
     column's texts and numbers do not say, and what no category was bought for, counts as missing.
     """
     spending.debit(part.draw for part in parts)
@@ -216,7 +215,7 @@ def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta:
             found[name] = _told_apart(table, column, unit, [part.call for part in bought])
         else:
             recipe = threshold_for(unit, bought[0].call, SLIPS * delta / count)
-            assert isinstance(table, Table)  # else `espalier.core.project.finest` has refused
+            assert isinstance(table, Table)  # else `espalier.core.project.public_grid` has refused
             shown = find_categories(table.text_counts(name), recipe, column.at_most)
             kept = tuple(sorted(shown.counts)) or (NONE,)
             found[name] = Column(name, column.kind, kept, missing=True, unknown="missing")

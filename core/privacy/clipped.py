@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.privacy.heads import CONSTANT, FloatArray, Heads
+from espalier.core.privacy.softmax_heads import CONSTANT, FloatArray, Heads
 from espalier.core.privacy.unit import Unit
 from espalier.core.tables.source import Source
 
@@ -134,17 +134,16 @@ def clipped_sums(
     """Σ over rows of the row's gradient of the log-likelihood (with a latent z: of the ELBO), clipped to ``clip``.
 
     One flat vector in units, laid out as ``parameters``. Each row's residuals are scaled down to the norm and then
-    truncated towards 0, so that the norm only falls. A float64 product sums them: 64 times each partial sum is a whole
-    number of at most rows · ⌊C⌋ in absolute value, which is checked to be below 2⁵³, so no order of summation can
-    round.
+    truncated towards 0, so that the norm only falls. A float64 product sums the rows of a chunk: 64 times each partial
+    sum is a whole number of at most rows · ⌊C⌋ in absolute value. A chunk has at most 2¹⁸ rows and ⌊C⌋ is at most 2²⁶,
+    so this is at most 2⁴⁴, and no order of summation can round. Chunks and batches are added as 64-bit whole numbers,
+    which hold the sum of fewer than 2³⁷ rows. So no number of rows that can be read is refused once money is spent.
     ``step`` tells the hash from which a row's z is drawn which step this is.
     """
     if parameters.shape != (heads.parameters,) or not np.all(np.abs(parameters) <= LARGEST_WEIGHT):
         raise ValueError(f"the decoder needs {heads.parameters:,} parameters of at most {LARGEST_WEIGHT:g}")
     rows = len(next(iter(codes.values())))
     bound = clip_units(clip)
-    if rows * bound >= _EXACT:
-        raise ValueError("sums over so many rows could leave the whole numbers of float64; take a smaller clip")
     total, read = np.zeros(heads.parameters, dtype=np.int64), _on_lattices(heads, parameters)
     length = max(_CHUNK_ROWS, _CHUNK_ENTRIES // heads.width)
     for start in range(0, rows, length):

@@ -37,8 +37,8 @@ from espalier.core.errors import ProjectError, TableError
 from espalier.core.privacy.parts import split_snapshot, to_total
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
-from espalier.core.project.finest import as_read
 from espalier.core.project.plan import Plan
+from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Column
 from espalier.core.tables.remote import RemoteSnapshot
 from espalier.core.tables.snapshot import Snapshot

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import BudgetError, SizeError
 from espalier.core.graph.separations import Clique
-from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.accounting import Budget, round_up, total_up
 from espalier.core.privacy.contribution import known_rows
 from espalier.core.privacy.draws import Draw, Measurement, Merged, ScoreMeasurement, SumMeasurement, fold
 from espalier.core.privacy.questions.recipes import QuestionSums, WorstQuestion, answers
@@ -44,13 +44,13 @@ class Spending:
 
     @property
     def rho(self) -> float:
-        """ρ spent, exactly rounded."""
-        return math.fsum(draw.rho for draw in self.draws)
+        """ρ spent, rounded up."""
+        return total_up(draw.rho for draw in self.draws)
 
     @property
     def delta(self) -> float:
-        """The sum of the draws' δ₀; 0 for nearly all releases."""
-        return math.fsum(draw.delta for draw in self.draws)
+        """The sum of the draws' δ₀, rounded up; 0 for nearly all releases."""
+        return total_up(draw.delta for draw in self.draws)
 
     def debit(self, draws: Iterable[Draw]) -> None:
         """Take what ``draws`` cost from what is left, all or nothing; raises :class:`BudgetError`."""
@@ -62,12 +62,12 @@ class Spending:
                         f"a draw needs a positive share of the budget, not ρ = {draw.rho}", requested=draw.rho
                     )
             rhos = [draw.rho for draw in asked]
-            if math.fsum([*(draw.rho for draw in self.draws), *rhos]) > self.limit:
+            if total_up([*(draw.rho for draw in self.draws), *rhos]) > self.limit:
                 left = self.limit - self.rho
                 raise BudgetError(
-                    f"this needs ρ = {math.fsum(rhos):.6g}, but only {left:.6g} of {self.limit:.6g} is left; "
+                    f"this needs ρ = {round_up(total_up(rhos), 6)}, but only {left:.6g} of {self.limit:.6g} is left; "
                     "nothing was read",
-                    requested=math.fsum(rhos),
+                    requested=total_up(rhos),
                     remaining=left,
                 )
             self.draws += asked

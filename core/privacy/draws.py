@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.graph.separations import Clique
+from espalier.core.privacy.accounting import total_up
 
 Kind = Literal["count", "choice", "scores", "gradient", "sums", "schema"]
 """Counts of a marginal, a private choice, a vector of scores, a gradient that chooses, other sums over the rows."""
@@ -48,7 +48,7 @@ PartKind = Literal["select", "measure", "look"]
 
 @dataclass(frozen=True)
 class Subtotal:
-    """All that was drawn of one ``kind`` from one ``pool`` of the budget: how many draws, their ρ and δ₀ together."""
+    """All draws of one ``kind`` from one ``pool`` of the budget: their number, and the sums of ρ and δ₀, rounded up."""
 
     kind: PartKind
     pool: str
@@ -64,7 +64,7 @@ def subtotals_of(draws: Iterable[Draw]) -> tuple[Subtotal, ...]:
         kind: PartKind = "look" if draw.held_out else "measure" if draw.kind in ("count", "sums") else "select"
         bought.setdefault((kind, draw.pool), []).append(draw)
     return tuple(
-        Subtotal(kind, pool, len(of), math.fsum(d.rho for d in of), math.fsum(d.delta for d in of))
+        Subtotal(kind, pool, len(of), total_up(d.rho for d in of), total_up(d.delta for d in of))
         for (kind, pool), of in bought.items()
     )
 

@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.privacy.features import Codes, Surface, Tables, clipped, longest, side_by_side
+from espalier.core.privacy.regression_features import Codes, Surface, Tables, clipped, longest, side_by_side
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.axes import Axis
+from espalier.core.project.numeric_axis import Axis
 from espalier.core.tables.source import Source
 
 BLOCK = 2**14

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Literal, get_args
@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import SchemaError, TableError
+from espalier.core.errors import SchemaError
 from espalier.core.project.cells import MISSING
 
 Period = Literal["week", "month", "quarter", "year"]
@@ -117,25 +117,6 @@ def day_number(text: str) -> int | None:
         return date.fromisoformat(found[1]).toordinal()
     except ValueError:
         return None
-
-
-def day_numbers(column: str, texts: Sequence[str]) -> NDArray[np.float64]:
-    """The days of a column of ISO dates, NaN where a cell is missing.
-
-    Raises :class:`TableError` naming column and value for text that is no date.
-    """
-    out = np.full(len(texts), np.nan)
-    for i, text in enumerate(texts):
-        if text == MISSING:
-            continue
-        day = day_number(text)
-        if day is None:
-            shown = text if len(text) <= 60 else text[:57] + "…"
-            raise TableError(
-                f"column {column!r}: the value {shown!r} is not a date written as 2024-01-31", column=column, value=text
-            )
-        out[i] = day
-    return out
 
 
 def date_texts(days: NDArray[np.float64]) -> list[str]:

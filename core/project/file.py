@@ -13,18 +13,27 @@ from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.project.constraints import KEYS, Constraints
+from espalier.core.project.json_text import read_json
+from espalier.core.project.people import KEY as ONE_ROW
+from espalier.core.project.people import OPEN, UNASKED, Answer, answer_after, check_answer, is_open, read_answer, stated
+from espalier.core.project.people import in_words as people_in_words
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Schema
 
 FORMAT = "espalier-project/1"
-DEEPEST = 50
-"""Levels of nesting in a project file; a right one has six, and what a drawing tool keeps in the notes."""
 
 
 @dataclass(frozen=True)
 class Project:
-    """Everything a release needs beside the table. Raises an :class:`EspalierError` where parts do not fit."""
+    """Everything a release needs beside the table. Raises an :class:`EspalierError` where parts do not fit.
+
+    >>> import espalier as es
+    >>> schema = es.Schema((es.Column("smoker", "categorical", ("no", "yes")),))
+    >>> project = es.Project("clinic", schema, es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> es.Project.loads(project.dumps()) == project
+    True
+    """
 
     name: str
     schema: Schema
@@ -40,6 +49,8 @@ class Project:
     signoff: Mapping[str, str] = field(default_factory=dict)
     """Who answers for what: ``drawn_by``, ``schema_confirmed_by``, ``approved_by``; and why the plan was chosen:
     ``chosen_because``, ``compared_with``."""
+    one_row_per_person: Answer = UNASKED
+    """Answer to the question that fixes the unit of privacy; see :mod:`espalier.core.project.people`."""
 
     def __post_init__(self) -> None:
         for s in self.separations:
@@ -60,6 +71,31 @@ class Project:
                 f"plan: the person column {self.plan.person!r} would be released; take it out of the schema",
                 key="person",
             )
+        check_answer(self.one_row_per_person, self.plan)
+
+    @property
+    def unit_open(self) -> bool:
+        """Whether it is still open if one person can have several rows."""
+        return is_open(self.one_row_per_person, self.plan)
+
+    def need_unit(self) -> None:
+        """Raise :class:`ProjectError` while it is open if one person can have several rows.
+
+        Nothing is planned, attacked or released before.
+        """
+        if self.unit_open:
+            raise ProjectError(OPEN, key=ONE_ROW)
+
+    def unit_facts(self) -> dict[str, Any]:
+        """The unit of privacy, and who says how many rows a person has, for plan output and ``release.json``."""
+        plan = self.plan
+        return {
+            "neighbors": plan.neighbors,
+            "rows_per_person": plan.rows_per_person,
+            "person": plan.person,
+            ONE_ROW: stated(self.one_row_per_person, plan),
+            "stated": people_in_words(self.one_row_per_person, plan),
+        }
 
     @property
     def unconfirmed(self) -> tuple[str, ...]:
@@ -73,7 +109,13 @@ class Project:
 
     def with_plan(self, **changes: Any) -> Project:
         """The same project under a changed plan."""
-        return replace(self, plan=self.plan.changed(**changes))
+        plan = self.plan.changed(**changes)
+        return replace(self, plan=plan, one_row_per_person=answer_after(self.one_row_per_person, self.plan, plan))
+
+    def answered(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> Project:
+        """The same project with another answer to the question of how many rows one person can have."""
+        plan = self.plan.changed(person=person, rows_per_person=rows_per_person)
+        return replace(self, plan=plan, one_row_per_person=one_row)
 
     def bought(self, schema: Schema) -> Project:
         """The same with its schema bought: what names the top of a hierarchy names the categories inside it."""
@@ -92,6 +134,7 @@ class Project:
             "name": self.name,
             "schema": self.schema.to_json(),
             **({"left_out": [c.to_json() for c in self.schema.left_out]} if self.schema.left_out else {}),
+            **({} if self.one_row_per_person == UNASKED else {ONE_ROW: self.one_row_per_person}),
             "dag": self.dag.to_json(),
             "roles": self.roles.to_json(),
             **({"separations": [s.to_json() for s in self.separations]} if self.separations else {}),
@@ -113,7 +156,7 @@ class Project:
         if data.get("format") != FORMAT:
             raise ProjectError(f"this is not an Espalier project: format is {data.get('format')!r}, not {FORMAT!r}")
         known = {"format", "name", "schema", "left_out", "dag", "roles", "separations"}
-        known |= {"questions", "counts", "signoff", "plan", *KEYS}
+        known |= {"questions", "counts", "signoff", "plan", ONE_ROW, *KEYS}
         if odd := set(data) - known:
             raise ProjectError(f"unknown key {sorted(odd)[0]!r} in the project file", key=sorted(odd)[0])
         for key in ("schema", "plan"):
@@ -132,27 +175,19 @@ class Project:
             question_list=QuestionList.from_json(data.get("questions", []), data.get("counts", [])),
             constraints=Constraints.from_json(data),
             signoff=_signoff(data.get("signoff", {})),
+            one_row_per_person=read_answer(data[ONE_ROW]) if ONE_ROW in data else UNASKED,
         )
 
     @classmethod
     def loads(cls, text: str | bytes) -> Project:
         """A project from a file's text; raises :class:`EspalierError`."""
         try:
-            if isinstance(text, bytes):
-                text = text.decode("utf-8-sig")
-            data = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_doubles)
-        except UnicodeDecodeError:
-            raise ProjectError("the project file is not UTF-8 text") from None
-        except json.JSONDecodeError as error:
-            where = f"line {error.lineno}, column {error.colno}"
-            why = f"the project file is not JSON: {error.msg} at {where}"
-            if error.pos == 0:
-                why += "; a table is not a project file: `init`, or the Data page, makes one from it"
-            raise ProjectError(why, line=error.lineno) from None
-        except (RecursionError, ValueError):
-            raise ProjectError(
-                "the project file is not JSON: it is nested too deeply or holds too long a number"
-            ) from None
+            data = read_json(text, "the project file")
+        except ProjectError as error:
+            if error.data.get("start"):
+                why = f"{error}; a table is not a project file: `init`, or the Data page, makes one from it"
+                raise ProjectError(why, **error.data) from None
+            raise
         _check_text(data)
         return cls.from_json(data)
 
@@ -188,29 +223,10 @@ def _separations(data: Any) -> tuple[Separation, ...]:
 
 
 def _check_text(data: Any) -> None:
-    """Refuse what could be read but not be written again: lists within lists, and halves of characters."""
-    level, depth = [data], 0
-    while level:
-        depth += 1
-        if depth > DEEPEST:
-            raise ProjectError(f"the project file is nested more than {DEEPEST} levels deep")
-        inside = (x.values() if isinstance(x, dict) else x for x in level if isinstance(x, dict | list))
-        level = [value for values in inside for value in values]
+    """Refuse halves of characters, which can be read but not be written again."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except (UnicodeEncodeError, ValueError):
         raise ProjectError(
             "the project file holds half a character (a lone surrogate) or too long a number; it cannot be written"
         ) from None
-
-
-def _no_constant(word: str) -> Any:
-    raise ProjectError(f"{word} is not a number that a project file may hold")
-
-
-def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    out = dict(pairs)
-    if len(out) < len(pairs):
-        names = [k for k, _ in pairs]
-        raise ProjectError(f"the key {next(k for k in names if names.count(k) > 1)!r} is given twice")
-    return out

@@ -75,6 +75,11 @@ class Plan:
     methods checks them. The file is flat: they stand beside the others.
 
     Raises :class:`ProjectError` for values that cannot be.
+
+    >>> import espalier as es
+    >>> plan = es.Plan("mst", epsilon=1, delta=1e-6)
+    >>> plan.neighbors, plan.rows_per_person
+    ('replace-one', 1)
     """
 
     method: str

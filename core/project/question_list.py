@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from espalier.core.errors import ProjectError
-from espalier.core.project.questions import Condition, Count, Question
+from espalier.core.project.question_types import Condition, Count, Question
 from espalier.core.project.schema import NOT_KNOWN, TOP_ONLY, Column, Schema
 
 MOST = 20_000

@@ -21,7 +21,7 @@ from espalier.core.errors import SchemaError, TableError
 from espalier.core.project.cells import MISSING as MISSING
 from espalier.core.project.dates import DateBins, date_texts, day_number
 from espalier.core.project.hierarchy import Cut, Hierarchy
-from espalier.core.project.within import places
+from espalier.core.project.bin_density import places
 
 Kind = Literal["categorical", "ordinal", "numeric"]
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
@@ -104,6 +104,13 @@ class Column:
     what is bought is how far down they are told apart: at most ``at_most`` codes and groups (:meth:`of_hierarchy`).
 
     Raises :class:`SchemaError` for a description that cannot be.
+
+    >>> import espalier as es
+    >>> es.Column("smoker", "categorical", ("no", "yes")).size
+    2
+    >>> age = es.Column("age", "numeric", edges=(0, 18, 65, 120), integer=True)
+    >>> age.encode(["17", "70"]).tolist()
+    [0, 2]
     """
 
     name: str
@@ -367,7 +374,7 @@ class Column:
         """The code of each text; :attr:`empty_code` and :attr:`unknown_code` for a text that has none.
 
         Each code depends on its own text and on this description only. Columns with a hierarchy are read by
-        :func:`espalier.core.project.finest.as_read` first.
+        :func:`espalier.core.project.public_grid.as_read` first.
         """
         if self.kind != "numeric":
             known = {c: i for i, c in enumerate(self.categories)}
@@ -441,9 +448,7 @@ class Column:
         )
 
     def decode(self, codes: NDArray[Any], rng: np.random.Generator) -> list[str]:
-        """Texts for ``codes``; a number is drawn inside its bin (`espalier.core.project.within`), a whole one where
-        declared.
-        """
+        """Return texts for ``codes``. Numbers are drawn inside their bins (`espalier.core.project.bin_density`)."""
         if self.kind != "numeric":
             names = np.array([*self.categories, MISSING], dtype=object)
             cells: list[str] = names[codes].tolist()
@@ -720,6 +725,11 @@ class Schema:
     ``left_out`` are columns of the table that a guess took for identifiers. Which columns a schema has is public, and
     that guess counts private values, so it must be confirmed like any other. What a person leaves out need not be
     listed.
+
+    >>> import espalier as es
+    >>> schema = es.Schema((es.Column("smoker", "categorical", ("no", "yes")),))
+    >>> schema.names, schema["smoker"].size
+    (('smoker',), 2)
     """
 
     columns: tuple[Column, ...]

@@ -13,13 +13,12 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from espalier import __version__
 from espalier.core.analysis.drawing_test import Tested
 from espalier.core.display import card
-from espalier.core.errors import EspalierError, ProjectError, TableError
 from espalier.core.evaluation.private.figures import PrivateEvaluation
-from espalier.core.graph.separations import Clique, Separation
 from espalier.core.ledger.archive import MODEL
-from espalier.core.methods import METHODS, Fitted, Frame, method_of
+from espalier.core.methods import Fitted, Frame, method_of
 from espalier.core.models.base import Codes, Model
 from espalier.core.privacy.accounting import Budget, round_up
 from espalier.core.privacy.curator import Spending
@@ -27,14 +26,14 @@ from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
-from espalier.core.project.plan import Plan
 from espalier.core.release.counts import COUNTS, NoisyCounts
 from espalier.core.release.drawing import Test, test_facts
-from espalier.core.release.files import NOT_PRIVATE_CSV, check_release, copy_files, csv_text, read_csv, save_files
+from espalier.core.release.files import copy_files, csv_text, save_files
 from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole
 from espalier.core.release.planning import error_bounds_of
 from espalier.core.release.questions import question_facts
 from espalier.core.release.told_apart import ToldApart
+from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.consistency import violations
 from espalier.core.tables.destination import Destination
 from espalier.core.tables.snapshot import Snapshot
@@ -48,7 +47,6 @@ PROMISES = (
     "Whoever made this release declares the schema (column names, categories, bin edges) to be public.",
     "That the table has at least one row is public.",
 )
-PROMISED = "What the plan says about rows per person is a promise; no person column enforces it."
 ENFORCED = (
     "The protected unit is one person, with all their rows, however many: of each person in the column {person!r} at "
     "most {k} were kept, chosen at random before anything was counted. Two spellings of a person count as two people."
@@ -103,6 +101,8 @@ class Release:
     drawing: tuple[tuple[Test, Tested], ...] = ()
     effect: Mapping[str, Any] | None = None
     apart: tuple[ToldApart, ...] = ()
+    relation: str | None = None
+    """What the catalogue says the relation is that was read (`espalier.core.tables.catalogue`); None for files."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
 
     @property
@@ -144,6 +144,7 @@ class Release:
         project["plan"] = {**project["plan"], "fair": method.fenced(plan)}
         return {
             "format": "espalier-release/1",
+            "espalier": __version__,
             "project": project,
             "method": plan.method,
             "method_title": method.title,
@@ -156,6 +157,7 @@ class Release:
                 "rows_per_person": plan.rows_per_person,
                 "person": plan.person,
             },
+            "unit": self.project.unit_facts(),
             "asked": {"epsilon": self.budget.epsilon, "delta": self.budget.delta, "rho": self.budget.rho},
             "selected": list(self.fitted.features),
             "refused": list(self.plan_frame.refused),
@@ -184,7 +186,12 @@ class Release:
             **({} if self.effect is None else {"effect": dict(self.effect)}),
             "seconds": {step: round(s, 2) for step, s in self.seconds.items()},
             "warnings": list(self.warnings),
-            "promises": [*promises(plan), *([SHRUNK] if getattr(self.fitted, "shrunk", False) else [])],
+            **({} if self.relation is None else {"relation": self.relation}),
+            "promises": [
+                *promises(self.project),
+                *([SHRUNK] if getattr(self.fitted, "shrunk", False) else []),
+                *([TRUSTED[self.relation]] if self.relation in TRUSTED else []),
+            ],
             "ledger": self.reservation.facts() if self.reservation else None,
         }
 
@@ -292,52 +299,11 @@ def _choice(d: Draw) -> dict[str, Any]:
     }
 
 
-def promises(plan: Plan) -> list[str]:
-    """What is promised beside (ε, δ), and what only by whoever made the release."""
+def promises(project: Project) -> list[str]:
+    """What is promised in addition to (ε, δ), and by whom."""
+    plan = project.plan
     even = [EVEN] if plan.rows_drawn == "even" else []
     if plan.person is None:
-        return [*PROMISES, PROMISED, *even]
+        return [*PROMISES, project.unit_facts()["stated"], *even]
     filled = [FILLED.format(rows=plan.rows)] if plan.neighbors == "replace-one" else []
     return [*PROMISES, ENFORCED.format(person=plan.person, k=plan.rows_per_person), *filled, *even]
-
-
-@dataclass(frozen=True)
-class Released:
-    """A release read back from its folder; ``model`` is None where its files hold none."""
-
-    facts: dict[str, Any]
-    project: Project
-    model: Model | None
-    table: Table
-
-    @property
-    def separations(self) -> tuple[Separation, ...]:
-        """The frame's separations."""
-        return tuple(Separation.from_json(s) for s in self.facts["separations"])
-
-    @property
-    def cliques(self) -> tuple[Clique, ...]:
-        """The measured cliques."""
-        return tuple(tuple(c) for c in self.facts["cliques"])
-
-
-def load_release(folder: str | Path) -> Released:
-    """Read a release folder back; raises :class:`ProjectError` if it is not one."""
-    folder = Path(folder)
-    check_release(folder)
-    try:
-        facts = json.loads((folder / "release.json").read_text("utf-8"))
-        project = Project.from_json(facts["project"])
-        written = facts.get("model", MODEL) is not None  # releases of before always wrote one
-        model = METHODS[facts["method"]].load((folder / MODEL).read_bytes()) if written else None
-    except OSError as error:
-        what = f"cannot read {error.filename or 'a file of it'}: {error.strerror or error}"
-        raise ProjectError(f"{folder} is not a whole release folder: {what}", path=str(folder)) from None
-    except (ValueError, KeyError, TypeError, EspalierError) as error:
-        raise ProjectError(f"{folder} is not a release folder, or is damaged: {error}", path=str(folder)) from None
-    try:
-        name = "synthetic.csv" if facts.get("private", True) else NOT_PRIVATE_CSV
-        table = read_csv(project.schema, folder / name)
-    except TableError as error:
-        raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
-    return Released(facts, project, model, table)

@@ -13,6 +13,7 @@ from espalier.core.graph.adjustment import Effect, choices, ways
 from espalier.core.progress import Report, silent
 from espalier.core.release import asking
 from espalier.core.release.html import table
+from espalier.core.release.missing_cells import missing_sentences
 from espalier.core.release.study import Study
 
 MOST_WAYS = 8
@@ -28,6 +29,8 @@ def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None
     asked = Effect(project.dag, treatment, outcome)
     figure = asking.effect_by_drawing(project, treatment, outcome, None, study.rows)
     studied = study.with_copies(report=report)
+    answers = studied.ask(figure)
+    missing, warnings = missing_sentences(project.schema, answers)
     valid = choices(asked, project.schema.sizes)
     return {
         "treatment": treatment,
@@ -40,7 +43,9 @@ def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None
         "ways": [way.sentence for way in ways(asked, figure.adjust, MOST_WAYS)],
         "form": figure.form,
         "copies": len(studied.given),
-        "numbers": [asking.to_json(answer) for answer in studied.ask(figure)],
+        "numbers": [asking.to_json(project.schema, answer) for answer in answers],
+        "missing": missing,
+        "warnings": warnings,
     }
 
 
@@ -69,12 +74,20 @@ def effect_section(facts: Mapping[str, Any]) -> str:
         f"<h2>The effect of {t} on {y}</h2>"
         f"<p>Compared is {what}. Crude figures compare the groups as they are. {adjusted}</p>"
         + _figures(section["numbers"], "risk" if event is not None else "mean")
+        + _missing(section)
         + f"<p>{escape(section['why'])}</p>"
         + (f"<p>Paths between {t} and {y} in the drawing:</p><ul>{lines}</ul>" if lines else "")
         + f'<p class="soft">From {section["copies"]} copies of this release, made of its noisy counts: nothing here '
         "was read off the real table without being paid for. Intervals hold the noise and that the rows are a "
         "sample.</p>"
     )
+
+
+def _missing(section: Mapping[str, Any]) -> str:
+    """Which rows the figures are about; absent from releases that older versions made."""
+    said = "".join(f"<li>{escape(line)}</li>" for line in section.get("missing", ()))
+    warned = "".join(f"<p><strong>Warning.</strong> {escape(line)}</p>" for line in section.get("warnings", ()))
+    return (f"<ul>{said}</ul>" if said else "") + warned
 
 
 def _figures(numbers: Sequence[Mapping[str, Any]], of: str) -> str:
@@ -88,7 +101,7 @@ def _figures(numbers: Sequence[Mapping[str, Any]], of: str) -> str:
         f"<tr><td>{escape(compared)}</td>" + "".join(f'<td class="n">{_cell(row[h])}</td>' for h in heads) + "</tr>"
         for compared, row in rows.items()
     ]
-    said = dict.fromkeys(n["why"] for n in numbers)
+    said = dict.fromkeys(" ".join(filter(None, (n["why"], n.get("width", "")))) for n in numbers)
     notes = "".join(f"<li>{escape(why)}</li>" for why in said)
     names = [f"{head.replace('difference', f'{of} difference').replace('ratio', f'{of} ratio')}#" for head in heads]
     return table("Figures with their 95 % intervals", ["compared", *names], cells) + f"<ul>{notes}</ul>"

@@ -28,20 +28,15 @@ class Counted:
 
 @dataclass(frozen=True)
 class MarginalBound:
-    """For one marginal: TV (share of rows in the wrong cell) as expected, and the most it may be.
+    """Expected TV (share of rows in the wrong cell) of one marginal, and a bound on it.
 
-    ``l1`` = 2 ``tv`` bounds ‖p̃ − p̂‖₁. ``expected_tv`` is ½ · cells · σ√(2/π)/n, before the fit lowers it.
+    ‖p̃ − p̂‖₁ is 2 ``tv`` at most. ``expected_tv`` is ½ · cells · σ√(2/π)/n, before the fit lowers it.
     """
 
     clique: Clique
     cells: int
     expected_tv: float
     tv: float
-
-    @property
-    def l1(self) -> float:
-        """The bound on ‖p̃ − p̂‖₁."""
-        return 2 * self.tv
 
     @property
     def vacuous(self) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from espalier import __version__
 from espalier.core.errors import ProjectError
 from espalier.core.evaluation.marketing import gain_of
 from espalier.core.methods import check_options, frame_of, method_of
@@ -25,6 +26,7 @@ from espalier.core.methods.base import Rows
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV, csv_text, save_files
+from espalier.core.release.html import made_with
 from espalier.core.release.spend import refuse_guessed
 from espalier.core.tables.frames import as_table
 from espalier.core.tables.table import Table
@@ -72,6 +74,7 @@ class Blurred:
         method = method_of(self.project.plan)
         return {
             "format": "espalier-release/1",
+            "espalier": __version__,
             "private": False,
             "warning": NOT_PRIVATE,
             "project": self.project.to_json(),
@@ -180,5 +183,5 @@ def render(facts: Mapping[str, Any]) -> str:
         f"<p>LID was asked to be at most {told['lid_asked']:.0%} at η = {told['eta']:g} of the declared range. It asks "
         "whether a value comes near the real one, not whether a row can be traced to its person.</p>\n"
         f"<p>Anonymized: {escape(', '.join(told['anonymized']))}. Left as they are in the real row: "
-        f"{escape(', '.join(told['untouched'])) or 'none'}.</p>\n{gain}</body></html>\n"
+        f"{escape(', '.join(told['untouched'])) or 'none'}.</p>\n{gain}{made_with(facts)}</body></html>\n"
     )

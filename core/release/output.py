@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from espalier.core.models.base import BatchModel, Codes, Model
 from espalier.core.progress import Report, silent
+from espalier.core.project.bin_density import CHUNK, Inside, places
 from espalier.core.project.file import Project
 from espalier.core.project.schema import MISSING, Column, Schema
-from espalier.core.project.within import CHUNK, Inside, places
 from espalier.core.release.files import with_identifiers
 from espalier.core.tables.consistency import settle
 from espalier.core.tables.csv_safety import defuse

@@ -20,7 +20,7 @@ from espalier.core.graph.separations import Clique
 from espalier.core.methods import METHODS, Frame, asks, fit, frame_of, method_of, need_private
 from espalier.core.methods.select.allocation import MOST_BY_HAND, label
 from espalier.core.models.graphical import Size
-from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right
+from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right, round_up, total_up
 from espalier.core.privacy.bought_schema import budget_of, left, prices
 from espalier.core.privacy.contribution import held_rows, public_rows
 from espalier.core.privacy.curator import Spending
@@ -99,7 +99,7 @@ class Preview:
         """ρ by pool, in the order of spending."""
         out: dict[str, float] = {}
         for line in self.lines:
-            out[line.pool] = out.get(line.pool, 0.0) + line.rho
+            out[line.pool] = total_up((out.get(line.pool, 0.0), line.rho))
         return out
 
     @property
@@ -110,7 +110,7 @@ class Preview:
     def _repr_html_(self) -> str:
         b = self.budget
         rows = [
-            (f"{n} × {x.what}" if n > 1 else x.what, x.pool, f"{x.sigma:.1f}", f"{x.rho:.3g}")
+            (f"{n} × {x.what}" if n > 1 else x.what, x.pool, f"{x.sigma:.1f}", round_up(x.rho, 3))
             for n, x in grouped(self.lines)
         ]
         said = [f"ε = {b.epsilon:g}, δ = {b.delta:.3g}: ρ = {b.rho:.4g}. Reads no data.", *self.warnings]
@@ -126,6 +126,7 @@ class Preview:
             "rho": b.rho,
             "spent": self.spent,
             "guess_right": guess_right(b.epsilon, b.delta),
+            "unit": self.project.unit_facts(),
             "pools": self.pools,
             "pools_alone": self.alone,
             "lines": [vars(line) for line in self.lines],
@@ -151,6 +152,13 @@ def preview(project: Project, rows: int | None = None) -> Preview:
 
     Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``; where that
     is for its questions, it names methods beside which they fit.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> [line.what for line in es.preview(project, rows=1000).lines]
+    ['counts of smoker', 'counts of sick', 'counts of smoker × sick']
     """
     try:
         return _preview(project, rows)
@@ -174,6 +182,7 @@ def _fitting(project: Project, rows: int | None) -> Iterator[str]:
 
 def _preview(project: Project, rows: int | None) -> Preview:
     need_private(project.plan)
+    project.need_unit()
     plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
     frame = frame_of(project)
     if plan.neighbors == "replace-one":
@@ -208,20 +217,20 @@ def _preview(project: Project, rows: int | None) -> Preview:
         frame,
         lines,
         size,
-        math.fsum((of_schema.rho, spent)),
+        total_up((of_schema.rho, spent)),
         forest,
         warnings,
         features,
         bounds,
         asked=expected_answers(fitted),
-        delta=math.fsum((of_schema.delta, curator.spending.delta)),
+        delta=total_up((of_schema.delta, curator.spending.delta)),
         tests=tests,
         apart=foreseen(project.schema, of_schema.draws, rows),
     )
     if not plan.private_evaluation:
         return shown
     bought, expected = rehearse(project, replace(budget, rho=spent), held or None)
-    delta = math.fsum((shown.delta, *(draw.delta for draw in bought)))
+    delta = total_up((shown.delta, *(draw.delta for draw in bought)))
     return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected, delta=delta)
 
 

@@ -16,7 +16,7 @@ from espalier.core.methods.questions import Answers
 from espalier.core.models.base import Codes, Model
 from espalier.core.models.questions.model import VisibleModel
 from espalier.core.privacy.questions.lowering import mask_of
-from espalier.core.project.questions import Question
+from espalier.core.project.question_types import Question
 
 BETA = 0.05
 """All bounds of a release's questions and counts hold together with probability 1 − β."""

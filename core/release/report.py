@@ -13,12 +13,13 @@ from typing import Any
 
 from espalier.core.graph.annotations import Annotation, annotations_from_json
 from espalier.core.methods import METHODS
-from espalier.core.privacy.accounting import round_up
+from espalier.core.privacy.accounting import round_up, total_up
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.schema import FIELDS
 from espalier.core.release import report_front as front
 from espalier.core.release.conclusion_section import conclusions
 from espalier.core.release.effect_section import effect_section
+from espalier.core.release.html import made_with
 from espalier.core.release.html import table as _table
 from espalier.core.release.pools import pool_in_words
 from espalier.core.release.question_section import question_section
@@ -68,7 +69,7 @@ def render(facts: Mapping[str, Any]) -> str:
     name = escape(project["name"])
     pools: dict[str, float] = {}
     for item in [*facts.get("schema_bought", []), *facts["choices"], *facts["measurements"]]:
-        pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
+        pools[item["pool"]] = total_up((pools.get(item["pool"], 0.0), item["rho"]))
     parts = [
         f"<h1>{name}: synthetic table</h1>",
         front.headline(facts),
@@ -112,6 +113,7 @@ def render(facts: Mapping[str, Any]) -> str:
             ]
         ),
         _notes(project),
+        made_with(facts),
         "</div>",
     ]
     body = "\n".join(p for p in parts if p)
@@ -187,7 +189,7 @@ def _besides(ledger: Mapping[str, Any]) -> str:
 def _pools(facts: Mapping[str, Any]) -> str:
     pools: dict[str, float] = {}
     for item in [*facts["choices"], *facts["measurements"]]:
-        pools[item["pool"]] = pools.get(item["pool"], 0.0) + item["rho"]
+        pools[item["pool"]] = total_up((pools.get(item["pool"], 0.0), item["rho"]))
     whole = math.fsum(pools.values()) or 1.0
     rows = [
         f"<tr><td>{escape(p)}</td><td>{escape(pool_in_words(p))}</td>"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from espalier.core.evaluation.private.figures import PrivateEvaluation
 from espalier.core.evaluation.private.held_out import judge
 from espalier.core.methods import check_options, fit, method_of, need_private
 from espalier.core.models.base import Codes, Model, NumberModel
+from espalier.core.privacy.accounting import total_up
 from espalier.core.privacy.bought_schema import buy, described, left, nothing_found, prices
 from espalier.core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from espalier.core.privacy.curator import PrivateCurator, Spending
@@ -62,9 +62,18 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     draws are reserved there before the first draw; a plan without a δ takes the ledger's. A finished release counts
     what it spent. One that ends otherwise is returned if nothing had been drawn, and counts in full if something had,
     or if the machine went down.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> made = es.release(project, frame)
+    >>> made.rows, list(made.frame)
+    (1000, ['smoker', 'sick'])
     """
     check_options(project.plan)
     need_private(project.plan)
+    project.need_unit()
     refuse_guessed(project)
     reading = 0.0
     if isinstance(data, Relation):  # what will be refused is refused before a long scan
@@ -75,11 +84,22 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
         scan, rest = part(report, 0.0, reading), part(report, reading, 1.0)
         k = project.plan.rows_per_person
         table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
-        return _release(project, table, rest, ledger, held)
+        relation = data.origin if isinstance(data, Relation) else None
+        return _release(project, table, rest, ledger, held, relation)
 
 
-def _release(project: Project, table: Source, report: Report, ledger: Account | None, files: ExitStack) -> Release:
-    """:func:`release` of an open table; what is made of it on the way is closed with ``files``."""
+def _release(
+    project: Project,
+    table: Source,
+    report: Report,
+    ledger: Account | None,
+    files: ExitStack,
+    relation: str | None = None,
+) -> Release:
+    """:func:`release` of an open table; what is made of it on the way is closed with ``files``.
+
+    ``relation`` is what the catalogue says the relation is; None for files and frames.
+    """
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan = planned.plan
@@ -103,7 +123,7 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
     rest, held = _parts(plan, table, total, files)
     looked, of_schema = Spending(0.0), Spending(shown.budget.rho)  # ``looked``: until it is known what was spent before
     bought = [of_schema, looked]
-    reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta) if ledger else None
+    reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta, relation) if ledger else None
     try:
         report(0.0, "Measuring")  # the last moment to cancel for nothing
         known, rest, held = _described(planned, shown, rest, held, of_schema)
@@ -123,6 +143,7 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
             budget=shown.budget,
             spending=every,
             reservation=reservation,
+            relation=relation,
         )
         kept = made.files if reservation else {}
     except BaseException as error:
@@ -137,7 +158,7 @@ def _release(project: Project, table: Source, report: Report, ledger: Account | 
     if reservation:
         said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
         draws = _draws(bought)
-        if trouble := reservation.spend(said, kept, subtotals_of(draws), math.fsum(draw.delta for draw in draws)):
+        if trouble := reservation.spend(said, kept, subtotals_of(draws), total_up(draw.delta for draw in draws)):
             made = replace(made, ledger_trouble=trouble)
     return made
 

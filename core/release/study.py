@@ -6,14 +6,11 @@ Everything here works on what a release hands over, so it costs no budget and it
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
-from zipfile import ZipFile
 
 import numpy as np
 
@@ -21,17 +18,17 @@ from espalier.core.analysis.answers import Answer, Copies, answer
 from espalier.core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
 from espalier.core.analysis.figures import Figure
 from espalier.core.analysis.gate import Gate
-from espalier.core.errors import DAMAGED, EspalierError, ProjectError
-from espalier.core.ledger.archive import MODEL, check_size
-from espalier.core.methods import METHODS
+from espalier.core.analysis.missing import missing_shares, questions
+from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.methods.questions import Asked
 from espalier.core.models.graphical import GraphicalModel, Zeros
 from espalier.core.models.questions.model import VisibleModel
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.release.asked_copies import asked_copies, fitted_as_copy
-from espalier.core.release.counts import COUNTS, NoisyCounts
-from espalier.core.release.files import NOT_PRIVATE, check_release, read_csv
+from espalier.core.release.counts import NoisyCounts
+from espalier.core.release.files import NOT_PRIVATE
+from espalier.core.release.loading import files_of, read_copies, read_files
 
 if TYPE_CHECKING:
     from espalier.core.release.artefact import Release
@@ -50,7 +47,16 @@ NO_COUNTS = (
 
 @dataclass(frozen=True)
 class Study:
-    """A release as its figures see it: ``rows`` of each copy, and the copies it came with (``given``)."""
+    """A release as its figures see it: ``rows`` of each copy, and the copies it came with (``given``).
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> study = es.Study.of(es.release(project, frame)).with_copies(5)
+    >>> [answer.name for answer in study.ask(es.proportion(project.schema, "sick=yes"))]
+    ['proportion']
+    """
 
     project: Project
     model: GraphicalModel | VisibleModel
@@ -69,39 +75,24 @@ class Study:
     @classmethod
     def of_files(cls, files: Mapping[str, bytes]) -> Study:
         """Of a release's files; raises :class:`ProjectError`."""
-        if "release.json" not in files:
-            raise ProjectError(
-                "these are not the files of a release: there is no release.json; give what a release wrote"
-            )
         try:
-            facts = json.loads(files["release.json"])
-            if not facts.get("private", True):
-                raise ProjectError(
-                    f"{NOT_PRIVATE}. Copies and intervals are made of private releases only", key="copies"
-                )
-            project, rows = Project.from_json(facts["project"]), int(facts["rows"])
-            if COUNTS not in files or not facts.get("model"):
-                raise ProjectError(NO_COUNTS, key="copies")
-            for name in (facts["model"], COUNTS):
-                with ZipFile(io.BytesIO(files[name])) as archive:
-                    check_size(archive)
-            model = METHODS[facts["method"]].load(files[facts["model"]])
-            if not isinstance(model, GraphicalModel | VisibleModel):
-                raise ProjectError(NO_COUNTS, key="copies")
-            names = sorted(name for name in files if name.startswith("copies/") and name.endswith(".csv.gz"))
-            given = tuple(read_csv(project.schema, files[name]).codes for name in names)
-            return cls(project, model, NoisyCounts.loads(files[COUNTS]), rows, given)
-        except DAMAGED as error:
-            raise ProjectError(f"these are not the files of a release: {error}") from None
+            read = read_files(files)
+        except ProjectError as error:
+            raise ProjectError(f"these are not the files of a release: {error}", **error.data) from None
+        if not read.facts.get("private", True):
+            raise ProjectError(f"{NOT_PRIVATE}. Copies and intervals are made of private releases only", key="copies")
+        if read.counts is None or not isinstance(read.model, GraphicalModel | VisibleModel):
+            raise ProjectError(NO_COUNTS, key="copies")
+        given = tuple(table.codes for table in read_copies(read, files))
+        return cls(read.project, read.model, read.counts, read.facts["rows"], given)
 
     @classmethod
     def of_folder(cls, folder: Path) -> Study:
         """Of a release's folder; raises :class:`ProjectError`."""
-        check_release(folder)
-        names = ("release.json", MODEL, COUNTS, *(f"copies/{p.name}" for p in sorted(folder.glob("copies/*.csv.gz"))))
+        files = files_of(folder)
         try:
-            return cls.of_files({name: (folder / name).read_bytes() for name in names if (folder / name).is_file()})
-        except (ProjectError, OSError) as error:
+            return cls.of_files(files)
+        except ProjectError as error:
             raise ProjectError(f"{folder}: {error}", path=str(folder)) from None
 
     @cached_property
@@ -128,7 +119,8 @@ class Study:
     @cached_property
     def gate(self) -> Gate:
         """Which figures carry an interval."""
-        return Gate(self.counted.marginals, self.centre, self.counted.merged)
+        labels = {column.name: column.labels for column in self.project.schema.columns}
+        return Gate(self.counted.marginals, self.centre, self.counted.merged, labels)
 
     def drawn(
         self, number: int, rng: np.random.Generator, *, evenly: bool = True
@@ -167,8 +159,11 @@ class Study:
         return replace(self, given=made)
 
     def ask(self, figure: Figure) -> tuple[Answer, ...]:
-        """The numbers of ``figure``, with the intervals that it has earned."""
+        """The numbers of ``figure``, with the intervals that it has earned, and what is missing."""
         if len(self.given) < 2:
             raise EspalierError("a figure needs copies: make some first")
-        evenly = self.project.plan.rows_drawn == "even"
-        return answer(figure, Copies(self.given, self.project.schema.sizes, evenly), self.gate)
+        plan, sizes = self.project.plan, self.project.schema.sizes
+        copies = Copies(self.given, sizes, plan.rows_drawn == "even", plan.rows_per_person)
+        asked = questions(figure, sizes)
+        missing = missing_shares(asked, self.counted.marginals, self.counted.merged, plan.rows_per_person)
+        return answer(figure, copies, self.gate, missing)

@@ -46,6 +46,13 @@ def guess_schema(text: TextTable, marks: Sequence[str] = ()) -> Schema:
     out, which is marked as a guess too. Where every column looks like one, none is left out.
 
     ``marks`` are texts that mean an empty cell, in each column that holds them.
+
+    >>> import espalier as es, pandas as pd
+    >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)
+    >>> table = es.read_table("clinic.csv")
+    >>> schema = es.guess_schema(table)
+    >>> schema["smoker"].categories
+    ('no', 'yes')
     """
     named = tuple(n for n in text.columns if n)
     if not named:
@@ -64,6 +71,17 @@ def identifiers(text: TextTable, marks: Sequence[str] = ()) -> tuple[str, ...]:
     More than :data:`FEW` distinct values, and more than half as many as there are cells that hold one. Private.
     """
     return tuple(n for n, column in text.columns.items() if n and _hardly_repeats(column, marks))
+
+
+def repeating(text: TextTable, names: Sequence[str]) -> tuple[str, ...]:
+    """The columns among ``names`` in which a value is in several rows. Private."""
+    found = []
+    for n in names:
+        column = text.columns[n]
+        counts = np.bincount(column.codes, minlength=len(column.values))
+        if any(count > 1 for count, value in zip(counts.tolist(), column.values, strict=True) if value != MISSING):
+            found.append(n)
+    return tuple(found)
 
 
 def _hardly_repeats(column: TextColumn, marks: Sequence[str]) -> bool:

@@ -47,7 +47,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import TableError
+from espalier.core.errors import TableError, wheel_with
 from espalier.core.project.schema import MISSING
 from espalier.core.tables.csv_lines import DELIMITERS, check_lines, header_names, plain_lines
 
@@ -153,7 +153,14 @@ def _hash(name: str, value: str) -> int:
 
 
 def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable:
-    """Read a file, or the bytes of one called ``name``. Raises :class:`TableError` saying where it is broken."""
+    """Read a file, or the bytes of one called ``name``. Raises :class:`TableError` saying where it is broken.
+
+    >>> import espalier as es, pandas as pd
+    >>> pd.DataFrame({"smoker": ["yes", "no"], "age": ["61", "35"]}).to_csv("clinic.csv", index=False)
+    >>> table = es.read_table("clinic.csv")
+    >>> table.rows, list(table.columns)
+    (2, ['smoker', 'age'])
+    """
     if isinstance(source, bytes):
         data, shown = source, name or "the table"
     else:
@@ -411,7 +418,10 @@ def _distinct(values: list[str], codes: NDArray[Any]) -> TextColumn:
 def _excel(data: bytes, shown: str) -> TextTable:
     import warnings
 
-    from openpyxl import load_workbook
+    try:
+        from openpyxl import load_workbook
+    except ImportError:
+        raise TableError(f"Excel workbooks need openpyxl: the extra [formats]. {wheel_with('formats')}") from None
 
     number, header, columns = 0, None, list[Cells]()
     try:

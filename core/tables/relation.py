@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.errors import EspalierError, TableError
+from espalier.core.errors import EspalierError, TableError, wheel_with
 from espalier.core.progress import Report, silent
-from espalier.core.project.finest import as_read
+from espalier.core.project.public_grid import as_read
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
+from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.encoding import Batch, Encoder, refuse
 from espalier.core.tables.lots import kept_rows, new_key
 from espalier.core.tables.reading import TextColumn, TextTable, from_arrow, is_plain, value_type
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 ENGINES = ("postgres", "postgresql", "pyspark")
 """Schemes of the URLs of engines that encode rows themselves. Rows of others come here in batches."""
+EXTRAS = {"postgres": "postgres", "mysql": "mysql", "pyspark": "spark"}
+"""This package's extras that install an engine's driver."""
 BUCKETS = 64
 """Parts into which the rows of people are divided, so that one part at a time is in memory."""
 SAMPLE_ROWS = 10_000
@@ -87,7 +90,8 @@ class Relation:
 
     ``feed`` gives rows that are encoded here. Without one the engine encodes: ``backend`` is the connection, ``table``
     the relation in it. ``plain`` is then the query that reads ``table`` with texts that are compared byte by byte,
-    where the engine might not: a collation that finds two ids equal would merge two people.
+    where the engine might not: a collation that finds two ids equal would merge two people. ``origin`` is what the
+    engine's catalogue says the relation is (`espalier.core.tables.catalogue`); None for files.
     """
 
     shown: str
@@ -95,6 +99,7 @@ class Relation:
     backend: Any = None
     table: Any = None
     plain: str | None = None
+    origin: str | None = None
 
     @property
     def columns(self) -> dict[str, str]:
@@ -110,7 +115,11 @@ class Relation:
 
     @property
     def told(self) -> str:
-        """What of the rows leaves where they are, and where it is kept: for whoever is about to release."""
+        """What leaves the source and where it is kept, and who is trusted with the relation."""
+        return " ".join([self._leaves, *([TRUSTED[self.origin]] if self.origin in TRUSTED else [])])
+
+    @property
+    def _leaves(self) -> str:
         if self.remote:
             return "A release asks the database for counts and sums. Rows and codes stay there."
         if self.feed is not None and not self.feed.files:
@@ -220,7 +229,7 @@ class Relation:
 
         ``key`` is that of the lots (a fresh one if not given). Raises :class:`TableError` that names the column, and
         never a value, where a cell is not declared, empty against the schema, or a row says not whose it is. Columns
-        that are to be bought are read :func:`~espalier.core.project.finest.as_read` says, which refuses some.
+        that are to be bought are read :func:`~espalier.core.project.public_grid.as_read` says, which refuses some.
         """
         schema = as_read(schema)
         if self.remote:
@@ -300,19 +309,19 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     try:
         if scheme[1] in ENGINES:
             backend, table, plain = sql.open_url(text, relation)
-            opened = Relation(shown, backend=backend, table=table, plain=plain)
+            opened = Relation(shown, backend=backend, table=table, plain=plain, origin=sql.origin_of(backend, relation))
             weakref.finalize(opened, sql.disconnect, backend)
         else:
-            opened = Relation(shown, stream := sql.open_stream(text, relation, shown))
+            stream = sql.open_stream(text, relation, shown)
+            opened = Relation(shown, stream, origin=sql.origin_of(stream.backend, relation))
             weakref.finalize(opened, stream.close)
     except EspalierError:
         raise
     except ImportError:
         engine = scheme[1].replace("postgresql", "postgres")
-        raise TableError(
-            f"the driver for {engine} is not installed; install it where Espalier runs: "
-            f"pip install 'ibis-framework[{engine}]>=12,<13'"
-        ) from None
+        extra = EXTRAS.get(engine)
+        how = wheel_with(extra) if extra else f"Install it with: pip install 'ibis-framework[{engine}]>=12,<13'"
+        raise TableError(f"The driver for {engine} is not installed where Espalier runs. {how}") from None
     except Exception as error:
         raise TableError(f"cannot open {shown}: {type(error).__name__}") from None
     return opened

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import MISSING, Column, Schema
+from espalier.core.tables.catalogue import Origin, origin
 from espalier.core.tables.lots import runs
 from espalier.core.tables.relation import ROWS
 from espalier.core.tables.snapshot import PERSON
@@ -53,6 +54,11 @@ def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
     """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte)."""
     backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
     return _binary(backend, _named(backend, name))
+
+
+def origin_of(backend: Any, name: str) -> Origin:
+    """What the catalogue says the relation ``name`` is."""
+    return origin(backend, _named(backend, name))
 
 
 def open_stream(url: str, name: str, shown: str) -> Stream:

@@ -146,6 +146,12 @@ class Table:
             self, codes=codes, rows=int(np.arange(self.rows)[rows].size), person=person, values=values, texts=texts
         )
 
+    def observed(self, column: str) -> Table:
+        """The rows where ``column`` is not missing; the table itself where no cell is."""
+        described = self.schema[column]
+        keep = self.codes[column] < described.values
+        return self if not described.missing or keep.all() else self.take(keep)
+
     def text_counts(self, column: str) -> dict[str, int]:
         """How many rows have each text of a column whose categories are to be bought. Private: for the curator."""
         read = self.texts[column]

@@ -158,6 +158,19 @@ def need_project(state: session.Session) -> Project:
     return state.project
 
 
+def need_unit(state: session.Session) -> None:
+    """Stop with the empty state while it is open if one person can have several rows."""
+    assert state.project is not None
+    if state.project.unit_open:
+        st.info(
+            "One question comes first: **can one person have several rows?** The answer decides who is protected, so "
+            "nothing can be planned or released before it."
+        )
+        link_to("Data", "Answer it on the Data page")
+        sidebar(state)
+        st.stop()
+
+
 def link_to(page: str, label: str, primary: bool = True) -> None:
     """A button that leads to another page."""
     if st.button(

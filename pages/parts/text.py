@@ -102,6 +102,22 @@ def unit(neighbors: Neighbors, rows_per_person: int, person: str | None = None) 
     return Unit(neighbors, rows_per_person).in_words(None if person is None else name(person))
 
 
+def people(project: Project) -> str:
+    """Who says how many rows a person has, in one sentence."""
+    plan, answer = project.plan, project.one_row_per_person
+    k = plan.rows_per_person
+    if plan.person is not None:
+        return f"Column {name(plan.person)} identifies the person; at most {k} row{'s' * (k > 1)} of each are kept."
+    if answer is True:
+        return "One row per person. You promise this; nothing checks it."
+    if answer is False:
+        return f"No person has more than {k} rows. You promise this; nothing checks it."
+    return (
+        "This project file does not say whether one person can have several rows. Its limit of "
+        f"{k} row{'s' * (k > 1)} per person counts as a promise, and the report says so."
+    )
+
+
 def guess(share: float) -> str:
     """What ε means for a person in the table."""
     return (

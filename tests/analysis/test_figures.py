@@ -9,7 +9,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from espalier.core.analysis.answers import Copies, answer
-from espalier.core.analysis.effect import StandardisedEffect, suggested_form, unsupported
+from espalier.core.analysis.effect import StandardisedEffect, suggested_form
 from espalier.core.analysis.figures import Difference, Level, OddsRatio, Proportion, Regression
 from espalier.core.analysis.gate import Gate
 from espalier.core.analysis.tally import Tally
@@ -36,9 +36,8 @@ def test_a_tally_counts_every_row_once():
     assert got.total == 4000
     table = np.zeros((3, 3, 2))
     np.add.at(table, tuple(rows()[n] for n in ("z", "t", "y")), 1)
-    same = Tally.of_counts(table, ("z", "t", "y"))
-    assert np.array_equal(got.codes, same.codes)
-    assert np.array_equal(got.weights, same.weights)
+    assert np.array_equal(got.codes, np.argwhere(table > 0))
+    assert np.array_equal(got.weights, table[table > 0])
     with pytest.raises(ValueError, match="too many combinations"):
         Tally.of_rows(
             {f"c{i}": np.zeros(2, int) for i in range(20)},
@@ -154,13 +153,12 @@ def test_a_numeric_outcome_is_compared_by_its_means():
     assert logistic.estimate(tally(*figure.columns))[0][1] == pytest.approx(adjusted, abs=0.3)
 
 
-def test_strata_without_a_treatment_are_left_out_and_counted():
+def test_strata_without_a_treatment_are_left_out():
     data = {"z": np.array([0] * 8 + [1] * 4), "t": np.array([0, 1] * 4 + [1] * 4), "y": np.array([0, 1] * 4 + [0] * 4)}
     sizes = {"z": 2, "t": 2, "y": 2}
     figure = StandardisedEffect("t", "y", ("z",), sizes, event=1)
     counted = Tally.of_rows(data, sizes, figure.columns)
     assert figure.estimate(counted)[0][1] == pytest.approx(1.0)
-    assert unsupported(figure, counted) == pytest.approx(4 / 12)
     assert suggested_form(8000, {**sizes, "z": 360}, "t", ("z",)) == "logistic"
     assert suggested_form(20_000, {**sizes, "z": 360}, "t", ("z",)) == "saturated"
 

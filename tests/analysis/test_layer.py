@@ -22,7 +22,7 @@ def test_the_analysis_imports_only_what_lies_below_it(path):
     nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
     found = {n.module for n in nodes if isinstance(n, ast.ImportFrom) and n.module}
     found |= {a.name for n in nodes if isinstance(n, ast.Import) for a in n.names}
-    inside = {name for name in found if name.split(".")[0] == "core"}
+    inside = {name for name in found if name.split(".")[0] == "espalier"}
     assert all(name.startswith(ALLOWED) for name in inside), inside
 
 

@@ -197,5 +197,7 @@ def test_compare_says_what_to_do_instead(ready):
 def test_its_columns_are_offered_as_the_person_column_and_told_when_they_are_left_out(ready):
     session = here(ready)
     session.project = Project("far", Schema(SCHEMA.columns[:1]), Plan("mst", 5.0, 1e-6))
-    assert field(go(ready, "plan"), "selectbox", "Person column").options == ["none", "a", "v"]
     assert "**Left out of everything:** `v`" in sentences(go(ready, "data"))
+    press(ready, "Answer the question")
+    field(ready, "radio", "Can one person").set_value("column").run()
+    assert field(ready, "selectbox", "Column that identifies").options == ["a", "v"]

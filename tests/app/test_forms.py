@@ -20,7 +20,7 @@ from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.reading import read_table
 from espalier.pages.parts.release.payment import NEW
 from espalier.pages.parts.session.session import Session
-from tests.support.app import ROOT, field, finish, go, press, review, start, state, upload
+from tests.support.app import ROOT, answer, field, finish, go, press, review, start, state, upload
 
 SCHEMA = Schema((Column("sex", "categorical", ("f", "m")), Column("ill", "categorical", ("no", "yes"))))
 
@@ -68,9 +68,8 @@ def test_one_row_more_of_a_person_changes_no_form(tmp_path: Path, monkeypatch: p
         else:
             press(go(opened(app, rows), "plan"), "Use the open table")
             assert state(app).rows == rows, "without a person column n is public"
-            field(app, "selectbox", "Person column").set_value("patient").run()
-            field(app, "number_input", "Declared total").set_value(140).run()
-            field(app, "number_input", "Rows per person").set_value(2).run()
+            answer(go(app, "data"), "patient", 2)
+            field(go(app, "plan"), "number_input", "Declared total").set_value(140).run()
             go(app, "release")
         made.append(paid(app, ledger))
     (facts, report, budget), (other_facts, other_report, other_budget) = made

@@ -127,12 +127,17 @@ def test_somebody_else_was_faster(app: AppTest, where: Path) -> None:
 
 def test_another_unit_is_explained_and_mended(app: AppTest) -> None:
     opened(app)
-    state(app).change_plan(rows_per_person=3, delta=1e-7)
+    state(app).answer(False, None, 3)
+    state(app).change_plan(delta=1e-7)
     go(app, "plan")
     assert "fixed rows per person" in sentences(app).replace("\\", "")
     go(app, "release")
     assert not any(b.label.startswith("Spend") for b in app.button)
     press(app, "Plan for the ledger's unit")
+    assert "the project states that a person can have several rows" in sentences(app)
+    assert state(app).project.plan.rows_per_person == 3, "what was answered about people is no setting"
+    state(app).answer(True)
+    press(app.run(), "Plan for the ledger's unit")
     plan = state(app).project.plan
     assert (plan.rows_per_person, plan.delta) == (1, None)
     assert any(b.label.startswith("Spend") for b in app.button)
@@ -146,7 +151,7 @@ def test_the_person_column_is_fixed_and_mended(app: AppTest, where: Path) -> Non
     press(app, "Open this budget")
     assert budget(where, "visits").persons == {"visits": person}
     plan = state(app).project.plan
-    state(app).change_plan(person=None)
+    state(app).answer(False, None, plan.rows_per_person)
     go(app, "release")
     assert f"fixed the person column '{person}'" in sentences(app).replace("\\", "")
     assert not any(b.label.startswith("Spend") for b in app.button)
@@ -179,7 +184,9 @@ def test_diagnostics_are_recorded_before_the_next_release(app: AppTest, where: P
     assert "were looked at once" in sentences(app).replace("\\", "")
     shown = app.dataframe[0].value
     assert shown["looked"].dropna().tolist() == [1, 0]
-    assert set(shown["unit"].dropna()) == {"promised, no person column enforces it"}
+    assert set(shown["unit"].dropna()) == {
+        "promised, no person column enforces it; the project states one row per person"
+    }
 
 
 def test_diagnostics_that_cannot_be_recorded_are_not_computed(app: AppTest, where: Path) -> None:

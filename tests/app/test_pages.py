@@ -18,6 +18,7 @@ from espalier.pages.parts.session.job import QUEUE, Job
 from espalier.pages.parts.structure import implications
 from tests.support.app import (
     ROOT,
+    answer,
     at_home,
     draft,
     field,
@@ -583,9 +584,9 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
     review(app)
     assert "patient" in state(app).project.schema
     go(app, "plan")
-    assert "Without a person column, nothing checks it" in sentences(app)
-    next(s for s in app.selectbox if s.label.startswith("Person")).select("patient").run()
-    assert not app.exception
+    assert "One row per person. You promise this; nothing checks it." in sentences(app)
+    answer(go(app, "data"), "patient")
+    go(app, "plan")
     assert "patient" not in state(app).project.schema
     assert "Next: type the **Declared total of rows**" in sentences(app)
     assert not app.error
@@ -609,10 +610,9 @@ def test_a_person_column_leaves_the_schema_and_bounds_everybody(app: AppTest) ->
     finish(press(go(app, "diagnostics"), "Compare"))
     assert state(app).findings
 
-    go(app, "plan")
-    next(s for s in app.selectbox if s.label.startswith("Person")).select("").run()
+    answer(go(app, "data"), rows=40)
     assert state(app).project.plan.person is None
-    assert "Without a person column, nothing checks it" in sentences(app)
+    assert "No person has more than 40 rows. You promise this; nothing checks it." in sentences(go(app, "plan"))
 
 
 def test_people_are_kept_back_whole(app: AppTest) -> None:
@@ -620,8 +620,8 @@ def test_people_are_kept_back_whole(app: AppTest) -> None:
     press(app, "Guess")
     review(app)
     session = state(app)
-    session.change_person("patient")
-    session.change_plan(rows=100, rows_per_person=2)
+    session.answer(False, "patient", 2)
+    session.change_plan(rows=100)
     go(app, "release")
     next(s for s in app.selectbox if s.label.startswith("Paid from")).set_value("Not recorded in a ledger").run()
     app.select_slider[0].set_value(30).run()
@@ -669,9 +669,7 @@ def test_an_identifier_is_left_out_and_can_be_the_person_column(app: AppTest) ->
     assert not any(s.label.startswith("Paid from") for s in app.selectbox)
     press(go(app, "data"), "Leave it out")
     assert state(app).project.schema.unconfirmed == ()
-    go(app, "plan")
-    next(s for s in app.selectbox if s.label.startswith("Person")).select("patient_nbr").run()
-    assert not app.exception
+    answer(app, "patient_nbr")
     assert state(app).project.plan.person == "patient_nbr"
     assert "it looks like an identifier" not in sentences(go(app, "data"))
 

@@ -86,7 +86,7 @@ def test_a_release_and_the_same_read_back_give_the_same_figures(tmp_path):
     from espalier.core.project.file import Project
     from espalier.core.project.plan import Plan
     from espalier.core.project.schema import Column, Schema
-    from espalier.core.release.artefact import load_release
+    from espalier.core.release.loading import load_release
     from espalier.core.release.spend import release
     from espalier.core.tables.table import Table
 

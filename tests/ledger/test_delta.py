@@ -112,7 +112,7 @@ def test_the_last_bit_of_delta_is_refused(tmp_path: Path) -> None:
 
 def test_more_than_was_reserved_is_never_spent(tmp_path: Path) -> None:
     reservation = reserve(opened(tmp_path / "l.db"), 1e-7)
-    with pytest.raises(ValueError, match="more than was reserved"):
+    with pytest.raises(LedgerError, match="more than was reserved"):
         reservation.spend(0.001, FILES, (), 2e-7)
 
 

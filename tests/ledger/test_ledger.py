@@ -34,9 +34,8 @@ from espalier.core.ledger.archive import digest_of, unpacked, zipped
 from espalier.core.ledger.events import START, Event
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.ledger.places import remembered as memory_of
-from espalier.core.ledger.population import rounded_down, rounded_up
 from espalier.core.ledger.replay import replay
-from espalier.core.privacy.accounting import Budget, epsilon_of, rho_of
+from espalier.core.privacy.accounting import Budget, epsilon_of, rho_of, rounded_down, rounded_up
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.draws import Subtotal
 from espalier.core.project.file import Project

@@ -25,7 +25,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.artefact import load_release
+from espalier.core.release.loading import load_release
 from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from tests.methods.test_contract import ASKED, SCHEMA, project, table

@@ -18,7 +18,7 @@ from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import METHODS
 from espalier.core.methods.marginals import Marginals
-from espalier.core.privacy.accounting import epsilon_of
+from espalier.core.privacy.accounting import epsilon_of, total_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
@@ -52,7 +52,7 @@ ASKED = QuestionList(
 )
 CASES = {
     **{name: {"method": name} for name, m in METHODS.items() if m.questions != "alone" and not m.numbers},
-    "fpt-lp": {"method": "fpt-lp", "question_list": ASKED},  # fpt-mw may end early: tests/methods/test_questions.py
+    "fpt-lp": {"method": "fpt-lp", "question_list": ASKED},  # fpt-mw may end early: tests/methods/test_asked.py
     "mst with questions": {"method": "mst", "question_list": ASKED, "question_share": 0.3},
     "privci with questions": {"method": "privci", "question_list": ASKED, "question_share": 0.3, "width": 2},
     "independent with questions": {"method": "independent", "question_list": ASKED, "question_share": 0.5},
@@ -117,7 +117,7 @@ def made(case):
 
 def test_spends_what_was_asked_and_nothing_is_left(made):
     facts = made.to_json()
-    spent = math.fsum(x["rho"] for x in [*facts["measurements"], *facts["choices"]])
+    spent = total_up(x["rho"] for x in [*facts["measurements"], *facts["choices"]])
     assert spent == facts["spent"]["rho"]
     assert spent <= made.budget.rho
     assert facts["spent"]["epsilon"] <= made.budget.epsilon
@@ -148,7 +148,7 @@ def test_every_sigma_is_what_its_rho_buys(made):
         if m["pool"] == "selection" and not m["columns"]:  # the gradient of a logistic fit: 2 √d rows, d = 4 columns
             assert m["sigma"] == pytest.approx(4 / math.sqrt(2 * m["rho"]), rel=1e-5)
             continue
-        if m["pool"] in ("questions", "counts") and not m["columns"]:  # enumerated in tests/privacy/test_questions.py
+        if m["pool"] in ("questions", "counts") and not m["columns"]:  # see tests/privacy/test_question_sums.py
             apart = math.sqrt(2 if m["pool"] == "counts" else 3)
             assert m["sigma"] == pytest.approx(apart / math.sqrt(2 * m["rho"]), rel=1e-5)
             continue

@@ -12,7 +12,7 @@ import pytest
 from espalier.core.errors import ProjectError, TableError
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import frame_of
-from espalier.core.release.artefact import load_release
+from espalier.core.release.loading import load_release
 from espalier.core.release.planning import preview
 from espalier.core.release.report import render
 from espalier.core.release.spend import release

@@ -17,6 +17,7 @@ from espalier.core.methods import frame_of
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
+from tests.support.graphs import d_separated
 
 NAMES = ("y", "a", "b", "s", "c", "z")
 SCHEMA = Schema(tuple(Column(n, "categorical", categories=("0", "1")) for n in NAMES))
@@ -33,8 +34,8 @@ def test_dag_sets():
     assert DAG.parents("y") == ("a", "b")
     assert DAG.children("y") == ("c",)
     assert DAG.blanket("y") == ("a", "b", "c", "z")
-    assert DAG.d_separated(["y"], ["s"], ["a"])
-    assert not DAG.d_separated(["a"], ["z"], ["c"]), "a collider opens"
+    assert d_separated(DAG, ["y"], ["s"], ["a"])
+    assert not d_separated(DAG, ["a"], ["z"], ["c"]), "a collider opens"
 
 
 def test_a_cycle_is_refused_with_its_path():

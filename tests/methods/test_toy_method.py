@@ -23,7 +23,7 @@ from espalier.core.methods import METHODS, check_options
 from espalier.core.models.base import MarginalModel, Model
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.release.artefact import load_release
+from espalier.core.release.loading import load_release
 from espalier.core.release.planning import preview
 from espalier.core.release.report import render
 from espalier.core.release.spend import release

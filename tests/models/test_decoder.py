@@ -15,7 +15,7 @@ from espalier.core.models.decoder import Decoder, draw, logits, parents_of, sepa
 from espalier.core.models.decoder_training import Training, rake, shares, train
 from espalier.core.privacy.clipped import UNITS, clipped_sums
 from espalier.core.privacy.draws import SumMeasurement
-from espalier.core.privacy.heads import CONSTANT, Heads
+from espalier.core.privacy.softmax_heads import CONSTANT, Heads
 
 SIZES = {"a": 2, "b": 3, "only": 1, "y": 2}
 EDGES = (("a", "b"), ("a", "y"), ("b", "y"), ("only", "y"))

@@ -10,7 +10,7 @@ from espalier.core.models.decoder import Decoder, parents_of
 from espalier.core.models.decoder_steps import Descent
 from espalier.core.privacy.clipped import UNITS, clipped_sums
 from espalier.core.privacy.draws import SumMeasurement
-from espalier.core.privacy.heads import Heads
+from espalier.core.privacy.softmax_heads import Heads
 
 SIZES = {"a": 3, "b": 2, "c": 2, "y": 3}
 HEADS = Heads(SIZES, parents_of(SIZES, (("a", "y"), ("b", "y"), ("c", "y"), ("a", "c"))), {"y": 2.0})

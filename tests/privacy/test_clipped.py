@@ -9,8 +9,12 @@ import numpy as np
 import pytest
 
 from espalier.core.errors import GraphError, SizeError
+from espalier.core.privacy import clipped
 from espalier.core.privacy.clipped import (
+    _CHUNK_ENTRIES,
+    _CHUNK_ROWS,
     INPUT_UNITS,
+    LARGEST_CLIP,
     NEARLY,
     UNITS,
     _mixed,
@@ -19,7 +23,7 @@ from espalier.core.privacy.clipped import (
     clipped_sensitivity,
     clipped_sums,
 )
-from espalier.core.privacy.heads import CONSTANT, Heads
+from espalier.core.privacy.softmax_heads import CONSTANT, Heads
 from espalier.core.privacy.unit import Unit
 
 SIZES = {"a": 2, "one": 1, "b": 3, "y": 2}
@@ -205,6 +209,25 @@ def test_the_noise_of_z_hangs_on_the_row_and_the_step_alone_and_is_normal():
     assert not (several[:, 0] == several[:, 1]).any()
     assert not (several == _row_noise(codes([ROWS[0], ROWS[5], ROWS[0]]), net, 3)).any()
     assert int(_mixed(np.array([0], dtype=np.uint64))[0]) == 0xE220A8397B1DCDAF, "SplitMix64's first output"
+
+
+def test_no_number_of_rows_is_refused_after_the_budget_is_spent(monkeypatch):
+    """2²⁷ rows at the largest clip were refused in the first step; only the sum of a chunk must fit float64."""
+    length = max(_CHUNK_ROWS, _CHUNK_ENTRIES)
+    assert length * clip_units(LARGEST_CLIP) < 2**53
+    net, seen = heads(), []
+
+    def chunk(rows, *_):
+        seen.append(rows)
+        return np.full(net.parameters, 2**40)
+
+    monkeypatch.setattr(clipped._Rows, "of", lambda part, *_: len(part["a"]))
+    monkeypatch.setattr(clipped, "_chunk", chunk)
+    many = {name: np.broadcast_to(np.zeros(1, dtype=np.uint8), (2**27,)) for name in SIZES}
+    total = clipped_sums(many, net, np.zeros(net.parameters), LARGEST_CLIP)
+    assert sum(seen) == 2**27
+    assert max(seen) <= length
+    assert (total == len(seen) * 2**40).all()
 
 
 def test_what_cannot_be_asked_is_refused():

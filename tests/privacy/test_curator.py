@@ -72,7 +72,7 @@ def test_what_was_bought_is_listed_by_kind_and_pool_as_it_was_first_paid_for():
     c.measure_scores(FLAT, [("a", "b")], 0.01, "score of a pair", "explain")
     c.measure({("a", "b"): 0.03}, "two-way")
     assert subtotals_of(c.spending.draws) == (
-        Subtotal("measure", "one-way", 2, 0.03),
+        Subtotal("measure", "one-way", 2, math.nextafter(0.03, 1)),  # 0.01 + 0.02, rounded up
         Subtotal("select", "tree", 2, 0.01),
         Subtotal("select", "explain", 1, 0.01),
         Subtotal("measure", "two-way", 1, 0.03),

@@ -15,10 +15,10 @@ from espalier.core.models.copula.planned import fourier, polynomial
 from espalier.core.privacy import moments as module
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
-from espalier.core.privacy.features import Surface, clipped, side_by_side
 from espalier.core.privacy.moments import BESIDE, DIAGONAL, Bin, Histogram, Left, Moments, Reading, Scored, WithOutcome
+from espalier.core.privacy.regression_features import Surface, clipped, side_by_side
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.axes import Axis
+from espalier.core.project.numeric_axis import Axis
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.table import Table
 

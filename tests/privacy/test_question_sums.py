@@ -20,7 +20,7 @@ from espalier.core.privacy.questions.recipes import (
     answers,
 )
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.questions import Count, Question
+from espalier.core.project.question_types import Count, Question
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.table import Table
 

@@ -21,8 +21,8 @@ from espalier.core.privacy.curator import Spending
 from espalier.core.privacy.quantiles import counts_on
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
-from espalier.core.project.finest import as_read
 from espalier.core.project.plan import Plan
+from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.planning import preview
 from espalier.core.release.spend import release

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from espalier.core.project.file import Project
-from espalier.core.release.artefact import load_release
+from espalier.core.release.loading import load_release
 from espalier.core.release.report import render
 from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
@@ -50,6 +50,7 @@ ADDED = {
     "measurements[].what",
     *("measurements[].kind", "method_title", "model", "project.plan.private_evaluation", "separations[].how"),
     *("copies", "noisy_counts"),
+    *("unit", "unit.neighbors", "unit.rows_per_person", "unit.person", "unit.one_row_per_person", "unit.stated"),
     *("errors", "errors[].columns", "errors[].error", "errors[].round", "errors[].sigma"),
 }
 """What is new: nothing else may come without being listed here."""

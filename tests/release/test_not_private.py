@@ -21,8 +21,8 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import NO_EPSILON, Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import shelf
-from espalier.core.release.artefact import load_release
 from espalier.core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
+from espalier.core.release.loading import load_release
 from espalier.core.release.not_private import blurred
 from espalier.core.release.planning import preview
 from espalier.core.release.spend import release

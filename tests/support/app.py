@@ -67,8 +67,23 @@ def press(app: AppTest, label: str) -> AppTest:
     return app
 
 
+def answer(app: AppTest, column: str | None = None, rows: int | None = None) -> AppTest:
+    """Answer on the Data page whether one person can have several rows: no; yes, by a column; or yes, by promise."""
+    if change := [b for b in app.button if (b.key or "").startswith("person-change")]:
+        change[0].click().run()
+    radio = next(r for r in app.radio if (r.key or "").startswith("person-answer"))
+    radio.set_value("column" if column else "promise" if rows else "no").run()
+    if column:
+        next(s for s in app.selectbox if (s.key or "").startswith("person-column")).select(column).run()
+    if rows:
+        next(n for n in app.number_input if (n.key or "").startswith("person-")).set_value(rows).run()
+    return press(app, "Use this answer")
+
+
 def review(app: AppTest) -> AppTest:
-    """Look at the guessed columns one by one on the Data page, and confirm each as it stands."""
+    """Confirm each guessed column on the Data page; each person has one row, unless that was answered before."""
+    if state(app).project is not None and state(app).project.unit_open:
+        answer(app)
     while buttons := [b for b in app.button if (b.key or "").startswith("review-confirm")]:
         assert not buttons[0].disabled, sentences(app)
         buttons[0].click().run()

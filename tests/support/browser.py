@@ -50,9 +50,16 @@ def serving(port: int, kept: Path, *options: str) -> Iterator[None]:
             pytest.fail("no Chromium was found, and CI must run the browser tests: apt-get install -y chromium")
         pytest.skip("no Chromium was found on the PATH; install it to run the browser tests")
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless=true", f"--server.port={port}"]
+    with answering([*command, *options], port, ROOT, kept):
+        yield
+
+
+@contextmanager
+def answering(command: list[str], port: int, folder: Path, kept: Path) -> Iterator[None]:
+    """An app's server, from its first answer on, started by ``command`` in ``folder``."""
     places = {"ESPALIER_LEDGER": str(kept / "ledger.db"), "ESPALIER_SHARED": str(kept / "shelf")}
     server = subprocess.Popen(
-        [*command, *options], cwd=ROOT, env=os.environ | places, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command, cwd=folder, env=os.environ | places, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         _await(f"http://127.0.0.1:{port}/_stcore/health", server)

@@ -1,16 +1,27 @@
-"""Random graphs with potentials, and the slow and obvious answers: everything by the whole joint table."""
+"""Random graphical models, and slow, obvious answers: d-separation by networkx, sums over the joint table."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import combinations
 from string import ascii_letters
 
+import networkx as nx
 import numpy as np
 
+from espalier.core.graph.dag import Dag
 from espalier.core.models.graphical import FitSummary, GraphicalModel
 
 SHAPES = ("tree", "forest", "cycle", "grid", "clique", "triples")
 NO_FIT = FitSummary(0, 0.0, 0.0, True, "none")
+
+
+def d_separated(dag: Dag, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool:
+    """Does the drawing imply left ⊥ right | given?"""
+    left, right, given = set(left), set(right), set(given)
+    graph = nx.DiGraph(list(dag.links))
+    graph.add_nodes_from(left | right | given)
+    return bool(nx.is_d_separator(graph, left - given, right - given, given))
 
 
 def shape_cliques(shape, count, rng):

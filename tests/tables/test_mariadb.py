@@ -13,8 +13,6 @@ pytest.importorskip("MySQLdb", reason="MySQL is an extra (requirements-mysql.txt
 
 import MySQLdb
 
-from benchmarks.mariadb import server
-from benchmarks.postgres import Absent
 from espalier.core.errors import TableError
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.file import Project
@@ -24,6 +22,8 @@ from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
 from espalier.core.tables.table import Table
+from tests.support.mariadb import server
+from tests.support.postgres import Absent
 from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, people, rows_in, rows_of
 
 

@@ -22,6 +22,8 @@ class HeldOutCounts:
 
     ``schema`` has the project's columns and, behind them, those that a classifier's guesses make: ``right`` (was the
     guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score).
+    Where the target may be missing, so may the first two, and accuracy, AUC and CMI leave such rows out; the error of
+    single columns counts a missing cell as one more value, whose share the synthetic table should have too.
     ``reasons`` says which figures cannot be had, whatever the rows say.
     """
 
@@ -44,21 +46,23 @@ class HeldOutCounts:
             return cls(schema, columns, reasons=dict.fromkeys(("accuracy", "auc", "cmi"), why))
         made: list[Column] = []
 
-        def add(name: str, values: Sequence[str]) -> str:
+        missing = schema[target].missing
+
+        def add(name: str, values: Sequence[str], missing: bool = False) -> str:
             while name in schema or any(name == c.name for c in made):
                 name += "′"
-            made.append(Column(name, "ordinal", tuple(values)))
+            made.append(Column(name, "ordinal", tuple(values), missing=missing))
             return name
 
-        right = add(f"{target} guessed right", ("no", "yes"))
-        labels, tells = schema[target].labels, []
+        right = add(f"{target} guessed right", ("no", "yes"), missing)
+        labels, tells = schema[target].labels[: schema[target].values], []
         if len(labels) > MOST_VALUES:
             reasons["auc"] = f"{target} has {len(labels)} values, more than the {MOST_VALUES} that are told apart"
         else:
             bins = [str(b + 1) for b in range(BINS)]
             for code in [1] if len(labels) == 2 else range(len(labels)):
-                is_it = add(f"{target} is {labels[code] or 'empty'}", ("no", "yes"))
-                tells.append((code, is_it, add(f"score of {target} is {labels[code] or 'empty'}", bins)))
+                is_it = add(f"{target} is {labels[code]}", ("no", "yes"), missing)
+                tells.append((code, is_it, add(f"score of {target} is {labels[code]}", bins)))
         sides = schema.clique(roles.outcome), schema.clique(roles.protected), schema.clique(roles.admissible)
         separation = Separation(*sides) if sides[0] and sides[1] else None
         if separation is None:

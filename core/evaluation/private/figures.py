@@ -48,17 +48,20 @@ class PrivateEvaluation:
     measurements: tuple[Measurement, ...]
     figures: tuple[PrivateFigure, ...]
     draws: tuple[Draw, ...] = ()
+    target_values: int | None = None
 
     @property
     def accuracy_baseline(self) -> float | None:
         """The share that always guessing the target's commonest value gets right, by the noisy counts of the target.
+
+        ``target_values`` is the number of its values without the missing cell, which is no value to guess.
 
         Post-processing of what was measured, so it costs nothing; None where the target was not counted by itself.
         """
         made = [m for m in self.measurements if m.clique == (self.target,)]
         if not made:
             return None
-        counts = np.maximum(combined(made)[0], 0.0)
+        counts = np.maximum(combined(made)[0][: self.target_values], 0.0)
         return float(counts.max() / counts.sum()) if counts.sum() > 0 else None
 
     def to_json(self) -> dict[str, Any]:

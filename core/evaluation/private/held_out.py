@@ -85,8 +85,9 @@ def judge(
         made = measure(curator, asked, curator.rows)
     figures, n = figures_of(asked, made, curator.rows, unit, synthetic)
     by, draws = "person" if plan.person else "row", curator.spending.draws
+    values = None if asked.target is None else asked.schema[asked.target].values
     return PrivateEvaluation(
-        plan.private_evaluation, by, asked.target, n, curator.spending.rho, tuple(made), figures, tuple(draws)
+        plan.private_evaluation, by, asked.target, n, curator.spending.rho, tuple(made), figures, tuple(draws), values
     )
 
 
@@ -114,19 +115,22 @@ def judged(asked: HeldOutCounts, synthetic: Table, held: Source) -> Source:
         return held
     from espalier.core.evaluation.classifier import fit, log_odds
 
-    target = asked.target
+    target, values = asked.target, asked.schema[asked.target].values
     model = fit(synthetic, target)
-    some = synthetic.take(np.arange(min(synthetic.rows, MOST_RANKED)))  # synthetic rows come in no order
+    known_target = synthetic.observed(target)
+    some = known_target if known_target.rows else synthetic
+    some = some.take(np.arange(min(some.rows, MOST_RANKED)))  # synthetic rows come in no order
     known = log_odds(model.scores(some))
     edges = [_edges(known[:, code], some.codes[target] == code) for code, _, _ in asked.tells]
 
     def made(rows: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         truth = rows[target].astype(np.int64)
         scores = model.scores_of(rows, len(truth))
-        codes = {asked.right: (scores.argmax(axis=1) == truth).astype(np.int64)}
+        observed = truth < values
+        codes = {asked.right: np.where(observed, scores.argmax(axis=1) == truth, 2)}
         odds = log_odds(scores)
         for (code, is_it, score), cuts in zip(asked.tells, edges, strict=True):
-            codes[is_it] = (truth == code).astype(np.int64)
+            codes[is_it] = np.where(observed, truth == code, 2)
             codes[score] = np.searchsorted(cuts, odds[:, code], side="right")
         return codes
 
@@ -222,14 +226,17 @@ def figures_of(
         found: Interval | str
         if figure == "accuracy":
             values, sigma = combined(got[0])
-            found = share_interval(values, sigma, n, spread, k)
+            found = share_interval(values[:2], sigma, *_observed(values, sigma, n, spread), k)
         elif figure == "auc":
-            found = area_interval([(g[0].values, g[0].sigma) for g in got], k, CELLS_PER_SIGMA)
+            found = area_interval([(g[0].values[:2], g[0].sigma) for g in got], k, CELLS_PER_SIGMA)
         elif figure == "cmi":
             s = asked.separation
             assert s is not None
             axes = [[asked.conditional.index(c) for c in side] for side in (s.left, s.right, s.given)]
-            found = information_interval(got[0][0].values, got[0][0].sigma, axes, k, rng)
+            values = got[0][0].values
+            for axis, name in enumerate(asked.conditional):
+                values = values.take(range(asked.schema[name].values), axis=axis)
+            found = information_interval(values, got[0][0].sigma, axes, k, rng)
         else:
             shares, errors = _sampling(asked, synthetic, n, k, rng)
             counts = None if synthetic is None else [g[0].values for g in got]
@@ -237,8 +244,35 @@ def figures_of(
         if isinstance(found, str):
             out.append(PrivateFigure(figure, reason=found))
         else:
-            out.append(PrivateFigure(figure, found.value, found.low, found.high, found.method))
+            method = found.method + _left_out(figure, asked, by_clique)
+            out.append(PrivateFigure(figure, found.value, found.low, found.high, method))
     return tuple(out), max(round(n), 0)
+
+
+def _observed(counts: FloatArray, sigma: float, n: float, spread: float) -> tuple[float, float]:
+    """(rows whose target is observed, standard error) from counts of wrong and right guesses and missing targets.
+
+    Two unbiased estimates with independent noise, weighted by precision: the sum of the first two cells, and ``n`` less
+    the third. Neither depends on the difference of the first two.
+    """
+    if len(counts) == 2:
+        return n, spread
+    one, other = 1 / (2 * sigma**2), 1 / (sigma**2 + spread**2)
+    found = (one * float(counts[:2].sum()) + other * (n - float(counts[2]))) / (one + other)
+    return found, (one + other) ** -0.5
+
+
+def _left_out(figure: str, asked: HeldOutCounts, counted: Mapping[Clique, Sequence[Measurement]]) -> str:
+    """Which rows a figure is about, where some may have missing cells; and the share without a target."""
+    names = asked.conditional if figure == "cmi" else () if figure == "one_way_tv" else (asked.target,)
+    missing = [name for name in names if name is not None and asked.schema[name].missing]
+    if not missing:
+        return ""
+    said = f"; of the rows where {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} observed"
+    counts = np.maximum(combined(counted[(asked.right,)])[0], 0.0) if (asked.right,) in counted else np.zeros(3)
+    if len(counts) < 3 or not counts.sum() > 0:
+        return said
+    return f"{said} ({asked.target} is missing in about {100 * counts[2] / counts.sum():.0f} %)"
 
 
 def _why(figure: str, asked: HeldOutCounts, made: Sequence[Measurement], n: float, unit: Unit) -> str:

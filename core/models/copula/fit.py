@@ -18,8 +18,8 @@ from espalier.core.models.copula.layout import Layout
 from espalier.core.models.copula.model import CopulaModel, Inputs, Nominal, Response
 from espalier.core.models.copula.shapes import Pyramid, Shape
 from espalier.core.privacy.draws import SumMeasurement
-from espalier.core.privacy.features import Features, Surface, side_by_side
 from espalier.core.privacy.moments import Bin, Histogram, Left, Moments, Scored, WithOutcome
+from espalier.core.privacy.regression_features import Features, Surface, side_by_side
 from espalier.core.privacy.sums import SumRecipe
 
 Ask = Callable[[SumRecipe, float, str], SumMeasurement]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import ProjectError
 from espalier.core.models.copula.planned import fourier, polynomial
-from espalier.core.privacy.features import Fourier, Polynomial
 from espalier.core.privacy.moments import Reading
-from espalier.core.project.axes import Axis
+from espalier.core.privacy.regression_features import Fourier, Polynomial
+from espalier.core.project.numeric_axis import Axis
 from espalier.core.project.schema import Column, Schema
 
 SMALL_TABLE = 5_000

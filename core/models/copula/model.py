@@ -16,9 +16,9 @@ from espalier.core.graph.separations import Separation
 from espalier.core.models.base import Answer
 from espalier.core.models.copula.layout import Layout
 from espalier.core.models.copula.shapes import Shape
-from espalier.core.privacy.features import Codes, Features, Fourier, Polynomial, Surface, side_by_side
+from espalier.core.privacy.regression_features import Codes, Features, Fourier, Polynomial, Surface, side_by_side
 from espalier.core.progress import Report
-from espalier.core.project.axes import Axis
+from espalier.core.project.numeric_axis import Axis
 
 FORMAT = "espalier-copula/1"
 """The tag in a model file."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.privacy.features import TURN, Fourier, Polynomial
+from espalier.core.privacy.regression_features import TURN, Fourier, Polynomial
 
 BASE = 2**7
 """Length of the vector whose products are the polynomial's terms, in units."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.project.axes import Axis
+from espalier.core.project.numeric_axis import Axis
 
 CLEAR = 1.0
 """Standard deviations beyond which a difference is taken for true: a flat stretch costs more than a little noise."""

@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
+from math import isfinite, prod
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 
 from espalier.core.errors import DAMAGED, EspalierError
 from espalier.core.graph.junction_tree import (
@@ -22,10 +22,8 @@ from espalier.core.graph.junction_tree import (
     FloatArray,
     JunctionTree,
     collect,
-    decode,
     distribute,
     junction_tree,
-    max_plus,
     sum_product,
 )
 from espalier.core.graph.separations import Clique, Separation, clique_edges
@@ -169,33 +167,6 @@ class GraphicalModel:
         below = np.add.reduce(both, axis=tuple(range(len(columns))), keepdims=True)
         return np.divide(both, below, out=np.zeros_like(both), where=below > 0)
 
-    def log_likelihood(self, columns: Mapping[str, ArrayLike]) -> FloatArray:
-        """Natural log probability of each row; −∞ for impossible rows.
-
-        ``columns`` holds an integer array of codes for every column of the model, all of one length.
-        """
-        missing = [name for name in self.sizes if name not in columns]
-        if missing:
-            raise KeyError(f"the rows lack the column {missing[0]!r}")
-        codes = {name: np.asarray(columns[name]) for name in self.sizes}
-        n = max((len(values) for values in codes.values()), default=0)
-        for name, values in codes.items():
-            if len(values) != n:
-                raise ValueError(f"column {name!r} has {len(values)} rows, others have {n}")
-            if n and (values.min() < 0 or values.max() >= self.sizes[name]):
-                raise ValueError(f"column {name!r} has codes outside 0 … {self.sizes[name] - 1}")
-        score = np.full(n, -self._calibrated.log_partition)
-        for clique, potential in self.potentials.items():
-            score += potential[tuple(codes[name] for name in clique)]
-        return score
-
-    def most_likely_row(self) -> dict[str, int]:
-        """The code of every column in a row of the highest probability (exact, by max-plus)."""
-        tree, tables, _ = self._log_tables()
-        _, kept = collect(tree, tables, max_plus)
-        row = decode(tree, [np.asarray(choice, dtype=np.intp) for choice in kept])
-        return {name: row[tree.position[name]] if name in tree.position else 0 for name in self.sizes}
-
     def cmi(
         self, left: Sequence[str], right: Sequence[str], given: Sequence[str], *, max_cells: int = MAX_CELLS
     ) -> float:
@@ -286,8 +257,12 @@ class GraphicalModel:
                     raise ValueError(head["format"])
                 cliques = [tuple(clique) for clique in head["potentials"]]
                 potentials = {clique: np.array(file[f"potential_{i}"]) for i, clique in enumerate(cliques)}
+                sizes = {str(name): int(size) for name, size in head["sizes"]}
+                _check_potentials(sizes, potentials, float(head["total"]))
+                if not {name for clique in head["cliques"] for name in clique} <= set(sizes):
+                    raise ValueError("a clique has a column that the model does not have")
                 return GraphicalModel(
-                    sizes={str(name): int(size) for name, size in head["sizes"]},
+                    sizes=sizes,
                     cliques=tuple(tuple(clique) for clique in head["cliques"]),
                     potentials=potentials,
                     total=float(head["total"]),
@@ -295,3 +270,14 @@ class GraphicalModel:
                 )
         except DAMAGED as error:
             raise EspalierError("This is not a model saved by this program.") from error
+
+
+def _check_potentials(sizes: Mapping[str, int], potentials: Mapping[Clique, NDArray[Any]], total: float) -> None:
+    """Raise ValueError for what no fit can have: other shapes than the sizes, log potentials that are not numbers."""
+    if min(sizes.values(), default=1) < 1 or not (isfinite(total) and total >= 0):
+        raise ValueError("a column needs a category, and rows are counted from 0")
+    for clique, table in potentials.items():
+        if table.shape != tuple(sizes[name] for name in clique) or table.dtype.kind != "f":
+            raise ValueError("a potential has another shape than its columns")
+        if np.isnan(table).any() or np.isposinf(table).any():
+            raise ValueError("a potential is not a number")

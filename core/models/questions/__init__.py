@@ -15,7 +15,7 @@ from espalier.core.privacy.questions.prediction import (
     predict_cost,
 )
 from espalier.core.privacy.questions.sensitivity import Sensitivity, sensitivity
-from espalier.core.project.questions import Count, Question
+from espalier.core.project.question_types import Count, Question
 
 __all__ = [
     "Block",

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import SizeError
-from espalier.core.project.questions import Question, allowed
+from espalier.core.project.question_types import Question, allowed
 
 MAX_STATES = 20_000
 """More states than these after one column are refused: one table of the dynamic program would square them."""

@@ -27,7 +27,7 @@ from espalier.core.errors import EspalierError, SizeError
 from espalier.core.graph.junction_tree import JunctionTree, Zeros, cells, junction_tree
 from espalier.core.graph.separations import Clique
 from espalier.core.privacy.questions.automaton import IntArray, automaton
-from espalier.core.project.questions import Count, Question, allowed
+from espalier.core.project.question_types import Count, Question, allowed
 
 DIRECT_CELLS = 4_096
 """A question whose columns have at most so many combinations together may be asked of their marginal."""

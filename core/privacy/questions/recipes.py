@@ -19,7 +19,7 @@ from espalier.core.privacy.questions.lowering import lower
 from espalier.core.privacy.questions.prediction import check_cost
 from espalier.core.privacy.questions.sensitivity import sensitivity
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.questions import Condition, Count, Question, allowed
+from espalier.core.project.question_types import Condition, Count, Question, allowed
 from espalier.core.tables.source import Source
 
 UNITS = 2**20

@@ -8,8 +8,8 @@ from pathlib import Path
 import streamlit as st
 
 from espalier.core.errors import EspalierError, ProjectError
-from espalier.core.ledger.archive import MOST_BYTES, check_names, has_model, is_known, unpacked
-from espalier.core.release.files import check_release
+from espalier.core.ledger.archive import check_names, has_model, unpacked
+from espalier.core.release.loading import files_of
 from espalier.core.release.shelf import identity
 from espalier.core.release.study import Study
 from espalier.pages.parts import doors, shell
@@ -60,14 +60,8 @@ def chooser(state: Session) -> str:
 
 
 def of_folder(text: str) -> dict[str, bytes]:
-    """The files of a release's folder: those alone whose names a release's files may have."""
+    """The files of a release's folder."""
     try:
-        folder = Path(text).expanduser()
-        check_release(folder)
-        found = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-        names = [name for name in found if is_known(name)]
-        if sum((folder / name).stat().st_size for name in names) > MOST_BYTES:
-            raise ProjectError(f"{folder} holds more than 1 GiB")
-        return {name: (folder / name).read_bytes() for name in names}
+        return files_of(Path(text).expanduser())
     except (OSError, RuntimeError, ValueError) as error:  # no such user's home; no path
         raise ProjectError(f"cannot read {text}: {getattr(error, 'strerror', None) or error}", path=text) from None

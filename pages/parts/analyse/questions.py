@@ -5,23 +5,36 @@ from __future__ import annotations
 import streamlit as st
 
 from espalier.core.analysis.effect import StandardisedEffect
-from espalier.core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
+from espalier.core.analysis.figures import (
+    Difference,
+    Figure,
+    Level,
+    Mean,
+    MeanDifference,
+    OddsRatio,
+    Proportion,
+    Regression,
+)
 from espalier.core.errors import EspalierError
 from espalier.core.graph.adjustment import Effect, choices
 from espalier.core.project.file import Project
 from espalier.core.release import asking
+from espalier.core.release.asking import of_observed
+from espalier.core.release.missing_cells import missing_sentences
 from espalier.core.release.study import Study
 from espalier.pages.parts.text import name, names, plain
 
 FEW = 8
 """Figures up to which their sentences stand open."""
-KINDS = ("Association, adjusted", "Effect, by the drawing", "Odds ratio", "Difference", "Proportion")
+KINDS = ("Association, adjusted", "Effect, by the drawing", "Odds ratio", "Difference", "Proportion", "Mean")
 MEANING = {
     "counted": "these columns were counted together, so the interval's coverage is promised",
     "outcome pairs counted": "each column was counted with the outcome, and their joint pattern is modelled. The "
     "interval holds if the model does; its coverage is not promised",
     "thin": "there are too few rows for their noise, so the number has no interval",
     "assumed": "these columns were not counted together. What the table shows is an assumption, so it has no interval",
+    "no overlap": "in some strata one of the compared groups has no rows, so nothing shows what the outcome would be "
+    "there, and there is no number",
 }
 
 
@@ -32,6 +45,8 @@ def ask(project: Project, key: str, rows: int) -> Figure | None:
         return _regression(project, key)
     if kind == KINDS[1]:
         return _effect(project, key, rows)
+    if kind == "Mean":
+        return _mean(project, key)
     columns = [c.name for c in project.schema.columns if c.size > 1]
     target = project.plan.target
     left, right = st.columns(2)
@@ -59,23 +74,48 @@ def ask(project: Project, key: str, rows: int) -> Figure | None:
     if happens is None:
         return None
     if kind == "Proportion":
-        return Proportion(happens, one)
+        return of_observed(project.schema, Proportion(happens, one))
     if one is None or other is None:
         return None
     if one == other:
         st.info("Choose two values that differ.")
         return None
     if kind == "Difference":
-        return Difference(happens, one, other)
-    size = project.schema[happens.column].size
-    instead = Level(happens.column, 1 - happens.code) if size == 2 else None
+        return of_observed(project.schema, Difference(happens, one, other))
+    values = project.schema[happens.column].values
+    two = values == 2 and happens.code < values
+    instead = Level(happens.column, 1 - happens.code) if two else None
     if instead is None:
         with left:
             instead = _value(project, happens.column, "instead of", f"{key}-instead-{happens.column}", last=False)
     if instead == happens:
         st.info("Choose two values that differ.")
         return None
-    return OddsRatio(happens, instead, one, other)
+    return of_observed(project.schema, OddsRatio(happens, instead, one, other))
+
+
+def _mean(project: Project, key: str) -> Mean | MeanDifference | None:
+    numbers = [c.name for c in project.schema.columns if c.kind == "numeric"]
+    if not numbers:
+        st.info("This release has no numeric column, so there is no mean to ask for.")
+        return None
+    left, right = st.columns(2)
+    with left:
+        column = st.selectbox("Mean of", numbers, None, key=f"{key}-mean", placeholder="Choose a number")
+    with right:
+        columns = [c.name for c in project.schema.columns if c.size > 1 and c.name != column]
+        group = st.selectbox("Groups by", columns, None, key=f"{key}-mean-group", placeholder="no groups")
+        one = None if group is None else _value(project, group, "the value", f"{key}-mean-one-{group}", last=True)
+        other = None if group is None else _value(project, group, "against", f"{key}-mean-other-{group}", last=False)
+    if column is None:
+        return None
+    if one is None or other is None:
+        return asking.mean(project.schema, column)
+    if one == other:
+        st.info("Choose two values that differ.")
+        return None
+    scores = asking.middles(project.schema[column])
+    return of_observed(project.schema, MeanDifference(column, scores, one, other))
 
 
 def _regression(project: Project, key: str) -> Regression | None:
@@ -101,7 +141,7 @@ def _regression(project: Project, key: str) -> Regression | None:
         return None
     column = project.schema[outcome]
     event = outcome
-    if column.kind != "numeric" or column.missing:
+    if column.kind != "numeric":
         with left:
             level = _value(project, outcome, "Value to predict", f"{key}-outcome-{outcome}", last=True)
         event = f"{outcome}={column.labels[level.code]}"
@@ -171,6 +211,12 @@ def show(study: Study, figure: Figure) -> None:
     else:
         st.markdown(f"**What is asked:** {plain(asking.asked(study.project.schema, figure))}.")
     st.dataframe(asking.lines(answers), hide_index=True, width="stretch")
+    said, warnings = missing_sentences(study.project.schema, answers)
+    if warnings:
+        st.warning("\n\n".join(plain(warning) for warning in warnings))
+    if said:
+        with st.expander("Missing cells", expanded=len(said) <= FEW):
+            st.markdown("\n".join(f"- {plain(line)}" for line in said))
     for kind in dict.fromkeys(a.badge.kind for a in answers):
         st.markdown(f"- **{asking.BADGES[kind].capitalize()}**: {MEANING[kind]}.")
     if steps := asking.remedy(study.project, figure, answers):

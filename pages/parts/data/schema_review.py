@@ -67,9 +67,15 @@ def _left_out(state: Session, draft: SchemaDraft) -> None:
         one = len(out) == 1
         st.markdown(
             f"**{'One column was' if one else f'{len(out)} columns were'} left out by a guess:** "
-            f"{names((c.name for c in out), len(out))}  \nIts values hardly repeat, so it looks like an identifier. "
-            "Leave it out if you would have done so without looking. Otherwise tick **Use** in the table below. If one "
-            "person has several rows, it can be the **person column** on Plan. A release waits for your answer."
+            f"{names((c.name for c in out), len(out))}  \n"
+            + (
+                "Its values hardly repeat, so it looks like an identifier. Leave it out if you would have done so "
+                "without looking. "
+                if one
+                else "Their values hardly repeat, so they look like identifiers. Leave them out if you would have done "
+                "so without looking. "
+            )
+            + "Otherwise tick **Use** in the table below. A release waits for your answer."
         )
         st.button(
             "Leave it out" if one else f"Leave these {len(out)} out",

@@ -100,9 +100,9 @@ class SchemaDraft:
         used = {c.name for c in columns}
         return tuple(c for c in self.left_out if c.name not in used)
 
-    def confirm_left_out(self) -> None:
-        """Confirm that what a guess left out and nobody took in stays out."""
-        staying = {c.name for c in self.left_out} - {row["name"] for row in self.rows if row["use"]}
+    def confirm_left_out(self, *names: str) -> None:
+        """Confirm that these columns, or all that a guess left out and no one took in, stay out."""
+        staying = set(names) or {c.name for c in self.left_out} - {row["name"] for row in self.rows if row["use"]}
         self.left_out = tuple(LeftOut(c.name, c.confirmed or c.name in staying) for c in self.left_out)
 
     def replace(self, column: Column) -> None:

@@ -1,4 +1,4 @@
-"""Whose rows they are, how many of each person count, and what may be held out for shareable figures."""
+"""How many rows of each person count, the declared total, and what may be held out for shareable figures."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from espalier.pages.parts import shell, text
 from espalier.pages.parts.session.session import Session
 
 Bound = Callable[..., dict[str, Any]]
@@ -16,34 +17,22 @@ TENTH = 0.1
 def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
     """The fields. ``bound`` gives a widget its key and puts its value into the plan."""
     assert state.project is not None
-    plan = state.project.plan
-    known = state.columns
-    if plan.person and plan.person not in known:
-        known.append(plan.person)
-    st.selectbox(
-        "Person column (whose row is it?)",
-        ["", *known],
-        index=known.index(plan.person) + 1 if plan.person else 0,
-        format_func=lambda column: column or "none",
-        accept_new_options=not state.columns,
-        help="A column that names the person of each row, such as a patient number. It is used to keep at most so many "
-        "rows of each person, chosen at random, before anything is counted. It is never released or counted itself.",
-        **bound(state, "person", lambda s, v: s.change_person(v)),
-    )
-    spots["person"] = st.container()
-    st.number_input(
-        "Rows per person, at most",
-        1,
-        10_000,
-        plan.rows_per_person,
-        help="Of each person at most so many rows are kept, chosen at random. More rows cost more noise."
-        if plan.person
-        else "How many rows of the table may belong to one person.",
-        **bound(state, "rows_per_person"),
-    )
-    if plan.person is None:
-        st.caption("You promise that nobody has more rows. Without a person column, nothing checks it.")
-    elif plan.neighbors == "replace-one":
+    project, plan = state.project, state.project.plan
+    st.markdown(f"**Rows per person.** {text.people(project)}")
+    shell.link_to("Data", "Change this on Data", primary=False)
+    spots["person"] = spots["one_row_per_person"] = st.container()
+    if project.one_row_per_person is not True:
+        st.number_input(
+            "Rows per person, at most",
+            2 if project.one_row_per_person is False and plan.person is None else 1,
+            10_000,
+            plan.rows_per_person,
+            help="These rows of each person are kept, chosen at random. More rows need more noise."
+            if plan.person
+            else "How many rows of the table may belong to one person. This is a promise.",
+            **bound(state, "rows_per_person"),
+        )
+    if plan.person is not None and plan.neighbors == "replace-one":
         st.number_input(
             "Declared total of rows",
             1,

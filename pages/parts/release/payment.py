@@ -111,14 +111,21 @@ def fits(state: Session, population: Population) -> bool:
             delta = None if population.neighbors == "replace-one" else population.delta
             state.drafts.plan.delta = None
             person = population.persons.get(state.paid_from or "", plan.person)
-            state.change_plan(
-                neighbors=population.neighbors, rows_per_person=population.rows_per_person, delta=delta, person=person
-            )
+            k = population.rows_per_person
+            try:
+                if person is not None or k > 1:
+                    state.answer(False, person, k)
+                state.change_plan(neighbors=population.neighbors, rows_per_person=k, delta=delta, person=person)
+                state.trouble.pop("unit", None)
+            except EspalierError as error:
+                state.trouble["unit"] = str(error)
 
         unit = text.unit(
             population.neighbors, population.rows_per_person, population.persons.get(state.paid_from or "", plan.person)
         )
         st.button(f"Plan for the ledger's unit: {unit}, δ = {population.delta:g}", on_click=mend)
+        if "unit" in state.trouble:
+            st.error(plain(state.trouble["unit"]))
         return False
     return True
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from espalier.core.errors import LedgerError, TableError
 from espalier.core.ledger.ledger import Ledger, default_ledger
-from espalier.core.privacy.accounting import epsilon_of
+from espalier.core.privacy.accounting import epsilon_of, total_up
 from espalier.core.privacy.bought_schema import table_described
 from espalier.core.privacy.contribution import public_rows, split
 from espalier.core.progress import Report, part
@@ -157,5 +157,5 @@ def total(state: Session) -> tuple[float, float, float] | None:
     mine = [s for s in state.spent if s.table == state.tables]
     if len({(s.neighbors, s.rows_per_person, s.person) for s in mine}) != 1:
         return None
-    rho, delta = sum(s.rho for s in mine), min(s.delta for s in mine)
+    rho, delta = total_up(s.rho for s in mine), min(s.delta for s in mine)
     return rho, epsilon_of(rho, delta), delta

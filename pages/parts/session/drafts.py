@@ -124,6 +124,8 @@ class Drafts:
 
     schema: SchemaDraft | None = None
     schema_errors: int = 0
+    answering: bool = False
+    """Whether the answer about the rows of one person is being changed."""
     upload: tuple[str, TextTable] | None = None
     """The uploaded file's id, and the table that was read from it."""
     board: BoardDraft = field(default_factory=BoardDraft)
@@ -140,7 +142,8 @@ class Drafts:
 
 @dataclass(frozen=True)
 class Kept:
-    """What the browser's tab had kept: a whole project, or (where it held guesses) its drawing only."""
+    """What the browser's tab had kept: a whole project, or (where it held guesses) its drawing and the ``answer``:
+    whether each person has one row, the person column, and the row limit."""
 
     title: str
     dag: Dag
@@ -148,3 +151,4 @@ class Kept:
     project: Project | None
     rows: int | None
     sample: str
+    answer: tuple[bool, str | None, int] | None = None

@@ -2,7 +2,7 @@
 
 The tab itself keeps it (``sessionStorage``), so no other user of the server, no other tab and no later session can
 see it. It holds the project file, never a row of a table; while the project holds guesses read off private rows, only
-the drawing is kept. What comes back is checked like any other file.
+the drawing is kept, and the answer about the rows of one person. What comes back is checked like any other file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.merge import inside
 from espalier.core.graph.roles import Roles
+from espalier.core.methods.registry import DEFAULT
 from espalier.core.project.file import Project
+from espalier.core.project.people import check_answer, stated
+from espalier.core.project.plan import Plan
 from espalier.pages.parts.session.drafts import Kept
 from espalier.pages.parts.session.session import Session
 from espalier.pages.parts.text import name
@@ -47,7 +50,9 @@ def kept(state: Session) -> str | None:
     if project is None:
         return None
     whole = not project.unconfirmed
-    drawing = {"dag": project.dag.to_json(), "roles": project.roles.to_json()}
+    one_row = stated(project.one_row_per_person, project.plan)
+    answer = None if one_row is None else [one_row, project.plan.person, project.plan.rows_per_person]
+    drawing = {"dag": project.dag.to_json(), "roles": project.roles.to_json(), "answer": answer}
     return json.dumps(
         {
             "title": project.name,
@@ -70,11 +75,24 @@ def read(text: Any) -> Kept:
         project = None if data["project"] is None else Project.loads(data["project"])
         dag = project.dag if project else Dag.from_json(data["dag"])
         roles = project.roles if project else Roles.from_json(data["roles"])
+        answer = None if project else _answer(data.get("answer"))
     except (KeyError, TypeError, ValueError, RecursionError, AttributeError):
         raise ProjectError("the draft cannot be read") from None
     if not isinstance(title, str) or not isinstance(sample, str) or not isinstance(rows, int | None):
         raise ProjectError("the draft cannot be read")
-    return Kept(title, dag, roles, project, rows, sample)
+    return Kept(title, dag, roles, project, rows, sample, answer)
+
+
+def _answer(data: Any) -> tuple[bool, str | None, int] | None:
+    """The answer about the rows of one person; raises :class:`TypeError` or :class:`EspalierError`."""
+    if data is None:
+        return None
+    one_row, person, k = data
+    if not isinstance(one_row, bool):
+        raise TypeError
+    plan = Plan(DEFAULT, 1.0, person=person, rows_per_person=k)
+    check_answer(one_row, plan)
+    return one_row, plan.person, plan.rows_per_person
 
 
 def keep(state: Session) -> None:
@@ -110,9 +128,11 @@ def offer(state: Session) -> None:
                 f"{len(found.project.schema.columns)} columns, {arrows}. The browser tab kept it, without any row."
             )
         elif not _drawn(found):
+            back = ", then put your answer about the rows of one person back" if found.answer else ""
             st.markdown(
                 f"**{name(found.title)} was open before the reload.** Its columns held guesses read off the table, so "
-                "they were not kept: open the table again. Once all guesses are confirmed, a reload keeps the columns."
+                f"they were not kept: open the table again{back}. Once all guesses are confirmed, a reload keeps the "
+                "columns."
             )
         else:
             st.markdown(
@@ -121,8 +141,9 @@ def offer(state: Session) -> None:
             )
         with st.container(horizontal=True):
             able = found.project is not None or state.project is not None
-            label = "Restore the draft" if found.project else "Put the drawing back"
-            if found.project is not None or _drawn(found):
+            part = "drawing" if _drawn(found) else "answer"
+            label = "Restore the draft" if found.project else f"Put the {part} back"
+            if found.project is not None or _drawn(found) or found.answer:
                 st.button(
                     label, type="primary", disabled=not able, on_click=bring_back, args=(state,), key="restore-draft"
                 )
@@ -130,11 +151,20 @@ def offer(state: Session) -> None:
 
 
 def fits(state: Session, found: Kept) -> bool:
-    """Is there anything to say? A drawing alone must hold something about the table that is open, if one is."""
-    if found.project is not None or state.project is None:
+    """Is there anything to say? A drawing or answer must fit the table that is open, if one is."""
+    if found.project is not None or state.project is None or _answers(state, found):
         return True
     known = set(state.project.schema.names)
     return any(known.issuperset(columns) for columns in _drawn(found))
+
+
+def _answers(state: Session, found: Kept) -> bool:
+    """Whether the answer about the rows of one person can be put back."""
+    assert state.project is not None
+    if found.answer is None or not state.project.unit_open:
+        return False
+    _, person, _ = found.answer
+    return person is None or person in state.columns
 
 
 def _drawn(found: Kept) -> list[tuple[str, ...]]:
@@ -154,6 +184,8 @@ def bring_back(state: Session) -> None:
         text = read_table(FOLDER / f"{found.sample}.csv", f"{found.sample}.csv") if found.sample in SAMPLES else None
         state.open(found.project, text, found.rows, found.sample if text else "")
     elif state.project is not None:
+        if found.answer is not None and _answers(state, found):
+            state.answer(*found.answer)
         columns = state.project.schema.names
         dag, _ = inside(found.dag, columns)
         roles = {role: tuple(c for c in cols if c in columns) for role, cols in found.roles.items()}

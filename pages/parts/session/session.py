@@ -181,9 +181,10 @@ class Session:
         return Opened(**{each.name: getattr(self, each.name) for each in fields(Opened)})
 
     def take_plan(self, plan: Plan) -> None:
-        """Go on with another plan for the open project."""
+        """Go on with another plan for the open project; the answer about people stays."""
         assert self.project is not None
-        self.project = replace(self.project, plan=plan)
+        own = self.project.plan
+        self.project = replace(self.project, plan=plan.changed(person=own.person, rows_per_person=own.rows_per_person))
         self.opened += 1  # fresh widgets, which show the plan that was taken
 
     def attach(self, text: TextTable) -> None:
@@ -248,18 +249,26 @@ class Session:
             known = self._previewed = (planned, rows, preview(planned, rows))
         return known[2]
 
-    def change_person(self, column: str | None) -> None:
-        """Say which column names the person of each row; it leaves the schema. Raises :class:`EspalierError`."""
-        project = self.project
-        assert project is not None
-        if column is not None and column in project.schema:
-            kept = tuple(c for c in project.schema.columns if c.name != column)
-            if not kept:
-                raise EspalierError(f"{column!r} is the only column: there would be nothing left to release")
-            self.change_schema(replace(project.schema, columns=kept))
-            if self.drafts.schema is not None:
-                self.drafts.schema.leave_out(column)
-        self.change_plan(person=column or None)
+    def answer(self, one_row: bool, person: str | None = None, rows_per_person: int = 1) -> None:
+        """Answer whether each person has one row. A person column leaves the schema. Raises :class:`EspalierError`."""
+        assert self.project is not None
+        if person is not None:
+            self._leave_out(person)
+        self.project = self.project.answered(one_row, person, rows_per_person)
+
+    def _leave_out(self, person: str) -> None:
+        """Take the person column out of the schema; if a guess set it aside, that is confirmed."""
+        assert self.project is not None
+        schema = self.project.schema
+        kept = tuple(c for c in schema.columns if c.name != person)
+        if not kept:
+            raise EspalierError(f"{person!r} is the only column: there would be nothing left to release")
+        left_out = tuple(replace(c, confirmed=c.confirmed or c.name == person) for c in schema.left_out)
+        self.change_schema(replace(schema, columns=kept, left_out=left_out))
+        if self.drafts.schema is not None:
+            self.drafts.schema.confirm_left_out(person)
+            if person in schema:
+                self.drafts.schema.leave_out(person)
 
     def change_schema(self, schema: Schema) -> None:
         """A new schema; arrows and roles of columns that are not in it are parked until they are."""
@@ -422,4 +431,4 @@ def _still_here() -> Callable[[], bool]:
 
 def blank(name: str, schema: Schema) -> Project:
     """A project for a table that has none yet."""
-    return Project(name, schema, Plan(DEFAULT, 1.0))
+    return Project(name, schema, Plan(DEFAULT, 1.0), one_row_per_person=None)

@@ -19,8 +19,8 @@ from espalier.core.models.graphical import GraphicalModel
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.unit import Unit
-from espalier.core.project.axes import Axis
 from espalier.core.project.file import Project
+from espalier.core.project.numeric_axis import Axis
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.table import Table

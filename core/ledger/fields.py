@@ -1,0 +1,127 @@
+"""What an event may hold: the type and the range of each field, checked before anything is written.
+
+A database converts types silently: SQLite stores True as 1, PostgreSQL rounds 1.5 to 2. An event's hash would then be
+that of another value than the stored one. So a value is accepted only if it is exactly of its field's kind. Whole
+numbers and floats of NumPy become Python's.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, get_args
+
+from espalier.core.errors import ProjectError
+from espalier.core.privacy.draws import Subtotal
+from espalier.core.project.plan import Neighbors
+
+MOST_ROWS_PER_PERSON = 10_000
+MOST_NUMBER = 1e6
+"""No ε, δ or ρ of a ledger is larger."""
+MOST_TEXT = 2000
+MOST_PLAN = 1 << 24
+"""Letters of a plan as JSON."""
+FLOATS = ("epsilon", "delta", "rho", "rho_before", "rho_after")
+WHOLE = ("seq", "rows_per_person")
+KINDS = ("open", "join", "reserve", "select", "measure", "look", "spend", "return", "diagnose")
+OPTIONAL = ("entry", "neighbors", "rows_per_person", *FLOATS, "plan", "fingerprint", "released")
+"""Fields that a kind of event may leave out."""
+
+
+def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The ``fields`` of a new event as they are stored; raises :class:`ProjectError` that names the first wrong one."""
+    out: dict[str, Any] = {}
+    for name, value in fields.items():
+        if value is None and name in OPTIONAL:
+            out[name] = None
+        elif name in FLOATS:
+            out[name] = number(name, value)
+        elif name in WHOLE:
+            out[name] = whole(name, value)
+        elif name == "plan":
+            out[name] = line(name, value, most=MOST_PLAN)
+        elif name in ("kind", "neighbors"):
+            out[name] = one_of(name, value, KINDS if name == "kind" else get_args(Neighbors))
+        else:
+            out[name] = line(name, value)
+    return out
+
+
+def misfit(stored: Mapping[str, Any]) -> str:
+    """The first field of a stored event that has another type than its column; empty if none has."""
+    for name, value in stored.items():
+        kind: type = float if name in FLOATS else int if name in WHOLE else str
+        if type(value) is not kind and not (value is None and name in OPTIONAL):
+            return name
+    return ""
+
+
+def number(name: str, value: Any, most: float = MOST_NUMBER) -> float:
+    """A finite number from 0 to ``most`` that a float holds exactly and not as a subnormal."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise _wrong(name, value, "a number")
+    try:
+        exact = float(value)
+        ok = exact == value and math.isfinite(exact)
+    except (OverflowError, ValueError):
+        ok = False
+    if not ok:
+        raise _wrong(name, value, "a finite number that a float holds exactly")
+    if not (exact == 0 or sys.float_info.min <= exact <= most):
+        raise _wrong(name, value, f"0 or a number from {sys.float_info.min:.3g} to {most:g}")
+    return abs(exact)  # −0.0 is 0.0
+
+
+def whole(name: str, value: Any, most: int = MOST_ROWS_PER_PERSON) -> int:
+    """A whole number from 1 to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 1 <= int(value) <= most:
+        raise _wrong(name, value, f"a whole number from 1 to {most:,}")
+    return int(value)
+
+
+def line(name: str, value: Any, most: int = MOST_TEXT) -> str:
+    """One line of text: no control character and no half of a character pair, which some databases refuse."""
+    if not isinstance(value, str):
+        raise _wrong(name, value, "a text")
+    text = str(value)
+    if len(text) > most or any(ord(c) < 32 or ord(c) == 127 or 0xD800 <= ord(c) < 0xE000 for c in text):
+        raise _wrong(name, value, f"one line of at most {most:,} letters, without control characters")
+    return text
+
+
+def one_of(name: str, value: Any, known: tuple[str, ...]) -> str:
+    """One of the ``known`` words."""
+    if not isinstance(value, str) or value not in known:
+        raise _wrong(name, value, f"one of {', '.join(known)}")
+    return str(value)
+
+
+def yes_or_no(name: str, value: Any) -> bool:
+    """True or False, of Python's own type."""
+    if not isinstance(value, bool):
+        raise _wrong(name, value, "True or False")
+    return value
+
+
+def octets(name: str, value: Any) -> bytes:
+    """Bytes, such as a digest or a file."""
+    if not isinstance(value, bytes):
+        raise _wrong(name, value, "bytes")
+    return value
+
+
+def part(act: Subtotal) -> Subtotal:
+    """What was drawn, with each of its fields checked."""
+    kind: Any = one_of("kind", act.kind, ("select", "measure", "look"))
+    draws = whole("draws", act.draws, most=1 << 53)
+    return Subtotal(kind, line("pool", act.pool), draws, number("rho", act.rho), number("delta", act.delta, most=1.0))
+
+
+def _wrong(name: str, value: Any, expected: str) -> ProjectError:
+    """The error for a ``value``: its type, and itself where that is short."""
+    kind = type(value).__name__
+    long = isinstance(value, int) and abs(value) >= 10**18
+    said = f"{kind} {ascii(value)[:40]}" if isinstance(value, str | float | int) and not long else kind
+    return ProjectError(f"ledger: {name.replace('_', ' ')} must be {expected}, not {said}", key=name)

@@ -1,0 +1,74 @@
+"""The density of a numeric column inside its bins: a line per bin, with a slope that the neighbouring bins suggest.
+
+The counts of the released rows show how the density changes from bin to bin. Inside a bin the density is a straight
+line with the smaller of the two slopes towards its neighbours (van Leer 1979). It is flat at a peak or in a hollow, and
+never negative. Every bin keeps its count. Only released rows are read, so this costs no privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CHUNK = 1 << 14
+"""Numbers processed at a time, so that they stay in the processor's cache."""
+
+
+def tilts(edges: Sequence[float], counts: NDArray[Any]) -> NDArray[np.float64]:
+    """Return how much the density rises from each bin's middle to its upper end, as a share of its mean: −1 to 1.
+
+    An outermost bin falls away from its only neighbour. If that neighbour holds less, the bin is flat, like a peak.
+    """
+    ends = np.asarray(edges, dtype=np.float64)
+    width, middle = np.diff(ends), (ends[1:] + ends[:-1]) / 2
+    density = np.asarray(counts, dtype=np.float64) / width
+    if len(density) < 2:
+        return np.zeros(len(density))
+    between = np.diff(density) / np.diff(middle)
+    below, above = np.append(max(between[0], 0.0), between), np.append(between, min(between[-1], 0.0))
+    slope = np.where(below * above > 0, np.sign(below) * np.minimum(np.abs(below), np.abs(above)), 0.0)
+    rise = slope * width / 2
+    return np.asarray(np.clip(np.divide(rise, density, out=np.zeros_like(rise), where=density > 0), -1, 1))
+
+
+def places(
+    edges: Sequence[float], codes: NDArray[Any], rng: np.random.Generator, counts: NDArray[Any] | None = None
+) -> NDArray[np.float64]:
+    """Draw each number's position in its bin, from 0 (the lower end) to below 1. Codes beyond the bins are drawn flat.
+
+    Pass ``counts`` of all rows if ``codes`` holds only some of them.
+    """
+    last = len(edges) - 1
+    inside = Inside(edges, np.bincount(codes, minlength=last) if counts is None else counts)
+    out = np.empty(len(codes))
+    for start in range(0, len(codes), CHUNK):
+        part = slice(start, start + CHUNK)
+        out[part] = inside.draw(np.minimum(codes[part], last).astype(np.intp), rng)
+    return out
+
+
+class Inside:
+    """Random positions inside bins that hold ``counts`` numbers each.
+
+    A density of 1 + t·(2u − 1) has the distribution u + t·(u² − u), solved for u here.
+    """
+
+    def __init__(self, edges: Sequence[float], counts: NDArray[Any]) -> None:
+        t = np.append(tilts(edges, counts[: len(edges) - 1]), 0.0)  # beyond the bins: flat
+        self._flat, self._steep, self._squared = 1 - t, 4 * t, (1 - t) ** 2
+
+    def draw(self, bins: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw a position from 0 to below 1 for each bin code in ``bins``. Fastest with `CHUNK` codes at a time."""
+        share = rng.random(len(bins))
+        below = self._steep.take(bins, mode="clip")
+        below *= share
+        below += self._squared.take(bins, mode="clip")
+        np.sqrt(below, out=below)
+        below += self._flat.take(bins, mode="clip")
+        below += 1e-300
+        share *= 2
+        share /= below
+        return np.minimum(share, np.nextafter(1.0, 0.0), out=share)

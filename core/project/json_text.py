@@ -1,0 +1,68 @@
+"""JSON that somebody else may have written: read within limits, refused with a clear message."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from espalier.core.errors import ProjectError
+
+MOST_JSON = 64 << 20
+"""Bytes of a JSON file; a release of 10,000 columns has 20 MB."""
+DEEPEST = 50
+"""Levels of nesting; a project file has six, and what a drawing tool keeps in the notes."""
+
+
+def read_json(data: bytes | str, what: str) -> Any:
+    """The value in ``data``; raises :class:`ProjectError` that names ``what``.
+
+    It refuses other encodings than UTF-8, files above `MOST_JSON`, nesting deeper than `DEEPEST`, repeated keys, and
+    numbers that are not finite.
+    """
+    if len(data) > MOST_JSON:
+        raise ProjectError(f"{what} is larger than {MOST_JSON >> 20} MiB")
+    try:
+        text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_doubles)
+    except UnicodeDecodeError:
+        raise ProjectError(f"{what} is not UTF-8 text") from None
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ProjectError(
+            f"{what} is not JSON: {error.msg} at {where}", line=error.lineno, start=error.pos == 0
+        ) from None
+    except (RecursionError, ValueError):
+        raise ProjectError(f"{what} is not JSON: it is nested too deeply or holds too long a number") from None
+    check_depth(value, what)
+    return value
+
+
+def check_depth(value: Any, what: str) -> None:
+    """Raise :class:`ProjectError` for lists within lists that are deeper than `DEEPEST`."""
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > DEEPEST:
+            raise ProjectError(f"{what} is nested more than {DEEPEST} levels deep")
+        inside = (x.values() if isinstance(x, dict) else x for x in level if isinstance(x, dict | list))
+        level = [value for values in inside for value in values]
+
+
+def _no_constant(word: str) -> Any:
+    raise ProjectError(f"{word} is not a number that a file may hold")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ProjectError(f"{digits[:40]} is too large a number for a file")
+    return value
+
+
+def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        names = [k for k, _ in pairs]
+        raise ProjectError(f"the key {next(k for k in names if names.count(k) > 1)!r} is given twice")
+    return out

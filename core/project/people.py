@@ -1,0 +1,113 @@
+"""The question that fixes the unit of privacy: can one person have several rows?
+
+The project file's key ``one_row_per_person`` holds the answer:
+
+- true: each person has one row. A person column, or a row limit above 1, contradicts it.
+- false: a person can have several rows. The plan names the person column, or promises a row limit above 1.
+- null: the question is open, as in a draft. A person column answers it; without one, no plan is possible.
+- no key, in older files: the plan's row limit counts as a promise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from espalier.core.errors import ProjectError
+from espalier.core.project.plan import Plan
+
+KEY = "one_row_per_person"
+"""The key in the project file."""
+UNASKED: Literal["unasked"] = "unasked"
+"""The answer of a project file without the key."""
+Answer = bool | None | Literal["unasked"]
+ROWS_KEPT = 2
+"""Row limit per person that is proposed with a person column."""
+NAMES_PEOPLE = re.compile(
+    "(patient|person|people|subject|client|customer|member|participant|employee|applicant|student|citizen|household|user)"
+    r"s?[\W_]*(id|identifier|nr|no|nbr|num|number|key|code|name|hash|pseudonym)?$|^(mrn|ssn|pid|nhs[\W_]*(no|number))$",
+    re.IGNORECASE,
+)
+"""Names of columns that identify people, rather than cases or rows."""
+OPEN = (
+    "can one person have several rows? The project does not say yet, and without an answer no plan is possible. Answer "
+    f'on the Data page, or in the project file: "{KEY}": true if each person has one row; or the plan\'s "person": '
+    f'"COLUMN" if a column identifies the person; or "{KEY}": false with the plan\'s "rows_per_person": K if you '
+    "promise that no person has more than K rows"
+)
+"""Why a plan is refused while the question is open."""
+
+
+def read_answer(data: Any) -> bool | None:
+    """The answer in a project file; raises :class:`ProjectError`."""
+    if not isinstance(data, bool | None):
+        raise ProjectError(f"{KEY} must be true, false or null", key=KEY)
+    return data
+
+
+def check_answer(answer: Answer, plan: Plan) -> None:
+    """Raise :class:`ProjectError` if the plan contradicts the answer."""
+    k = plan.rows_per_person
+    if answer is True and plan.person is not None:
+        raise ProjectError(
+            f"the project states one row per person ({KEY}), and the plan names the person column {plan.person!r}. "
+            f"Remove one of them, on the Data page or in the project file",
+            key=KEY,
+        )
+    if answer is True and k > 1:
+        raise ProjectError(
+            f"the project states one row per person ({KEY}), and the plan allows {k} rows per person. Set "
+            f"rows_per_person to 1, or change the answer on the Data page or in the project file",
+            key=KEY,
+        )
+    if answer is False and plan.person is None and k == 1:
+        raise ProjectError(
+            f"the project states that a person can have several rows ({KEY}: false). Name the person column as the "
+            "plan's person, or promise a limit: rows_per_person above 1",
+            key=KEY,
+        )
+
+
+def is_open(answer: Answer, plan: Plan) -> bool:
+    """Whether the question must be answered before a plan is possible."""
+    return answer is None and plan.person is None
+
+
+def answer_after(answer: Answer, before: Plan, after: Plan) -> Answer:
+    """The answer once the plan has changed: a new person column answers the question, and removing it opens it."""
+    if after.person == before.person:
+        return answer
+    return False if after.person is not None else None
+
+
+def stated(answer: Answer, plan: Plan) -> bool | None:
+    """Whether the project states one row per person; ``None`` if it does not say."""
+    if plan.person is not None:
+        return False
+    return answer if isinstance(answer, bool) else None
+
+
+def in_words(answer: Answer, plan: Plan) -> str:
+    """One sentence for plan, report and ledger: who says how many rows a person has, and what enforces it."""
+    k, promise = plan.rows_per_person, "This is a promise; no person column enforces it."
+    if plan.person is not None:
+        return f"Column {plan.person!r} identifies the person; at most {k} row{'s' * (k > 1)} of each are kept."
+    if answer is True:
+        return f"The project states that each person has one row. {promise}"
+    if answer is False:
+        return f"The project states that no person has more than {k} rows. {promise}"
+    return (
+        "The project file does not say whether one person can have several rows. Its limit of "
+        f"{k} row{'s' * (k > 1)} per person is read as a promise; no person column enforces it."
+    )
+
+
+def proposed(set_aside: Sequence[str], columns: Sequence[str] = ()) -> str | None:
+    """The column to propose as person identifier, chosen by name: one that names people, or the only one set aside.
+
+    ``set_aside`` are columns that look like identifiers, ``columns`` the others. A table often identifies cases too
+    (``encounter_id``), and a limit per case would not protect a person.
+    """
+    named = [c for c in (*set_aside, *columns) if NAMES_PEOPLE.search(c)]
+    return named[0] if named else set_aside[0] if len(set_aside) == 1 else None

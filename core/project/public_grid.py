@@ -1,0 +1,96 @@
+"""The finest public codes of a column to be bought: a grid for numbers, the declared codes for a hierarchy.
+
+Bins are cut only at points of a public grid, and a hierarchy is never finer than its codes. So a table in a database
+or a large file is read once into these codes (:func:`as_read`), and a schema is bought from their counts. Nothing here
+reads a row.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.errors import ProjectError, SchemaError
+from espalier.core.project.schema import Column, Schema
+
+Values = NDArray[np.float64]
+
+MOST_POINTS = 4096
+"""Largest number of grid points. A finer grid costs time, and noise would hide what it adds."""
+
+MOST_WHOLE, MOST_REAL = 2**53, 1e300
+"""Largest whole number of a grid (floats are exact up to it), and largest other number."""
+
+
+def as_read(schema: Schema) -> Schema:
+    """Return ``schema`` with each column to be bought replaced by its finest public codes.
+
+    Raises :class:`ProjectError` if these are unknown: a number without a range, or a text without a hierarchy.
+    """
+    if not schema.undeclared:
+        return schema
+    return replace(schema, columns=tuple(_finest(c) if c.undeclared else c for c in schema.columns))
+
+
+def _finest(column: Column) -> Column:
+    if column.hierarchy:
+        return Column(column.name, column.kind, column.tree.texts, missing=column.missing, unknown=column.unknown)
+    if column.range is None:
+        lacks, has, declare = "its categories", "a text without declared categories has", "them, or a hierarchy"
+        if column.kind == "numeric":
+            lacks, has, declare = "its bins", "a number without a range has", "a range for them, or the bins"
+        raise ProjectError(
+            f"column {column.name!r}: {lacks} cannot be bought from rows that stay in a database or a large file. "
+            f"These are read once, as codes that are public beforehand, and {has} none: declare {declare}, or release "
+            "from a file that fits into memory",
+            column=column.name,
+            key="schema_share",
+        )
+    edges = tuple(column_grid(column, column.range).tolist())
+    return Column(column.name, "numeric", edges=edges, missing=True, unknown="missing")
+
+
+def column_grid(column: Column, low_high: tuple[float, float]) -> Values:
+    """Return the points at which a column of numbers in ``low_high`` may be cut, `round_points` included."""
+    low, high = low_high
+    if column.integer:
+        low, high = math.floor(low), math.ceil(high)
+        high = max(high, low + 2)
+    return grid_of(low, high, integer=column.integer)
+
+
+def grid_of(low: float, high: float, *, integer: bool, points: int = 1024) -> Values:
+    """Return the public grid from ``low`` to ``high``, both included.
+
+    It holds all whole numbers if ``points`` suffice, and otherwise evenly spaced points and `round_points`. The latter
+    separate a value that many rows share (no capital gain) from its neighbours. Raises :class:`SchemaError` for an
+    impossible range.
+    """
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise SchemaError(f"a range must go from a number up to a larger one, not from {low:g} to {high:g}")
+    if max(-low, high) > (MOST_WHOLE if integer else MOST_REAL):
+        raise SchemaError(f"a range from {low:g} to {high:g} is too wide for floats: give the column another unit")
+    if not 2 <= points <= MOST_POINTS:
+        raise SchemaError(f"a grid has 2 to {MOST_POINTS} points, not {points}")
+    if integer:
+        low, high = math.ceil(low), math.floor(high)
+        if low >= high:
+            raise SchemaError(f"a range from {low:g} to {high:g} holds fewer than two whole numbers")
+        if high - low < points:
+            return np.arange(low, high + 1, dtype=np.float64)
+    even = np.linspace(low, high, points)
+    return np.unique(np.concatenate([np.rint(even) if integer else even, round_points(low, high, integer=integer)]))
+
+
+def round_points(low: float, high: float, *, integer: bool) -> Values:
+    """Return both ends, 0, and the points 1, 2, 5, 10, … steps from either end and from 0 that lie in the range.
+
+    These points are public, so a column may be cut at them without a private choice.
+    """
+    top = math.floor(math.log10(high - low))
+    steps = np.array([float(f"{m}e{power}") for power in range(0 if integer else top - 4, top + 1) for m in (1, 2, 5)])
+    points = np.concatenate([[low, high, 0.0], low + steps, high - steps, steps, -steps])
+    return np.unique(points[(points >= low) & (points <= high)])

@@ -1,0 +1,113 @@
+"""What an engine's catalogue says about a relation: a table, a view, or rows that come from elsewhere.
+
+Espalier proves that one row does not change how another is read, from the relation on. It cannot prove this for a view,
+whose author may let one row depend on others. So plan, report, `release.json` and ledger state what a relation is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+Origin = Literal["table", "view", "external", "policy", "unknown"]
+
+TRUSTED: dict[str, str] = {
+    "view": (
+        "The relation is a view. Its author is trusted: a view may make one row depend on other rows, and then the "
+        "privacy promise does not hold."
+    ),
+    "external": (
+        "The rows of the relation are stored outside its database. The author of that source is trusted: it may make "
+        "one row depend on other rows, and then the privacy promise does not hold."
+    ),
+    "policy": (
+        "A row-level security policy chooses the rows of the relation. Its author is trusted: a policy may make one "
+        "row depend on other rows, and then the privacy promise does not hold."
+    ),
+    "unknown": (
+        "It is not known whether the relation is a view. The author of a view is trusted: a view may make one row "
+        "depend on other rows, and then the privacy promise does not hold."
+    ),
+}
+"""Who is trusted with a relation that is not a plain table."""
+
+ELSEWHERE = ("CONNECT", "CSV", "FEDERATED", "S3", "SPIDER")
+"""Storage engines of MySQL and MariaDB that read rows from elsewhere."""
+
+
+def origin(backend: Any, table: Any) -> Origin:
+    """What the catalogue of ``backend`` says about ``table``, a table of Ibis; "unknown" where it does not say."""
+    asked = _ASKED.get(backend.name)
+    if asked is None:
+        return "unknown"
+    place = table.op()
+    try:
+        return asked(backend, place.name, place.namespace.database)
+    except Exception:  # a role that may not read the catalogue, or a driver's own errors
+        return "unknown"
+
+
+def _duckdb(backend: Any, name: str, database: str | None) -> Origin:
+    found = backend.con.execute(
+        "SELECT table_type FROM information_schema.tables "
+        "WHERE lower(table_name) = lower(?) AND table_schema = coalesce(?, current_schema())",
+        [name, database],
+    ).fetchall()
+    return _kind({kind for (kind,) in found}, {"BASE TABLE": "table", "LOCAL TEMPORARY": "table", "VIEW": "view"})
+
+
+def _postgres(backend: Any, name: str, database: str | None) -> Origin:
+    quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (database, name) if part)
+    elsewhere = (
+        "SELECT FROM pg_inherits JOIN pg_class AS part ON part.oid = inhrelid "
+        "WHERE inhparent = pg_class.oid AND part.relkind = 'f'"
+    )
+    (found,) = backend.con.execute(
+        "SELECT CASE WHEN relkind <> 'f' AND row_security_active(oid) THEN 'policy' "
+        f"WHEN EXISTS ({elsewhere}) THEN 'f' ELSE relkind::text END FROM pg_class WHERE oid = to_regclass(%s)",
+        [quoted],
+    ).fetchone()
+    kinds: dict[str, Origin] = {"r": "table", "p": "table", "v": "view", "m": "view", "f": "external"}
+    return _kind({found}, {**kinds, "policy": "policy"})
+
+
+def _sqlite(backend: Any, name: str, database: str | None) -> Origin:
+    asked = "SELECT type FROM pragma_table_list WHERE name = ? COLLATE NOCASE AND schema = ?"
+    found = backend.con.execute(asked, (name, database or "main")).fetchall()
+    kinds: dict[str, Origin] = {"table": "table", "shadow": "table", "view": "view", "virtual": "external"}
+    return _kind({kind for (kind,) in found}, kinds)
+
+
+def _mysql(backend: Any, name: str, database: str | None) -> Origin:
+    with backend.con.cursor() as cursor:
+        cursor.execute(
+            "SELECT table_type, engine FROM information_schema.tables "
+            "WHERE table_name = %s AND table_schema = coalesce(%s, database())",
+            (name, database),
+        )
+        found = cursor.fetchall()
+    if any(engine in ELSEWHERE for _, engine in found):
+        return "external"
+    kinds: dict[str, Origin] = {"BASE TABLE": "table", "SYSTEM VERSIONED": "table", "VIEW": "view"}
+    return _kind({kind for kind, _ in found}, kinds)
+
+
+def _spark(backend: Any, name: str, database: str | None) -> Origin:
+    found = backend._session.catalog.getTable(f"{database}.{name}" if database else name).tableType
+    kinds: dict[str, Origin] = {"MANAGED": "table", "EXTERNAL": "external", "VIEW": "view", "TEMPORARY": "view"}
+    return _kind({found}, kinds)
+
+
+def _kind(found: set[str], kinds: dict[str, Origin]) -> Origin:
+    """The kind that the catalogue gives; "unknown" for no kind, several kinds, or one that is not listed."""
+    (only,) = found if len(found) == 1 else ("",)
+    return kinds.get(only, "unknown")
+
+
+_ASKED: dict[str, Callable[[Any, str, str | None], Origin]] = {
+    "duckdb": _duckdb,
+    "postgres": _postgres,
+    "sqlite": _sqlite,
+    "mysql": _mysql,
+    "pyspark": _spark,
+}

@@ -1,0 +1,718 @@
+"""The privacy audit: does any release distinguish two neighbouring tables better than its ρ allows?
+
+    python -m tests.audits.audit                  mechanisms, methods, whole releases, and their broken copies
+    python -m tests.audits.audit mechanisms       one part of it (also: methods, releases)
+    python -m tests.audits.audit methods --only privci            cases whose names contain this
+    python -m tests.audits.audit --only "half the noise"          these copies alone
+    python -m tests.audits.audit seams            the ways around the mechanisms instead: `tests.audits.seams`
+    python -m tests.audits.audit --runs 500       fewer runs on each table: faster, weaker
+
+The audit runs every mechanism and every method many times on each of two neighbouring tables of at most 50 rows. An
+attacker who knows both tables sees everything released (noisy counts and private choices) and computes the
+log-likelihood ratio, the strongest statistic there is (Neyman & Pearson). `tests.audits.distinguish` turns it into
+lower bounds on δ(ε′), compared with the whole curve that the claimed ρ implies. All bounds of all audits hold together
+with confidence 95 % (Bonferroni), in however many calls they are made.
+
+Methods are audited without the fit, and that loses nothing. Model, rows and report are post-processing of the noisy
+answers, and the likelihood ratio of the answers is a stronger statistic than any statistic of them. *releases* run
+everything and read the fitted model, to check that nothing else leaks on the way. Three cases are audited as
+mechanisms: a person's rows bounded at random (in memory, and in a file that DuckDB reads), and a holdout drawn at
+random, with a curator and the whole ρ of its own.
+
+Then copies that are broken on purpose run the same audit, and it must catch them: half the noise (a quarter for
+workload, since its runs are slow), a seeded generator, a score or a gradient that forgets its sensitivity, a training
+step clipped after the sum or charged C for 2C, a person without a row limit. An audit that misses them proves nothing.
+
+The ε of a lower bound belongs to the smallest ρ whose curve allows the observed difference, at the plan's δ. Exit
+status 1 if a claim is refuted or a broken copy is not caught.
+"""
+
+from __future__ import annotations
+
+import argparse
+import atexit
+import itertools
+import math
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import parquet
+from scipy.special import log_softmax
+
+from espalier.core.evaluation.private import held_out
+from espalier.core.graph.dag import Dag
+from espalier.core.graph.roles import Roles
+from espalier.core.graph.separations import Clique
+from espalier.core.methods import fit, frame_of
+from espalier.core.models.base import MarginalModel
+from espalier.core.privacy import clipped, contribution, mechanisms
+from espalier.core.privacy.accounting import Budget, epsilon_of
+from espalier.core.privacy.clipped import LARGEST_CLIP, UNITS, ClippedGradient, clip_units, clipped_sums
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.privacy.draws import Measurement, Merged, ScoreMeasurement
+from espalier.core.privacy.gradient import LogisticGradient
+from espalier.core.privacy.moments import Bin, Histogram, Moments, Reading, Scored, WithOutcome
+from espalier.core.privacy.questions.recipes import CountHistogram, QuestionSums, WorstQuestion, answers
+from espalier.core.privacy.regression_features import TURN, Fourier, Surface
+from espalier.core.privacy.scores import ConditionalScore, EdgeScore, FeatureScore, Score
+from espalier.core.privacy.softmax_heads import FloatArray, Heads
+from espalier.core.privacy.sums import SumRecipe
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.numeric_axis import Axis
+from espalier.core.project.plan import Neighbors, Plan
+from espalier.core.project.question_list import QuestionList
+from espalier.core.project.question_types import Count, Question
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.drawing import tested
+from espalier.core.release.spend import release
+from espalier.core.tables import relation as relations
+from espalier.core.tables.gradient import Weights
+from espalier.core.tables.relation import open_relation
+from espalier.core.tables.source import Source
+from espalier.core.tables.table import Table
+from tests.audits import seams
+from tests.audits.distinguish import Verdict, audit
+
+EPSILON, DELTA = 8.0, 1e-6
+"""At this ε an audit needs the fewest runs to tell half the noise from all of it; scales follow ρ alone."""
+SCHEMA = Schema(tuple(Column(name, "categorical", tuple("wxyz")) for name in "abcd"))
+SMALL = Schema(tuple(Column(name, "categorical", tuple("xyz")) for name in "abcdy"))
+"""Of the methods' tables, and of those for one mechanism alone."""
+NUMBERS = Schema(
+    (
+        *(Column(name, "categorical", tuple("wx")) for name in "ab"),
+        *(Column(name, "numeric", edges=(0, 1, 2)) for name in "cd"),
+    )
+)
+"""Of the tables of methods that read numbers: in the middles of their bins."""
+DAG = Dag((("a", "b"), ("b", "d"), ("c", "d")))
+ROLES = Roles(outcome=("d",), protected=("a",), admissible=("b",), inadmissible=("c",))
+ROWS, MOST = 48, 10
+"""Rows of the tables, and of a person who has more than may count."""
+RELATIONS: tuple[Neighbors, ...] = ("replace-one", "add-remove")
+CONFIDENCE = 0.05
+
+Row = tuple[int, ...]
+"""Codes."""
+
+METHOD_CASES: dict[str, dict[str, Any]] = {
+    "prism causal": {"method": "prism", "regime": "causal"},
+    "prism graphical": {"method": "prism", "regime": "graphical"},
+    "prism predictive": {"method": "prism", "features": 2},
+    "prism predictive, fair": {"method": "prism", "features": 1, "fair": True},
+    "prism three-way": {"method": "prism", "three_way": 1},
+    "prism, S by a logistic fit": {"method": "prism", "features": 2, "selector": "logistic"},
+    "prism, two targets": {"method": "prism", "regime": "causal", "targets": {"c": 1.0}},
+    "privci": {"method": "privci"},
+    "privci thicker": {"method": "privci", "width": 2},
+    "privci explained": {"method": "privci", "explain": 0.1},
+    "privci compressed": {"method": "privci", "width": 2, "compress": True},
+    "mst": {"method": "mst"},
+    "mst, the drawing tested": {
+        "method": "mst",
+        "test_drawing": 0.5,
+        "statements": [{"left": ["a"], "right": ["c"]}, {"left": ["a"], "right": ["d"], "given": ["b", "c"]}],
+    },
+    "prefair": {"method": "prefair"},
+    "privbayes drawn": {"method": "privbayes"},
+    "privbayes learned": {"method": "privbayes", "dag": Dag()},
+    "independent": {"method": "independent"},
+    "workload": {"method": "workload"},
+    "workload explained": {"method": "workload", "fair": True, "explain": 0.2},
+    "copula": {"method": "copula", "schema": NUMBERS},
+    "decoder": {"method": "decoder", "steps": 4},
+    "mst with questions and a count": {"method": "mst", "question_share": 0.4, "asked": True},
+    "fpt-lp": {"method": "fpt-lp", "asked": True},
+    "fpt-mw": {"method": "fpt-mw", "rounds": 3, "asked": True},
+}
+ASKED = QuestionList(
+    (
+        {"name": "fewer of both", "where": {"a": ["w", "y"], "b": ["w", "z"]}},
+        {"name": "more of either", "any": [{"c": ["x"], "d": ["x", "y"]}, {"c": ["z"], "d": ["z", "w"]}]},
+        {"name": "more marks", "where": {"marks": [2, 4]}},
+        *({"name": f"{name} is {value}", "where": {name: [value]}} for name, value in zip("abcd", "wxwx", strict=True)),
+    ),
+    ({"name": "marks", "of": {name: ["x"] for name in "abcd"}, "up_to": 4},),
+)
+"""What the methods' audits ask. The person of :func:`between` moves every answer, some up and some down, so that all
+together move by their whole sensitivity. Every answer is about as far above that of an even table as the others, so
+that a choice of the worst is a close one, which tells the most."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One audit: ``run(side)`` runs the mechanism on table 0 or 1 and gives the attacker's statistic."""
+
+    name: str
+    relation: str
+    rho: float
+    run: Callable[[int], float]
+    broken: str = ""
+    times: int = 1
+    """How many times the runs asked for: half the noise takes many to show, and single mechanisms are quick."""
+
+    @property
+    def what(self) -> str:
+        """The name with that of the fault."""
+        return f"{self.name}: {self.broken}" if self.broken else self.name
+
+
+class Counted:
+    """A table that counts each marginal once: thousands of runs ask for the same."""
+
+    def __init__(self, table: Table) -> None:
+        """The same answers as ``table``."""
+        self.schema, self.rows, self.digest = table.schema, table.rows, table.digest
+        self.person_column, self.names_people, self.kept = table.person_column, table.names_people, table.kept
+        self.count, self.residual_sums = cache(table.count), table.residual_sums
+        self.numbers, self.take, self.batches = table.numbers, table.take, table.batches
+
+    def count_many(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        """The counts of each of ``cliques``."""
+        return [self.count(clique) for clique in cliques]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring tables, D and D′."""
+
+    unit: Unit
+    tables: tuple[Table, Table]
+
+    @cached_property
+    def counted(self) -> tuple[Counted, Counted]:
+        """The two, for a curator."""
+        return Counted(self.tables[0]), Counted(self.tables[1])
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of the columns."""
+        return self.tables[0].schema.sizes
+
+
+class Witness(PrivateCurator):
+    """The real curator of one of two tables, and an attacker who hears its answers.
+
+    ``evidence`` is log P(answers | D) − log P(answers | D′) up to a constant, with the scales that are booked.
+    """
+
+    def __init__(self, pair: Pair, side: int, budget: Budget, table: Source | None = None) -> None:
+        """Pass ``table`` instead of the pair's own if making it is part of the audit."""
+        super().__init__(table or pair.counted[side], pair.unit, budget, 10**6)
+        self.evidence = 0.0
+        self.views = [PrivateCurator(view, pair.unit, budget, 10**6) for view in pair.counted]
+
+    def _add(self, values: NDArray[Any], exact: Sequence[NDArray[Any]], sigma: float) -> None:
+        """Discrete Gaussian noise: the likelihood of ``values`` under either table's ``exact`` ones."""
+        one, other = (float(np.sum((values - true) ** 2)) for true in exact)
+        self.evidence += (other - one) / (2 * sigma**2)
+
+    def measure(self, rhos: Any, pool: str = "") -> list[Measurement]:
+        """The curator's answer."""
+        made = super().measure(rhos, pool)
+        for m in made:
+            self._add(m.values, [view._exact([m.clique])[0] for view in self.views], m.sigma)
+        return made
+
+    def measure_scores(
+        self, score: Score, cliques: Sequence[Clique], rho: float, what: str, pool: str = ""
+    ) -> ScoreMeasurement:
+        """The curator's answer."""
+        made = super().measure_scores(score, cliques, rho, what, pool)
+        exact = [scores(score, made.cliques, view, self.rows) for view in self.views]
+        self._add(made.values, [x / score.per_row(self.rows) for x in exact], made.sigma)
+        return made
+
+    def _sums(self, recipe: SumRecipe, scale: float) -> NDArray[np.float64]:
+        """The curator's answer, in units, as every vector of sums is drawn, whenever it was paid for."""
+        values = super()._sums(recipe, scale)
+        self._add(values, [recipe.sums(view._source) for view in self.views], scale)
+        return values
+
+    def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
+        """The curator's answer; its likelihood under either table is a softmax of the scores."""
+        chosen = super().choose(score, candidates, rho, what, pool)
+        scale = self.spending.draws[-1].scale * score.per_row(self.rows)
+        one, other = (log_softmax(scores(score, candidates, view, self.rows) / scale) for view in self.views)
+        self.evidence += float((one - other)[list(candidates).index(chosen)])
+        return chosen
+
+    def _worst(self, recipe: WorstQuestion, scale: float) -> int:
+        """The curator's answer; its likelihood under either table is a softmax of the scores."""
+        chosen, asked = super()._worst(recipe, scale), recipe.asked
+        exact = [answers(view._source, asked.questions, asked.counts, asked.sizes) for view in self.views]
+        one, other = (log_softmax(np.array(recipe.scores(x), dtype=float) / scale) for x in exact)
+        self.evidence += float((one - other)[chosen])
+        return chosen
+
+    def merge(self, merged: Merged) -> Merged:
+        """Groups of categories: made from what was answered, so the attacker knows them too."""
+        for view in self.views:
+            view.merge(merged)
+        return super().merge(merged)
+
+
+def scores(score: Score, cliques: Sequence[Clique], view: PrivateCurator, n: int | None) -> NDArray[Any]:
+    """Return the exact scores, in units. The empty clique means "no choice" and has score 0."""
+    return np.array([score.value(c, view._exact([c])[0], n) if c else 0 for c in cliques], dtype=float)
+
+
+def table_of(rows: Sequence[Sequence[int]], schema: Schema) -> Table:
+    """A table of these rows of codes."""
+    codes = np.array(rows, dtype=np.int64).reshape(len(rows), len(schema.columns))
+    values = {c.name: codes[:, i] + 0.5 for i, c in enumerate(schema.columns) if c.kind == "numeric"}
+    return Table(schema, dict(zip(schema.names, codes.T, strict=True)), len(rows), values=values)
+
+
+def pair_of(unit: Unit, others: Sequence[Row], before: Row, after: Row, schema: Schema) -> Pair:
+    """Return D and D′: ``others``, and one person whose rows are ``before`` (absent under add-remove) or ``after``."""
+    k = unit.rows_per_person
+    one = [*others, *[before] * k] if unit.neighbors == "replace-one" else others
+    return Pair(unit, (table_of(one, schema), table_of([*others, *[after] * k], schema)))
+
+
+def apart(unit: Unit) -> Pair:
+    """One person against the crowd, differing in every column: every marginal moves by its whole sensitivity."""
+    return pair_of(unit, [(2,) * 5] * (ROWS - unit.rows_per_person), (0, 0, 0, 0, 1), (1, 1, 1, 1, 2), SMALL)
+
+
+def associated(unit: Unit, strata: bool) -> Pair:
+    """One association rises by nearly as much as it can, a-b, and another one falls so, c-d.
+
+    A row in a cell of an otherwise empty row and column makes an association (+2n/(n + 1) rows). One that fills
+    the empty corner of a crowd that avoids it unmakes one (−1.5 rows at n = 48, the most that enumeration finds). With
+    ``strata``, of the values 0 and 1 of y, a replaced row leaves one stratum and enters the other.
+    """
+    count = ROWS - unit.rows_per_person
+
+    def plain(n: int) -> list[tuple[int, int]]:
+        return [(2, 2)] * n
+
+    def avoiding(n: int) -> list[tuple[int, int]]:
+        h = math.isqrt(n * unit.rows_per_person)
+        return [(2, 2)] * (n - 2 * h) + [(0, 2)] * h + [(2, 0)] * h
+
+    def joined(ab: list[tuple[int, int]], cd: list[tuple[int, int]], y: int) -> list[Row]:
+        return [(*p, *q, y) for p, q in zip(ab, cd, strict=True)]
+
+    before, after = (0, 0, 1, 1, 0), (1, 1, 0, 0, int(strata))
+    if unit.neighbors == "add-remove":
+        others = joined(plain(count), avoiding(count), after[-1])
+    elif strata:
+        half = count // 2
+        others = joined(avoiding(half), plain(half), 0) + joined(plain(count - half), avoiding(count - half), 1)
+    else:
+        others = joined(avoiding(count), avoiding(count), 0)
+    return pair_of(unit, others, before, after, SMALL)
+
+
+def switched(unit: Unit) -> Pair:
+    """Two rows that differ in d and y alone, so that a fit that goes by d alone is as wrong as can be about both."""
+    return pair_of(unit, [(2, 2, 2, 2, 0)] * (ROWS - unit.rows_per_person), (0, 0, 0, 0, 1), (0, 0, 0, 1, 2), SMALL)
+
+
+WRONG: Weights = {
+    "y": np.zeros((1, 2)),
+    **{name: np.zeros((3, 2)) for name in "abc"},
+    "d": np.array([[0.0, 40.0], [40.0, 0.0], [0.0, 0.0]]),
+}
+"""Where d is 0 this fit is sure of y = 2, where d is 1 of y = 1."""
+
+
+OPPOSED = Scored({"d": np.array([[100], [-100], [0]])}, {"y": 100 * np.eye(3, dtype=np.int64)}, 100)
+"""Lines of full length, which differ in every entry between the rows of :func:`switched`."""
+
+Y = Axis.declared("y", range(3), 1.0, 3)
+TURNED = Surface(Fourier({"d": np.array([[0], [TURN // 2], [0]])}, 0.0), np.zeros(3), -10.0, 1.0)
+"""A fit that leaves as much as counts of every row; where d is 0 its features are those of d = 1 turned round."""
+
+PLAIN = "measure", "measure a histogram", "measure two bins as one"
+"""Counts: a sensitivity of 1 is theirs, where one row comes or goes."""
+
+HEADS = Heads(SMALL.sizes, {})
+STEP = ClippedGradient(HEADS, np.tile([0.0, 0.0, -40.0], len(SMALL.columns)), clip=0.25)
+"""A training step whose model knows every column's third category as impossible and the others as even: a row of
+first categories has the gradient of one of second categories turned round, and each is longer than the clip."""
+
+
+def mechanism_cases(broken: bool) -> Iterator[Case]:
+    """Yield every kind of curator answer with each score recipe, a person's rows, and a holdout drawn at random."""
+    budget = Budget.of(Plan("mst", EPSILON, DELTA), ROWS)
+    rho = budget.rho * (1 - 1e-9)
+    of_pairs: list[Clique] = [("a", "b"), ("c", "d")]
+    of_triples: list[Clique] = [("a", "b", "y"), ("c", "d", "y")]
+
+    def ask_counts(c: Witness) -> None:
+        c.measure({("a",): rho / 2, ("b", "c"): rho / 2})
+
+    def ask_gradient(c: Witness) -> None:
+        c.measure_sums(LogisticGradient("y", tuple("abcd"), WRONG), rho)
+
+    def ask_histogram(c: Witness) -> None:
+        c.measure_sums(Histogram("audit", 3, Reading({}, (), {"d": 3}), Bin("d", None)), rho)
+
+    def ask_together(c: Witness) -> None:
+        c.measure_sums(Histogram("audit", 3, Reading({}, (), {"y": 3}), Bin("y", None), 2), rho)
+
+    def ask_left(c: Witness) -> None:
+        c.measure_sums(Moments("audit", Reading({"y": Y}, ("y",), {"d": 3}), WithOutcome(TURNED, Y, 1.0)), rho)
+
+    def ask_moments(c: Witness) -> None:
+        c.measure_sums(Moments("audit", Reading({}, (), {"d": 3, "y": 3}), OPPOSED), rho)
+
+    def ask_step(c: Witness) -> None:
+        c.measure_sums(STEP, rho)
+
+    questions = tuple(Question(name, ({name: (1,)},)) for name in "abcd")
+    count = Count("marks", dict.fromkeys("abcdy", (1,)), 5)
+    counted = Question("many marks", ({"marks": (3, 4, 5)},))
+    sums = QuestionSums((*questions, counted), (count,), dict.fromkeys("abcdy", 3))
+    # of one question it is as if the person were in D, of the other as in D′; both are far above what is expected
+    either = QuestionSums(tuple(Question(f"a = {v}", ({"a": (v,)},)) for v in (0, 1)), (), sums.sizes)
+
+    def ask_sums(recipe: SumRecipe) -> Callable[[Witness], object]:
+        return lambda c: c.measure_sums(recipe, rho)
+
+    def ask_margin(c: Witness) -> None:
+        c.measure_sums(QuestionSums((counted,), (count,), sums.sizes, less=20.0), rho)
+
+    def ask_worst(unit: Unit) -> Callable[[Witness], object]:
+        # where one of the two counts alone moves, it moves from half of that below the other one to half above it
+        lead = unit.rows_per_person / 2 if unit.neighbors == "add-remove" else 0.0
+        return lambda c: c.choose_question(WorstQuestion(either, np.array([-50.0, -50.0 + lead])), rho)
+
+    def ask_scores(score: Score) -> Callable[[Witness], object]:
+        return lambda c: c.measure_scores(score, of_pairs, rho, "audit")
+
+    def choose(score: Score, candidates: Sequence[Clique]) -> Callable[[Witness], object]:
+        return lambda c: c.choose(score, candidates, rho, "audit")
+
+    for relation, k in itertools.product(RELATIONS, (1,) if broken else (1, 3)):
+        unit = Unit(relation, k)
+        plain, pairs, strata = apart(unit), associated(unit, False), associated(unit, True)
+        # one pair is expected to be as in D, the other as in D′: one score goes from 0 to Δ, the other from Δ to 0
+        expected = {q: plain.tables[side].count(q).astype(float) for side, q in enumerate(of_pairs)}
+        edge = EdgeScore(expected.__getitem__)
+        asked: dict[str, tuple[Pair, Callable[[Witness], object]]] = {
+            "measure": (plain, ask_counts),
+            "measure scores": (plain, ask_scores(edge)),
+            "measure a gradient": (switched(unit), ask_gradient),
+            "measure a histogram": (switched(unit), ask_histogram),
+            "measure two bins as one": (switched(unit), ask_together),
+            "measure moments": (switched(unit), ask_moments),
+            "measure what a fit leaves": (switched(unit), ask_left),
+            "a training step": (between(unit, SMALL), ask_step),
+            "answer questions": (plain, ask_sums(sums)),
+            "a count over whole rows": (plain, ask_sums(CountHistogram(count, sums.sizes))),
+            "a noisy margin": (plain, ask_margin),
+            "choose the worst question": (plain, ask_worst(unit)),
+            "choose by EdgeScore": (plain, choose(edge, of_pairs)),
+            "choose by FeatureScore": (pairs, choose(FeatureScore(dict(zip(of_pairs, "bd", strict=True))), of_pairs)),
+            "choose by ConditionalScore": (strata, choose(ConditionalScore("y"), of_triples)),
+        }
+        for name, (pair, ask) in asked.items():
+
+            def run(side: int, pair: Pair = pair, ask: Callable[[Witness], object] = ask) -> float:
+                curator = Witness(pair, side, budget)
+                ask(curator)
+                return curator.evidence
+
+            ways = ["half the noise", "seeded", *["no sensitivity"] * (name not in PLAIN)] if broken else [""]
+            if broken and name == "a training step":
+                ways += ["clipped after the sum", *["C for 2C"] * (relation == "replace-one")]
+            for way in ways:
+                yield Case(name if k == 1 else f"{name}, {k} rows a person", relation, rho, run, way, _times(way))
+    for relation in RELATIONS:
+        for way in ["half the noise", "all rows kept"] if broken else [""]:
+            yield Case("a person's rows", relation, rho, persons(relation, budget), way, _times(way))
+            yield Case(
+                "a person's rows in DuckDB", relation, rho, persons_in_duckdb(relation, budget), way, _times(way)
+            )
+        for way in ["half the noise"] if broken else [""]:
+            yield Case("a part held out", relation, rho, part_held_out(relation, budget), way, _times(way))
+
+
+def _times(way: str) -> int:
+    return 8 if way in ("half the noise", "C for 2C") else 2
+
+
+def persons(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
+    """One person has MOST rows; two may count."""
+    pair = apart(Unit(relation, 2))
+    whole, total = more_rows(pair), ROWS if relation == "replace-one" else None
+
+    def run(side: int) -> float:
+        curator = Witness(pair, side, budget, contribution.bounded(whole[side], 2, total))
+        curator.measure({("a",): budget.rho / 2, ("b", "c"): budget.rho / 2})
+        return curator.evidence
+
+    return run
+
+
+def persons_in_duckdb(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
+    """The same through DuckDB: it reads a file, and keeps two rows of each person by lots of a key of that run."""
+    pair = apart(Unit(relation, 2))
+    folder, total = Path(tempfile.mkdtemp()), ROWS if relation == "replace-one" else None
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    opened = []
+    for side, table in enumerate(more_rows(pair)):
+        assert table.person is not None
+        columns = {c.name: [c.labels[code] for code in table.codes[c.name]] for c in table.schema.columns}
+        path = folder / f"{side}.parquet"
+        parquet.write_table(pa.table({**columns, "who": [f"p{i}" for i in table.person]}), path)
+        opened.append(open_relation(path))
+
+    def run(side: int) -> float:
+        with (
+            closing(opened[side].snapshot(SMALL, "who", 2)) as snapshot,
+            closing(contribution.bounded(snapshot, 2, total)) as kept,
+        ):
+            curator = Witness(pair, side, budget, kept)
+            curator.measure({("a",): budget.rho / 2, ("b", "c"): budget.rho / 2})
+        return curator.evidence
+
+    return run
+
+
+def more_rows(pair: Pair) -> tuple[Table, ...]:
+    """The pair's tables before rows are bounded: the person in whom they differ has MOST, all alike.
+
+    So it makes no difference which ones are kept. Everybody else has one row.
+    """
+    others = ROWS - pair.unit.rows_per_person
+    found = []
+    for table in pair.tables:
+        rows = np.minimum(np.arange(others + MOST if table.rows > others else others), table.rows - 1)
+        people_of = np.minimum(np.arange(len(rows)), others)
+        found.append(replace(table.take(rows), person=people_of, person_column="who"))
+    return tuple(found)
+
+
+def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]:
+    """Two curators with the whole ρ each, one for a random holdout, one for the rest; the attacker knows the split."""
+    unit = Unit(relation)
+    given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", private_evaluation=0.5))
+    asked, likely = held_out.HeldOutCounts.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
+    # a classifier of such rows is right about the one and wrong about the other
+    pair = pair_of(unit, [(2,) * 5] * (ROWS - 1), (0, 0, 0, 0, 0), (1, 1, 1, 1, 2), SMALL)
+    seen = [held_out.judged(asked, likely, table) for table in pair.tables]
+    size = contribution.held_rows(given.plan, contribution.public_rows(given.plan, ROWS)) or None
+
+    def run(side: int) -> float:
+        lots = contribution._lots(ROWS)
+        with mock.patch.object(contribution, "_lots", lambda count: lots[:count]):
+            parts = [contribution.split(table, given.plan.private_evaluation, size) for table in seen]
+        rest, held = zip(*parts, strict=True)
+        curator = Witness(Pair(unit, rest), side, budget)
+        curator.measure({("a",): budget.rho})
+        evidence = curator.evidence
+        curator = Witness(Pair(unit, held), side, budget)
+        held_out.measure(curator, asked, size)
+        return evidence + curator.evidence
+
+    return run
+
+
+def project(case: str, relation: Neighbors) -> Project:
+    """A project for one of METHOD_CASES."""
+    plan = dict(METHOD_CASES[case])
+    dag, schema, asked = plan.pop("dag", DAG), plan.pop("schema", SCHEMA), plan.pop("asked", False)
+    settings = {"epsilon": EPSILON, "delta": DELTA, "neighbors": relation, "target": "d", **plan}
+    listed = ASKED if asked else QuestionList()
+    return Project("audit", schema, Plan.from_json(settings), dag, ROLES, question_list=listed)
+
+
+def between(unit: Unit, schema: Schema) -> Pair:
+    """One person, from one crowd to another that differs in every column: every marginal moves by its sensitivity.
+
+    No count that moves is near 0, so that a fitted model, which has no negative ones, can show it.
+    """
+    width, others = len(schema.columns), ROWS - unit.rows_per_person
+    crowds = [(0,) * width] * (others // 2) + [(1,) * width] * (others - others // 2)
+    return pair_of(unit, crowds, (0,) * width, (1,) * width, schema)
+
+
+def methods(broken: bool) -> Iterator[Case]:
+    """Every method, up to what it measures and chooses: all else is post-processing."""
+    for name, relation in itertools.product(METHOD_CASES, RELATIONS[:1] if broken else RELATIONS):
+        if broken and "schema" in METHOD_CASES[name]:
+            continue  # slow, and this pair moves its sums by half: broken copies of single sums are audited instead
+        given = project(name, relation)
+        pair, frame, budget = between(Unit(relation), given.schema), frame_of(given), Budget.of(given.plan, ROWS)
+
+        def run(
+            side: int, given: Project = given, pair: Pair = pair, frame: Any = frame, budget: Any = budget
+        ) -> float:
+            curator = Witness(pair, side, budget)
+            with tested(curator, given):
+                fit(curator, given, frame)
+            return curator.evidence
+
+        if not broken:
+            yield Case(name, relation, budget.rho, run)
+        elif METHOD_CASES[name]["method"] == "workload":  # a model is fitted for each batch: runs are slow
+            yield Case(name, relation, budget.rho, run, "a quarter of the noise")
+            yield Case(name, relation, budget.rho, run, "seeded", _times("seeded"))
+        else:
+            easy = {"width", "schema", "asked"} & METHOD_CASES[name].keys()  # and slow
+            yield Case(name, relation, budget.rho, run, "half the noise", 3 if easy else 8)
+
+
+def releases(broken: bool) -> Iterator[Case]:
+    """Whole releases, judged by the fitted model alone: its marginals along the direction in which D and D′ differ."""
+    names = "mst", "prism predictive", "privbayes drawn", "mst, a person's rows"
+    for name, relation in itertools.product(names, RELATIONS[:1] if broken else RELATIONS):
+        given, unit = project(name.split(",")[0], relation), Unit(relation)
+        bounded = name.endswith("rows")
+        if bounded:
+            rows = ROWS if relation == "replace-one" else None
+            given = replace(given, plan=replace(given.plan, person="who", rows_per_person=2, rows=rows))
+            unit = Unit(relation, 2)
+        pair = between(unit, SCHEMA)
+        tables = more_rows(pair) if bounded else pair.tables
+
+        def run(side: int, given: Project = given, pair: Pair = pair, tables: Sequence[Table] = tables) -> float:
+            model = release(given, tables[side]).model
+            assert isinstance(model, MarginalModel)
+            shown = 0.0
+            for column in SCHEMA.names:
+                one, other = (t.count((column,)) for t in pair.counted)
+                shown += float(np.sum(model.total * model.marginal((column,)) * (one - other)))
+            return shown
+
+        rho = Budget.of(given.plan, ROWS).rho
+        for way in ["half the noise", *["all rows kept"] * bounded] if broken else [""]:
+            yield Case(f"{name}, fitted model", relation, rho, run, way, 8 if broken else 1)
+
+
+def clipped_after_the_sum(
+    codes: Mapping[str, NDArray[Any]], heads: Heads, parameters: FloatArray, clip: float, step: int = 0
+) -> NDArray[np.int64]:
+    """The sum of whole gradients, scaled down to as much as its rows could have had together: a broken copy."""
+    total = clipped_sums(codes, heads, parameters, LARGEST_CLIP, step)
+    most = clip * UNITS * len(next(iter(codes.values())))
+    scaled = total * min(1.0, most / max(float(np.linalg.norm(total)), 1.0))
+    return np.asarray(np.trunc(scaled), dtype=np.int64)
+
+
+LESS_NOISE = {"half the noise": 0.5, "a quarter of the noise": 0.25}
+"""Copies by the share of the claimed noise that they draw."""
+
+
+@contextmanager
+def breaking(way: str, seed: int = 0) -> Iterator[None]:
+    """The code with one thing broken on purpose."""
+    gaussian, gumbel = mechanisms.gaussian_scale, mechanisms.gumbel_scale
+
+    def seeded_gaussian(counts: NDArray[np.int64], sigma: float) -> NDArray[np.float64]:
+        return np.asarray(counts + np.rint(np.random.default_rng(seed).normal(0, sigma, counts.shape)))
+
+    def seeded_max(scores: Sequence[int], scale: float) -> int:
+        return int(np.argmax(np.array(scores) + np.random.default_rng(seed).gumbel(0, scale, len(scores))))
+
+    with ExitStack() as stack:
+        if way in LESS_NOISE:
+            kept = LESS_NOISE[way]
+            stack.enter_context(mock.patch.object(mechanisms, "gaussian_scale", lambda d, rho: gaussian(d, rho) * kept))
+            stack.enter_context(mock.patch.object(mechanisms, "gumbel_scale", lambda d, rho: gumbel(d, rho) * kept))
+        elif way == "seeded":
+            stack.enter_context(mock.patch.object(mechanisms, "add_gaussian", seeded_gaussian))
+            stack.enter_context(mock.patch.object(mechanisms, "noisy_max", seeded_max))
+        elif way == "no sensitivity":
+            for recipe in (EdgeScore, FeatureScore, ConditionalScore, WorstQuestion):
+                stack.enter_context(mock.patch.object(recipe, "sensitivity", return_value=1))
+            for sums in (LogisticGradient, ClippedGradient, Moments, QuestionSums, CountHistogram):
+                stack.enter_context(mock.patch.object(sums, "sensitivity", return_value=1))
+        elif way == "clipped after the sum":
+            stack.enter_context(mock.patch.object(clipped, "clipped_sums", clipped_after_the_sum))
+        elif way == "C for 2C":
+            stack.enter_context(
+                mock.patch.object(clipped, "clipped_sensitivity", lambda unit, c: unit.rows_per_person * clip_units(c))
+            )
+        elif way == "all rows kept":
+            stack.enter_context(
+                mock.patch.object(contribution, "first_of_each", lambda person, *_: np.arange(len(person)))
+            )
+            stack.enter_context(mock.patch.object(relations, "kept_rows", lambda *given: np.arange(len(given[2]))))
+        elif way:
+            raise ValueError(f"there is no broken copy {way!r}")
+        yield
+
+
+def telling_seed(case: Case) -> int:
+    """Return a seed under which the two tables get different answers, as an attacker who knows the seed could find.
+
+    (Knowing the seed, one would rather look for the tables; that the search goes the other way is only quicker.)
+    """
+    for seed in range(1000):
+        with breaking("seeded", seed):
+            if case.run(0) != case.run(1):
+                return seed
+    raise RuntimeError(f"no seed tells the tables of {case.name} apart")
+
+
+def judge(case: Case, runs: int, alpha: float) -> Verdict:
+    """Run one case ``runs`` times on each table and test its claim."""
+    with breaking(case.broken, telling_seed(case) if case.broken == "seeded" else 0):
+        sides = [[case.run(side) for _ in range(runs * case.times)] for side in (0, 1)]
+    return audit(sides[0], sides[1], case.rho, alpha)
+
+
+PARTS = {"mechanisms": mechanism_cases, "methods": methods, "releases": releases}
+
+
+def main() -> int:
+    """Run the audit and print a line for each case; returns the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("part", nargs="?", choices=(*PARTS, "schema", "seams"))
+    parser.add_argument("--only", default="", metavar="NAME", help="the cases whose names hold this")
+    parser.add_argument(
+        "--runs", type=int, default=600, help="runs on each table (some cases take a multiple: see the table)"
+    )
+    opt = parser.parse_args()
+    if opt.part == "schema":
+        from tests.audits import audit_schema  # which builds on this file
+
+        return audit_schema.audited(opt.only, opt.runs)
+    if opt.part == "seams":
+        return seams.main()
+    cases = [(part, c) for broken in (False, True) for part, made in PARTS.items() for c in made(broken)]
+    alpha = CONFIDENCE / len(cases)  # also where only some are run, so that runs of several calls hold together
+    wanted = [c for part, c in cases if part == (opt.part or part) and opt.only in c.what]
+    wrong = 0
+    print(
+        f"{len(wanted)} of {len(cases)} audits, all together at confidence {1 - CONFIDENCE:.0%}; ε at δ = {DELTA:g}\n"
+    )
+    print(f"{'what':<44} {'relation':<12} {'runs':>6} {'ε claimed':>9} {'ε at least':>10}  worst: δ(ε′) ≥ low, claimed")
+    for case in wanted:
+        start = time.perf_counter()
+        verdict = judge(case, opt.runs, alpha)
+        fine = verdict.refuted == bool(case.broken)
+        wrong += not fine
+        w = verdict.worst
+        word = "caught" if verdict.refuted else "holds"
+        print(
+            f"{case.what:<44} {case.relation:<12} {opt.runs * case.times:>6} {epsilon_of(case.rho, DELTA):>9.3f} "
+            f"{epsilon_of(min(verdict.rho_low, 1e3), DELTA):>10.3f}  δ({w.epsilon:.2f}) ≥ {w.low:.3f}, "
+            f"{w.claimed:.3f}: {word}{'' if fine else '  <-- WRONG'}  {time.perf_counter() - start:.0f} s",
+            flush=True,
+        )
+    print(f"\n{'as it should be' if not wrong else f'{wrong} of {len(wanted)} wrong'}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Lower bounds on a mechanism's privacy loss from a distinguishing test, with confidence.
+
+A mechanism that is (ε′, δ)-DP satisfies P[M(D) ∈ E] ≤ e^ε′ P[M(D′) ∈ E] + δ for every event E. So for an event fixed
+beforehand, Clopper–Pearson bounds on the two probabilities give δ(ε′) ≥ p_low − e^ε′ q_high (Gilbert & McMillan 2018;
+Jagielski, Ullman & Oprea 2020). Here the claim is a whole curve, the δ(ε′) that ρ-zCDP implies, and it is tested at
+several ε′, 0 among them. Runs are split: a quarter chooses each event's threshold, the others are what counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from espalier.core.privacy.accounting import delta_of
+
+GRID = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""ε′ at which a claim is tested, in units of √(2ρ): the Δ/σ of a Gaussian mechanism of that cost."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """At ``epsilon`` (ε′) the mechanism's δ is at least ``low``; ``claimed`` is what ρ implies there."""
+
+    epsilon: float
+    low: float
+    claimed: float
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """All bounds of one audit; together they hold with confidence 1 − ``alpha`` or more."""
+
+    rho: float
+    alpha: float
+    bounds: tuple[Bound, ...]
+
+    @property
+    def refuted(self) -> bool:
+        """Is the claim wrong (with confidence 1 − alpha)?"""
+        return any(b.low > b.claimed for b in self.bounds)
+
+    @property
+    def worst(self) -> Bound:
+        """Where the bound comes nearest to the claim, or exceeds it most."""
+        return max(self.bounds, key=lambda b: (b.low > b.claimed, b.low / b.claimed))
+
+    @property
+    def rho_low(self) -> float:
+        """No ρ below this one implies a curve that allows what was seen."""
+        return max(rho_at_least(b.low, b.epsilon) for b in self.bounds)
+
+
+def audit(first: Sequence[float], second: Sequence[float], rho: float, alpha: float) -> Verdict:
+    """Test the claim "ρ-zCDP" on a distinguishing statistic of many runs on D (``first``) and on D′ (``second``).
+
+    Any statistic of the released values is allowed; the log-likelihood ratio gives the strongest test. Both directions
+    (large values speak for D, small ones for D′) at every ε′ of GRID share ``alpha`` (Bonferroni).
+    """
+    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    each = alpha / (2 * len(GRID))
+    bounds = []
+    for unit in GRID:
+        epsilon = unit * math.sqrt(2 * rho)
+        lows = [_one(x, y, epsilon, each) for x, y in ((a, b), (-b, -a))]
+        bounds.append(Bound(epsilon, max(0.0, *lows), delta_of(rho, epsilon)))
+    return Verdict(rho, alpha, tuple(bounds))
+
+
+def _one(first: NDArray[np.float64], second: NDArray[np.float64], epsilon: float, alpha: float) -> float:
+    """A lower bound on δ(ε) from the event "the statistic exceeds a threshold"."""
+    chooses = np.arange(max(len(first), len(second))) % 4 == 0
+    train, test = ([x[chooses[: len(x)] == part] for x in (first, second)] for part in (True, False))
+    threshold = _threshold(train[0], train[1], epsilon)
+    hits, alarms = (int(np.count_nonzero(x > threshold)) for x in test)
+    p = clopper_pearson(hits, len(test[0]), alpha / 2)[0]
+    q = clopper_pearson(alarms, len(test[1]), alpha / 2)[1]
+    return p - math.exp(epsilon) * q
+
+
+def _threshold(first: NDArray[np.float64], second: NDArray[np.float64], epsilon: float) -> float:
+    """The threshold that promises most: the estimate less four of its standard errors."""
+    cuts = np.unique(np.concatenate([first, second]))
+    p = 1 - np.searchsorted(np.sort(first), cuts, side="right") / len(first)
+    q = 1 - np.searchsorted(np.sort(second), cuts, side="right") / len(second)
+    one = 1 / min(len(first), len(second))  # an event never seen is not one that never happens
+    spread = np.sqrt((p * (1 - p) + one) / len(first)) + math.exp(epsilon) * np.sqrt((q * (1 - q) + one) / len(second))
+    return float(cuts[np.argmax(p - math.exp(epsilon) * q - 4 * spread)])
+
+
+def clopper_pearson(hits: int, runs: int, alpha: float) -> tuple[float, float]:
+    """Bounds on a probability, each wrong with probability ``alpha`` at most (Clopper & Pearson 1934)."""
+    low = float(beta.ppf(alpha, hits, runs - hits + 1)) if hits else 0.0
+    high = float(beta.ppf(1 - alpha, hits + 1, runs - hits)) if hits < runs else 1.0
+    return low, high
+
+
+def rho_at_least(delta: float, epsilon: float) -> float:
+    """The smallest ρ whose curve allows ``delta`` at ``epsilon``; infinite where none does that is of any use."""
+    if delta <= 0:
+        return 0.0
+    low, high = 0.0, 1e-6
+    while delta_of(high, epsilon) < delta:
+        low, high = high, 2 * high
+        if high > 1e4:
+            return math.inf
+    while high - low > 1e-4 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if delta_of(middle, epsilon) < delta else (low, middle)
+    return low

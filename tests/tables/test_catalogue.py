@@ -1,0 +1,128 @@
+"""What a catalogue says about a relation, and where plan, report, release.json and ledger repeat it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+
+import duckdb
+import pytest
+
+from espalier.core.cli.main import main
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.project.file import Project
+from espalier.core.project.plan import Plan
+from espalier.core.project.schema import Column, Schema
+from espalier.core.release.report import render
+from espalier.core.release.spend import release
+from espalier.core.tables.catalogue import TRUSTED, origin
+from espalier.core.tables.relation import open_relation
+
+MADE = ("CREATE TABLE t (a VARCHAR)", "INSERT INTO t VALUES ('x'), ('y'), ('x')", "CREATE VIEW v AS SELECT a FROM t")
+SCHEMA = Schema((Column("a", "categorical", ("x", "y")),))
+
+
+def in_duckdb(tmp_path):
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as con:
+        for statement in (*MADE, "CREATE SCHEMA s", "CREATE VIEW s.t AS SELECT * FROM main.t"):
+            con.execute(statement)
+    return f"duckdb://{tmp_path / 't.duckdb'}"
+
+
+def in_sqlite(tmp_path):
+    con = sqlite3.connect(tmp_path / "t.db")
+    for statement in (*MADE, "CREATE VIRTUAL TABLE f USING rtree(id, low, high)"):
+        con.execute(statement)
+    con.commit()
+    con.close()
+    return f"sqlite:///{tmp_path / 't.db'}"
+
+
+def kinds(url, *names):
+    found = []
+    for name in names:
+        relation = open_relation(url, name)
+        found.append(relation.origin)
+        relation.close()
+    return found
+
+
+def test_duckdb(tmp_path):
+    assert kinds(in_duckdb(tmp_path), "t", "v", "V", "s.t") == ["table", "view", "view", "view"]
+
+
+def test_sqlite(tmp_path):
+    assert kinds(in_sqlite(tmp_path), "t", "v", "f") == ["table", "view", "external"]
+
+
+def test_postgres(postgres):
+    import psycopg
+
+    more = (
+        *("CREATE MATERIALIZED VIEW m AS SELECT a FROM t", "CREATE SCHEMA s", "CREATE VIEW s.t AS SELECT a FROM t"),
+        *("CREATE TABLE parts (a text) PARTITION BY LIST (a)", "CREATE EXTENSION file_fdw"),
+        *("CREATE TABLE one PARTITION OF parts FOR VALUES IN ('x')", "CREATE SERVER f FOREIGN DATA WRAPPER file_fdw"),
+        "CREATE FOREIGN TABLE ft (a text) SERVER f OPTIONS (filename '/dev/null')",
+        *("CREATE TABLE ruled (a text)", "ALTER TABLE ruled ENABLE ROW LEVEL SECURITY"),
+        *("CREATE ROLE reader LOGIN", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader"),
+    )
+    with psycopg.connect(postgres, autocommit=True) as con:
+        for statement in (*MADE, *more):
+            con.execute(statement)
+        try:
+            assert kinds(postgres, "t", "v", "m", "s.t", "parts") == ["table", "view", "view", "view", "table"]
+            assert kinds(postgres, "ft", "ruled") == ["external", "table"]  # policies do not bind a superuser
+            assert kinds(postgres.replace("espalier@", "reader@"), "ruled") == ["policy"]
+            con.execute("ALTER TABLE parts ATTACH PARTITION ft FOR VALUES IN ('y')")
+            assert kinds(postgres, "parts") == ["external"]
+        finally:
+            con.execute("DROP SCHEMA s CASCADE; DROP TABLE t, parts, ruled CASCADE; DROP EXTENSION file_fdw CASCADE")
+            con.execute("DROP ROLE reader")
+
+
+def test_an_engine_that_is_not_known(tmp_path):
+    relation = open_relation(in_sqlite(tmp_path), "v")
+    backend = relation.feed.backend
+
+    class Other:
+        name = "trino"
+        con = backend.con
+
+    assert origin(Other(), relation.feed.table) == "unknown"
+    assert "not known" in TRUSTED["unknown"]
+
+
+@pytest.fixture
+def project(tmp_path):
+    made = Project("p", SCHEMA, Plan("mst", 1.0, 1e-6, neighbors="add-remove"))
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps(made.to_json()))
+    return made, path
+
+
+@pytest.mark.parametrize(("name", "said"), [("v", "view"), ("t", "table")])
+def test_a_release_and_its_ledger_say_so(name, said, project, tmp_path):
+    url = in_duckdb(tmp_path)
+    ledger = Ledger(tmp_path / "ledger.db", create=True)
+    ledger.open_table("people", epsilon=9.0, delta=1e-6, neighbors="add-remove")
+    relation = open_relation(url, name)
+    made = release(project[0], relation, ledger=ledger.account("people"))
+    assert TRUSTED.get(said, "") in relation.told
+    relation.close()
+    facts = made.to_json()
+    assert facts["relation"] == said
+    assert (TRUSTED["view"] in facts["promises"]) == (said == "view")
+    assert (TRUSTED["view"] in render(facts)) == (said == "view")
+    (entry,) = ledger.population_of("people").entries
+    assert entry.relation == said
+    assert ledger.verify() == []
+
+
+def test_a_plan_says_so_where_the_relation_is_named(project, tmp_path, capsys):
+    url = in_duckdb(tmp_path)
+    assert main(["plan", str(project[1]), "--data", url, "--relation", "v"]) == 0
+    assert TRUSTED["view"] in capsys.readouterr().out
+    assert main(["plan", str(project[1]), "--data", url, "--relation", "t", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["relation"] == "table"
+    assert main(["plan", str(project[1])]) == 0
+    assert "relation" not in capsys.readouterr().out

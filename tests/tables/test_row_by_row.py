@@ -1,0 +1,168 @@
+"""The encoding theorem, for each engine, type, special value and layout: one row never changes how another is read.
+
+`tests.support.row_by_row` states what is checked, `tests.support.layouts` for what. The broken readers at the end prove
+that the checker finds the breaks that Espalier's readers once had.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import broken_readers, layouts
+from tests.support.row_by_row import Kind, Layout, Outcome, check, check_people
+
+SHOWN = 5
+POSTGRES_REFUSES = "timestamptz bytes bit varbit interval money inet json"
+
+
+def confirmed(outcome: Outcome, least: int, refused: str = "") -> None:
+    """No break, at least this many combinations, and only these kinds refused. `pytest -rP` shows what was covered."""
+    print(f"{outcome.combinations} combinations; refused: {', '.join(sorted(outcome.refused)) or 'none'}")
+    assert not outcome.broken, "\n".join([f"{len(outcome.broken)} breaks", *outcome.broken[:SHOWN]])
+    assert outcome.combinations >= least
+    assert outcome.refused <= set(refused.split()), outcome.unnamed
+    assert not outcome.unnamed or not refused, outcome.unnamed
+
+
+def whole(outcome: Outcome, least: int, kind: str) -> None:
+    """As `confirmed`, where a table may be refused as a whole."""
+    outcome.unnamed.clear()
+    confirmed(outcome, least, kind)
+
+
+def of(name: str) -> Any:
+    return pytest.mark.parametrize("layout", getattr(layouts, name), ids=lambda layout: layout.name)
+
+
+def alone(kinds: list[Kind], layout: Layout, folder: Path) -> Outcome:
+    """Each kind, view and special value in a table of its own, where a table is refused as a whole."""
+    out = Outcome()
+    for i, kind in enumerate(kinds):
+        for view in kind.views:
+            for j in range(len(kind.special)):
+                own = folder / f"{i}-{view}-{j}"
+                own.mkdir()
+                out += check([kind._replace(views=(view,), special=(kind.special[j],))], layout, own)
+    return out
+
+
+@of("MEMORY")
+def test_frames_and_small_files(layout, tmp_path):
+    confirmed(check(layouts.ARROW, layout, tmp_path), 2000, "zoned")
+
+
+@of("FILES")
+def test_parquet(layout, tmp_path):
+    confirmed(check(layouts.ARROW, layout, tmp_path), 2000, "zoned")
+
+
+@of("TEXT_FILES")
+def test_csv(layout, tmp_path):
+    confirmed(check(layouts.CELLS, layout, tmp_path), 500)
+
+
+@of("SHEETS")
+def test_excel(layout, tmp_path):
+    confirmed(check(layouts.SHEET, layout, tmp_path), 100)
+
+
+@of("DUCKDB_LAYOUTS")
+def test_duckdb(layout, tmp_path):
+    confirmed(check(layouts.DUCKDB, layout, tmp_path), 2000, "date timestamp timestamptz blob bit interval")
+
+
+@of("SQLITE_LAYOUTS")
+def test_sqlite(layout, tmp_path):
+    confirmed(check(layouts.SQLITE, layout, tmp_path), 1500, "integer text boolean untyped blob")
+
+
+@of("DUCKDB_TEXT")
+def test_text_files_through_duckdb(layout, tmp_path):
+    """DuckDB's own reader guesses the quotation mark from the rows: such a table is refused."""
+    whole(alone(layouts.RAW, layout, tmp_path), 10, "raw")
+
+
+@of("RAW_FILES")
+def test_quotation_marks(layout, tmp_path):
+    whole(alone(layouts.RAW, layout, tmp_path), 10, "raw")
+
+
+@of("PER_FILE_LAYOUTS")
+def test_a_folder_whose_files_differ(layout, tmp_path):
+    whole(check(layouts.PER_FILE, layout, tmp_path), 30, "number")
+
+
+@pytest.mark.parametrize("kind", layouts.OBJECTS, ids=lambda kind: str(kind.ordinary[0]))
+def test_frames_of_objects(kind, tmp_path):
+    whole(alone([kind], Layout("objects", layouts.objects), tmp_path), 10, "object")
+
+
+def test_postgres(postgres_layout, tmp_path):
+    confirmed(check(layouts.POSTGRES, postgres_layout, tmp_path), 2000, POSTGRES_REFUSES)
+
+
+@pytest.mark.parametrize("people", [layouts.TEXT_PEOPLE, layouts.WHOLE_PEOPLE], ids=lambda people: people.name)
+def test_people_in_postgres(people, postgres_layout, tmp_path):
+    typed = people._replace(kind=people.kind._replace(declared="text" if people is layouts.TEXT_PEOPLE else "int8"))
+    confirmed(check_people(typed, postgres_layout, tmp_path), len(people.odd))
+
+
+@pytest.fixture
+def postgres_layout(postgres):
+    import psycopg
+
+    with psycopg.connect(postgres, autocommit=True) as con:
+        yield Layout("PostgreSQL, relation", layouts.in_postgres(con, postgres), together=20)
+        con.execute("DROP TABLE IF EXISTS t; DROP TYPE espalier_kind")
+
+
+PEOPLE = [
+    *(
+        (people, layout)
+        for people in (layouts.TEXT_PEOPLE, layouts.WHOLE_PEOPLE)
+        for layout in (*layouts.FILES[::3], *layouts.MEMORY[::2])
+    ),
+    *((layouts.TEXT_PEOPLE, layout) for layout in (*layouts.TEXT_FILES, *layouts.SHEETS)),
+    *((people, layouts.SHEETS[0]) for people in (layouts.SHORT_PEOPLE, *layouts.MIXED_PEOPLE)),
+    *((people, Layout("objects", layouts.objects)) for people in layouts.MIXED_PEOPLE),
+    (layouts.PER_FILE_PEOPLE, layouts.PER_FILE_LAYOUTS[0]),
+    *(
+        (people, layout)
+        for people in (layouts.TEXT_PEOPLE, layouts.WHOLE_PEOPLE)
+        for layout in (layouts.DUCKDB_LAYOUTS[0], layouts.SQLITE_LAYOUTS[0])
+    ),
+]
+
+
+@pytest.mark.parametrize(("people", "layout"), PEOPLE, ids=lambda of: of.name)
+def test_people(people, layout, tmp_path):
+    alike = people.kind is not None and layout is not layouts.SQLITE_LAYOUTS[0]
+    confirmed(check_people(people, layout, tmp_path), len(people.odd), "" if alike else "people")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "layout"),
+    [
+        ([layouts.ARROW[0]], Layout("statistics", layouts.one_file(), read=broken_readers.by_query)),
+        (layouts.PER_FILE, Layout("first file", layouts.by_pandas, odd_first=True, read=broken_readers.by_first_file)),
+        (layouts.RAW, Layout("sniffed", layouts.raw_file, read=broken_readers.by_sniffing)),
+    ],
+    ids=lambda of: getattr(of, "name", ""),
+)
+def test_a_broken_reader_is_found(kinds, layout, tmp_path):
+    assert alone(kinds, layout, tmp_path).broken or check(kinds, layout, tmp_path).broken
+
+
+@pytest.mark.parametrize(
+    ("people", "layout"),
+    [
+        (layouts.PER_FILE_PEOPLE, Layout("first file", layouts.by_pandas, True, broken_readers.people_by_first_file)),
+        (layouts.MIXED_PEOPLE[0], Layout("text", layouts.sheet, read=broken_readers.people_as_text)),
+    ],
+    ids=lambda of: of.name,
+)
+def test_merged_people_are_found(people, layout, tmp_path):
+    assert any("merged" in text for text in check_people(people, layout, tmp_path).broken)
