@@ -42,6 +42,7 @@ TOOLING = {
     "requirements-mysql.txt",
     "requirements-postgres.txt",
     "requirements-spark.txt",
+    "requirements.lock",
     "LICENSE",
     "NOTICE",
     "docs",

@@ -364,7 +364,6 @@ POSTGRES = [
     _sql("bit", "bit(3)", ("101", "111"), ("000", None), NUMBERS, ("101", "000")),
     _sql("varbit", "varbit", ("101", "11"), ("000", None), ("categorical",), ("101", "000")),
     _sql("interval", "interval", ("1 day", "2 days"), ("7 days", None), ("categorical",), ("1 day", "7 days")),
-    _sql("money", "money", ("1", "2"), ("7", None), NUMBERS, ("1", "$7.00")),
     _sql("inet", "inet", ("10.0.0.1", "10.0.0.2"), ("::1", None), ("categorical",), ("10.0.0.1", "::1")),
     _sql("json", "jsonb", ("1", "2"), ("7", None, "null"), NUMBERS, ("1", "7")),
 ]

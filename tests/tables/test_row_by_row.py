@@ -15,7 +15,7 @@ from tests.support import broken_readers, layouts
 from tests.support.row_by_row import Kind, Layout, Outcome, check, check_people
 
 SHOWN = 5
-POSTGRES_REFUSES = "timestamptz bytes bit varbit interval money inet json"
+POSTGRES_REFUSES = "timestamptz bytes bit varbit interval inet json"
 
 
 def confirmed(outcome: Outcome, least: int, refused: str = "") -> None:
