@@ -279,8 +279,8 @@ def release(folder: Path, rows: int) -> None:
 
 def app(folder: Path, rows: int) -> None:
     """Must show 7: a file of the server opened, planned and released in a browser; the memory of the real server."""
-    from tests.reliability.load import CHROMIUMS, memory, server
     from espalier.pages.parts.data import far
+    from tests.reliability.load import CHROMIUMS, memory, server
 
     if importlib.util.find_spec("playwright") is None or not any(map(shutil.which, CHROMIUMS)):
         print("the app was not driven: there is no Chromium with playwright here")
@@ -381,8 +381,8 @@ def postgres(folder: Path, rows: int) -> None:
     import psycopg
     from pyarrow import parquet
 
-    from tests.support.postgres import Absent, server
     from espalier.core.tables.relation import open_relation
+    from tests.support.postgres import Absent, server
 
     path, rows, schema = folder / "adult.parquet", rows // 10, adult_project("mst").schema
     generate_apart(path, rows)

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import SchemaError, TableError
+from espalier.core.project.bin_density import places
 from espalier.core.project.cells import MISSING as MISSING
 from espalier.core.project.dates import DateBins, date_texts, day_number
 from espalier.core.project.hierarchy import Cut, Hierarchy
-from espalier.core.project.bin_density import places
 
 Kind = Literal["categorical", "ordinal", "numeric"]
 NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import EspalierError, TableError, wheel_with
 from espalier.core.progress import Report, silent
-from espalier.core.project.public_grid import as_read
 from espalier.core.project.plan import Plan
+from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.encoding import Batch, Encoder, refuse

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from espalier.core.errors import EspalierError, TableError
 from espalier.core.graph.separations import Clique
 from espalier.core.progress import interruptible
-from espalier.core.project.public_grid import as_read
 from espalier.core.project.plan import Plan
+from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables.counting import assign, cover, marginal
 from espalier.core.tables.encoding import refusal
