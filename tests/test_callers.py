@@ -168,7 +168,7 @@ CALLERS: dict[str, Reasons] = {
         ),
         "an argument of `public_rows`, which hides a private number": ("core/release/spend.py",),
         "blurred rows, marked as not private": ("core/release/not_private.py",),
-        "synthetic rows": ("core/release/output.py",),
+        "synthetic rows": ("core/release/loading.py", "core/release/output.py"),
         "an argument of `public_rows`; shows the owner the size": (
             "pages/parts/release/spending.py",
             "pages/release.py",
@@ -214,6 +214,7 @@ OPENERS: Reasons = {
     "reads and writes a release": (
         "core/release/artefact.py",
         "core/release/files.py",
+        "core/release/loading.py",
         "core/release/output.py",
         "core/release/shelf.py",
         "core/release/study.py",

@@ -42,6 +42,7 @@ TOOLING = {
     "requirements-postgres.txt",
     "requirements-spark.txt",
     "LICENSE",
+    "NOTICE",
     "SECURITY.md",
 }
 
