@@ -2,11 +2,11 @@
 
 Each release is made from rows drawn with replacement from a population that is known in full, at ε = 0.5, 1 and 3. The
 outcome is missing more often in one group than in the other. Four figures compare the groups: a difference, an odds
-ratio, a regression, and an effect adjusted by the drawing. Shown for each figure: the truth in the population's rows
-where all its columns are observed, the mean answer, how many intervals hold the truth, the median width against the
-real rows' own interval, and what the same copies say where a missing outcome counts as "no event". Coverage over all
-figures has a standard error clustered by release. ``warned`` is how often the shares that are missing were found to
-differ.
+ratio, a regression, and an effect adjusted by the drawing. For each figure the benchmark prints the truth in the
+population's rows where all its columns are observed, the mean answer, and the mean answer of the same copies if a
+missing outcome counts as "no event". It prints how many intervals hold the truth, and the median width against the real
+rows' own interval. Coverage over all figures has a standard error clustered by release. ``warned`` is how often the
+shares that are missing were found to differ.
 
 The reference is a generalised linear model of statsmodels on the real rows, rows with missing cells left out. R is not
 called; its ``glm`` fits the same model to the same rows.
@@ -191,7 +191,7 @@ def examine(population: Population, epsilon: float, rng: np.random.Generator) ->
 
 
 def reference(population: Population, table: Table) -> str:
-    """The regression of the real rows by statsmodels, beside this package's; why not where it is not installed."""
+    """The real rows' coefficient by statsmodels and by this package, or why there is none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

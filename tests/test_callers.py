@@ -212,13 +212,10 @@ OPENERS: Reasons = {
         "core/project/file.py",
     ),
     "reads and writes a release": (
-        "core/release/artefact.py",
         "core/release/files.py",
         "core/release/loading.py",
         "core/release/output.py",
         "core/release/shelf.py",
-        "core/release/study.py",
-        "pages/parts/analyse/opening.py",
     ),
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
     "output of a command": ("core/cli/main.py",),

@@ -113,7 +113,7 @@ def test_every_cell_is_one_the_schema_declares(name: str) -> None:
 def test_project_is_complete_and_agrees_with_itself(name: str) -> None:
     content = project(name)
     asked = ["questions", "counts"] if name == "services" else []
-    assert list(content) == ["format", "name", "schema", "dag", "roles", "plan", *asked]
+    assert list(content) == ["format", "name", "schema", "one_row_per_person", "dag", "roles", "plan", *asked]
     assert (content["format"], content["name"]) == ("espalier-project/1", name)
     columns = {column["name"] for column in content["schema"]}
     graph = nx.DiGraph(map(tuple, content["dag"]["edges"]))

@@ -231,7 +231,7 @@ class Gate:
         return Overlap(without, few, tuple(place for _, place in where))
 
     def _no_overlap(self, needs: Needs) -> Badge | None:
-        """Positivity: each compared group has rows in each stratum; else nothing can be said of that stratum."""
+        """Positivity: each compared group has rows in each stratum. Where one has none, no effect can be estimated."""
         found = self.overlap(needs)
         if not found.where:
             return None

@@ -40,7 +40,7 @@ class Predictions:
 
     ``synthetic`` and ``real`` are scores (rows × K, :meth:`espalier.core.evaluation.classifier.Classifier.scores`)
     by the model trained on synthetic and on real rows; None where ``why_not`` says why there is none.
-    ``target`` is None where there is nothing to predict.
+    ``target`` is None where there is nothing to predict. ``missing`` is the share of rows that ``tested`` leaves out.
     """
 
     tested: Table
@@ -51,6 +51,7 @@ class Predictions:
     commonest: int = 0
     why_not: Mapping[str, str] = field(default_factory=dict)
     note: str = ""
+    missing: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ class Utility:
 
     ``auc_*`` is the area under the ROC curve (macro one-vs-rest over the values that occur among the tested
     rows, where the target has more than two); ``accuracy_baseline`` that of always guessing the real
-    table's commonest value. A figure that cannot be had is None and ``reasons`` says why.
+    table's commonest value. ``missing`` is the share of the tested rows that were left out because the target is
+    missing; ``tested_rows`` does not count them. A figure that cannot be had is None and ``reasons`` says why.
     """
 
     target: str | None
@@ -73,6 +75,7 @@ class Utility:
     accuracy_baseline: float | None = None
     note: str = ""
     reasons: Mapping[str, str] = field(default_factory=dict)
+    missing: float = 0.0
     looked_at_real_data: bool = field(default=True, init=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -81,6 +84,7 @@ class Utility:
             "target": self.target,
             "tested_on": self.tested_on,
             "tested_rows": self.tested_rows,
+            "target_missing": self.missing,
             **shown(self, FIGURES),
             "note": self.note,
             "looked_at_real_data": self.looked_at_real_data,
@@ -116,8 +120,8 @@ def predict(
     if not tested.rows:
         why = f"{target} is missing in every tested row"
         return Predictions(tested, tested_on, None, why_not={"synthetic": why, "real": why})
-    share = 100 * (1 - tested.rows / given)
-    left_out = f" The {share:.0f} % of the tested rows where {target} is missing are left out." if share else ""
+    share = 1 - tested.rows / given
+    left_out = f" The {100 * share:.0f} % of the tested rows where {target} is missing are left out." if share else ""
 
     from_synthetic = from_real = None
     why_not = {}
@@ -143,6 +147,7 @@ def predict(
         commonest=int(np.bincount(real.codes[target], minlength=1).argmax()),
         why_not=why_not,
         note=_NOTES[tested_on] + _THINNED * thinned + left_out,
+        missing=share,
     )
 
 
@@ -171,4 +176,4 @@ def utility_of(predictions: Predictions) -> Utility:
         figures[f"accuracy_{which}"] = accuracy(scores, truth)
     known = truth is not None
     figures["accuracy_baseline"] = float(np.mean(truth == p.commonest)) if known else p.why_not["real"]
-    return Utility(p.target, p.tested_on, p.tested.rows, note=p.note, **split(figures))
+    return Utility(p.target, p.tested_on, p.tested.rows, note=p.note, missing=p.missing, **split(figures))

@@ -46,7 +46,7 @@ def verdict(
     fair, fenced = _fairness(facts), method_of(project.plan).fenced(project.plan)
     if any(away) and learned != "poor":
         task = ""  # who is better at home, and by how much, stands in the first sentence already
-    sentences = [s for s in (*away, *(fair if fenced else ()), task, columns) if s]
+    sentences = [s for s in (*away, *(fair if fenced else ()), task, _missing(facts["tstr"]), columns) if s]
     if not away and _regime(project) == "causal":
         sentences.append("Whether it holds in another place cannot be known without a table from there.")
     if not fenced:
@@ -88,6 +88,14 @@ def _task(t: Mapping[str, Any]) -> tuple[Grade, str]:
         )
     word = "less well" if loss <= FAR else "much less well"
     return "fair", f"A model trained on this table predicts {target} {word} than one trained on real rows {beside}."
+
+
+def _missing(t: Mapping[str, Any]) -> str:
+    """Which rows the models were tested on, where the target may be missing; older files do not state the share."""
+    share = t.get("target_missing", 0.0)
+    if not share:
+        return ""
+    return f"{t['target']} is missing in {100 * share:.0f} % of the tested rows, and these figures leave them out."
 
 
 def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project: Project) -> str:

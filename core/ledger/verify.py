@@ -99,7 +99,7 @@ def _changed(files: Mapping[str, bytes], ledger: Ledger, released: str) -> str:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        said = read_json(path.read_bytes(), str(path))
+        said = read_json(path.read_bytes(), str(path), finite=False)  # a changed number is no bad input
     except OSError as error:
         raise ProjectError(f"cannot read {path}: {error.strerror or error}", path=str(path)) from None
     if not isinstance(said, dict):

@@ -4,8 +4,8 @@ A mechanism is ρ-zCDP (Bun & Steinke 2016) if its Rényi divergence of every or
 tables is at most αρ. The ρ of several releases add up, also when each is chosen after seeing the earlier ones.
 The conversion is the tight one of Canonne, Kamath & Steinke (2020), by OpenDP.
 
-**Rounding.** What was spent is rounded up wherever it is summed (`total_up`, `rounded_up`), stored or shown
-(`round_up`). What is left, and a total set from (ε, δ), is rounded down. A sum is compared with a limit exactly.
+**Rounding.** Spent ρ is rounded up wherever it is summed (`total_up`, `rounded_up`), stored or shown
+(`round_up`). Remaining ρ, and a total set from (ε, δ), are rounded down. A sum is compared with a limit exactly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""JSON that somebody else may have written: read within limits, refused with a clear message."""
+"""JSON of unknown origin: read within limits, refused with a clear message."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ DEEPEST = 50
 """Levels of nesting; a project file has six, and what a drawing tool keeps in the notes."""
 
 
-def read_json(data: bytes | str, what: str) -> Any:
+def read_json(data: bytes | str, what: str, *, finite: bool = True) -> Any:
     """The value in ``data``; raises :class:`ProjectError` that names ``what``.
 
     It refuses other encodings than UTF-8, files above `MOST_JSON`, nesting deeper than `DEEPEST`, repeated keys, and
-    numbers that are not finite.
+    numbers that are not finite, unless ``finite`` is false.
     """
     if len(data) > MOST_JSON:
         raise ProjectError(f"{what} is larger than {MOST_JSON >> 20} MiB")
     try:
         text = data.decode("utf-8-sig") if isinstance(data, bytes) else data
-        value = json.loads(text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_no_doubles)
+        numbers: dict[str, Any] = {"parse_constant": _no_constant, "parse_float": _finite} if finite else {}
+        value = json.loads(text, object_pairs_hook=_no_doubles, **numbers)
     except UnicodeDecodeError:
         raise ProjectError(f"{what} is not UTF-8 text") from None
     except json.JSONDecodeError as error:

@@ -1,7 +1,7 @@
 """Figures asked for in words: column names and values as text, turned into recipes over codes.
 
-Each figure leaves out the rows where one of its columns is missing, unless it asks about the missing cells themselves:
-``column=`` or ``column=(missing)``.
+Each figure leaves out the rows where a column of it is missing. ``column=`` and ``column=(missing)`` ask about the
+missing cells themselves; that column is then not left out.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def of_observed(schema: Schema, figure: F) -> F:
 
 
 def _missing(schema: Schema, columns: Sequence[str], asked: Sequence[Level]) -> dict[str, int]:
-    """The columns that may be missing, and the code of such a cell; without those of which ``asked`` names it."""
+    """The columns that may be missing, and the code of such a cell; without columns for which ``asked`` names it."""
     codes = {name: schema[name].values for name in columns if schema[name].missing}
     return {name: code for name, code in codes.items() if Level(name, code) not in asked}
 
@@ -252,18 +252,19 @@ def sentence(answer: Answer) -> str:
 
 
 def why_wide(answer: Answer) -> str:
-    """What makes the interval as wide as it is; empty without an interval."""
+    """A sentence on what makes the interval wide; empty without an interval."""
     if answer.width is None:
         return ""
     width = answer.width
     group = f"its smallest group has about {width.rows:,.0f} rows" if math.isfinite(width.rows) else "it uses all rows"
     causes = {
         "noise": f"the noise ({group}, with noise of ± {width.noise:,.0f})",
-        "few rows": f"the number of rows more than the noise ({group}, with noise of ± {width.noise:,.0f})",
+        "few rows": f"the number of rows ({group}, with noise of ± {width.noise:,.0f})",
         "weak overlap": "weak overlap (in some strata one of the compared groups is rare)",
         "missing": f"missing cells ({percent(answer.left_out)} of the rows are left out)",
     }
-    return f"Its width comes from {listed([causes[cause] for cause in width.causes])}."
+    first, *others = (causes[cause] for cause in width.causes)
+    return f"Its width comes mostly from {first}{f', and from {listed(others)}' if others else ''}."
 
 
 def remedy(project: Project, figure: Figure, answers: Sequence[Answer]) -> str:

@@ -233,7 +233,7 @@ def _model(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Projec
     if sizes is not None and dict(sizes) != dict(project.schema.sizes):
         raise ProjectError(f"{MODEL} and the project have different categories", key="sizes")
     if not (math.isfinite(model.total) and 0 <= model.total <= MOST_COUNT):
-        raise ProjectError(f"{MODEL} stands for no possible number of rows", key="total")
+        raise ProjectError(f"{MODEL} states no possible number of rows", key="total")
     return model
 
 

@@ -58,10 +58,13 @@ def _duckdb(backend: Any, name: str, database: str | None) -> Origin:
 
 def _postgres(backend: Any, name: str, database: str | None) -> Origin:
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in (database, name) if part)
+    elsewhere = (
+        "SELECT FROM pg_inherits JOIN pg_class AS part ON part.oid = inhrelid "
+        "WHERE inhparent = pg_class.oid AND part.relkind = 'f'"
+    )
     (found,) = backend.con.execute(
-        "SELECT CASE WHEN relkind <> 'f' AND row_security_active(oid) THEN 'policy' WHEN EXISTS (SELECT FROM pg_inherits "
-        "JOIN pg_class AS part ON part.oid = inhrelid WHERE inhparent = pg_class.oid AND part.relkind = 'f') THEN 'f' "
-        "ELSE relkind::text END FROM pg_class WHERE oid = to_regclass(%s)",
+        "SELECT CASE WHEN relkind <> 'f' AND row_security_active(oid) THEN 'policy' "
+        f"WHEN EXISTS ({elsewhere}) THEN 'f' ELSE relkind::text END FROM pg_class WHERE oid = to_regclass(%s)",
         [quoted],
     ).fetchone()
     kinds: dict[str, Origin] = {"r": "table", "p": "table", "v": "view", "m": "view", "f": "external"}

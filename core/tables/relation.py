@@ -72,8 +72,8 @@ class Relation:
 
     ``plain`` is the query that reads ``table`` with texts that are compared byte by byte, where the engine might not:
     a collation that finds two ids equal would merge two people. ``feed`` gives the rows of a CSV file, or of an engine
-    that is no one of `ENGINES`, to an embedded engine. ``path`` is the file or folder that it lies in, if it does. ``origin``
-    is what the engine's catalogue says the relation is (`espalier.core.tables.catalogue`); None for files.
+    that is no one of `ENGINES`, to an embedded engine. ``path`` is the file or folder that it lies in, if it does.
+    ``origin`` is what the engine's catalogue says the relation is (`espalier.core.tables.catalogue`); None for files.
     """
 
     backend: Any

@@ -507,6 +507,11 @@ def _as_timestamp(text: str, kind: Any) -> Any:
 
 def _refuse_nested(value: Any) -> None:
     kind = value.type()
+    if kind.is_unknown():
+        raise TableError(
+            f"column {value.get_name()!r} has a type that Espalier cannot read. Name a view that casts it to text.",
+            column=value.get_name(),
+        )
     if not (kind.is_primitive() or kind.is_string() or kind.is_temporal() or kind.is_decimal() or kind.is_uuid()):
         raise TableError(
             f"column {value.get_name()!r} holds {kind} values; give one plain value per cell", column=value.get_name()

@@ -54,7 +54,7 @@ class Stream:
         asked = self.table.select(*names)
         try:
             for part in answers(self.backend, asked if most is None else asked.limit(most), BATCH_ROWS):
-                yield self._batch(part, names) if isinstance(part, list) else part.cast(self.schema(names))
+                yield self._batch(part, names) if isinstance(part, list) else self._cast(part, names)
         except (EspalierError, MemoryError):
             raise
         except Exception as error:  # a driver's own message, of whatever kind, may quote a cell
@@ -66,6 +66,26 @@ class Stream:
         """Disconnect, as often as it is called."""
         with suppress(Exception):  # MySQL's driver minds a second time
             self.backend.disconnect()
+
+    def _cast(self, batch: Any, names: Sequence[str]) -> Any:
+        """An engine's batch with the types of :meth:`schema`."""
+        import pyarrow as pa
+
+        schema, arrays = self.schema(names), []
+        for field in schema:
+            try:
+                arrays.append(batch.column(field.name).cast(field.type))
+            except pa.ArrowException:  # its text may quote the cell
+                raise self._misfit(field.name) from None
+        return pa.record_batch(arrays, schema=schema)
+
+    def _misfit(self, name: str) -> TableError:
+        declared = self.table.schema()[name]
+        return TableError(
+            f"{self.shown}: column {name!r} holds a cell that is not of its type, {declared} (the cell is not shown). "
+            "Correct the table, or name a view that casts the column to text.",
+            column=name,
+        )
 
     def _batch(self, rows: Sequence[Sequence[Any]], names: Sequence[str]) -> Any:
         """A driver's rows as one batch."""
@@ -81,11 +101,7 @@ class Stream:
                 made = cells if read is None else [None if cell is None else read(cell) for cell in cells]
                 arrays.append(pa.array(made, field.type))
             except (pa.ArrowException, ValueError, TypeError, OverflowError):  # its text may quote the cell
-                raise TableError(
-                    f"{self.shown}: column {field.name!r} holds a cell that is not of its type, {declared} (which one "
-                    "is not told here); correct the table, or name a view of it that casts the column to text",
-                    column=field.name,
-                ) from None
+                raise self._misfit(field.name) from None
         return pa.record_batch(arrays, schema=schema)
 
 

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 from espalier.core.project.schema import Column
 from espalier.pages.parts.data.schema_rows import SchemaDraft, column_of, row_of
 from espalier.pages.parts.release.spending import start
-from tests.support.app import finish, go, press, sentences, state, upload
+from tests.support.app import answer, finish, go, press, sentences, state, upload
 
 TEXT = "age,job,ill\n" + "".join(f"{20 + i % 60},{'clerk' if i % 3 else 'nurse'},{'ny'[i % 2]}\n" for i in range(600))
 
@@ -22,6 +22,7 @@ def test_a_table_is_opened_by_its_header_and_every_part_is_seen_in_the_plan(app:
     assert not project.unconfirmed
     go(app, "data")
     assert project == state(app).project, "the editor leaves it as it is"
+    answer(app)
     state(app).rows = 600
     go(app, "plan")
     shown = " ".join(str(frame.value) for frame in app.dataframe)
@@ -56,6 +57,7 @@ def test_a_release_with_a_bought_schema_is_judged_on_its_own_rows(app: AppTest):
     assert draft.columns()[0] == Column.to_buy("age", "numeric", bins=10), "its kind is all that has to be said"
     draft.rows[0] |= {"kind": "categorical", "categories": "", "edges": "8 bins"}
     assert draft.columns()[0] == Column.to_buy("age", "categorical", 50)
+    state(app).answer(True)
     state(app).project = state(app).project.with_plan(epsilon=50.0)  # type: ignore[union-attr]
     start(state(app), 0.2, 1.0, 1e-6)
     finish(app)

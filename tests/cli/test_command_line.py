@@ -479,13 +479,19 @@ def test_cancelled_while_the_program_loads_shows_no_traceback(monkeypatch, capsy
     assert "cancelled" in capsys.readouterr().err
 
 
+OBSERVED = ", of the rows where b c is observed"
+
+
 @pytest.mark.parametrize(
     ("asked", "of"),
     [
         (("--proportion", "a=x"), "the share of rows with a = x"),
-        (("--difference", "a", "b c"), "the share with a = y: where b c = 5 – 10, less where b c = 0 – <5"),
-        (("--odds-ratio", "a=x", "b c"), "the odds of a = x against y: where b c = 5 – 10, over where b c = 0 – <5"),
-        (("--outcome", "a", "--predictors", " b c "), "a logistic regression: odds ratios of a = y"),
+        (("--difference", "a", "b c"), f"the share with a = y: where b c = 5 – 10, less where b c = 0 – <5{OBSERVED}"),
+        (
+            ("--odds-ratio", "a=x", "b c"),
+            f"the odds of a = x against y: where b c = 5 – 10, over where b c = 0 – <5{OBSERVED}",
+        ),
+        (("--outcome", "a", "--predictors", " b c "), f"a logistic regression: odds ratios of a = y{OBSERVED}"),
     ],
 )
 @pytest.mark.usefixtures("work")

@@ -12,6 +12,7 @@ from espalier.core.evaluation import evaluate
 from espalier.core.evaluation.classifier import fit
 from espalier.core.evaluation.private.counts import HeldOutCounts
 from espalier.core.evaluation.private.held_out import judge, judged
+from espalier.core.evaluation.verdict import verdict
 from espalier.core.graph.roles import Roles
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.unit import Unit
@@ -72,6 +73,11 @@ def test_utility_and_fairness_are_those_of_complete_rows():
         assert one["outcome_rate_synthetic"] == pytest.approx(other["outcome_rate_synthetic"])
         assert one["outcome_rate_real"] == pytest.approx(other["outcome_rate_real"])
     assert "% of the tested rows where y is missing are left out" in found["tstr"]["note"]
+    assert found["tstr"]["target_missing"] == pytest.approx(np.mean(holdout.codes["y"] == 2))
+    said = " ".join(verdict(project(True), found).sentences)
+    assert "y is missing in 19 % of the tested rows" in said
+    assert "these figures leave them out" in said
+    assert "missing" not in " ".join(verdict(project(False), alone).sentences)
     without = evaluate(project(True), real, synthetic).to_json()["tstr"]
     assert without["tested_rows"] == observed(real).rows
 

@@ -12,6 +12,7 @@ import pytest
 from espalier.core.errors import ProjectError, TableError
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import frame_of
+from espalier.core.privacy.accounting import total_up
 from espalier.core.release.loading import load_release
 from espalier.core.release.planning import preview
 from espalier.core.release.report import render
@@ -26,7 +27,7 @@ def made():
 
 def test_everything_is_spent_and_the_plan_showed_it(made):
     facts = made.to_json()
-    assert math.fsum(x["rho"] for x in [*facts["measurements"], *facts["choices"]]) == facts["spent"]["rho"]
+    assert total_up(x["rho"] for x in [*facts["measurements"], *facts["choices"]]) == facts["spent"]["rho"]
     assert 0.99999 * made.budget.rho < made.spending.rho <= made.budget.rho
     shown = preview(project(), 6000)
     assert [(line.what, line.rho, line.sigma) for line in shown.lines] == [

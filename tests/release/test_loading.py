@@ -84,7 +84,7 @@ def facts_changed(files, **more):
 
 
 def crafted(files):
-    """Files that somebody made by hand, each with its name; every one of them must be refused."""
+    """Crafted files, each with its name; all must be refused."""
     facts = json.loads(files["release.json"])
     deep = b"[" * 100_000 + b"]" * 100_000
     nest = '{"a":' * 60 + "1" + "}" * 60

@@ -74,5 +74,7 @@ def people_as_text(path: Path, schema: Schema) -> Codes:
     from openpyxl import load_workbook
 
     header, *rows = load_workbook(path).worksheets[0].iter_rows(values_only=True)
-    columns = {name: TextColumn.of(cells) for name, cells in zip(header, zip(*rows, strict=True), strict=True)}
+    columns = {
+        name: TextColumn.of(map(str, cells)) for name, cells in zip(header, zip(*rows, strict=True), strict=True)
+    }
     return codes_of(bounded(Table.encode(TextTable(columns, len(rows)), schema, PERSON), LIMIT))

@@ -70,11 +70,15 @@ class Outcome:
 
     combinations: int = 0
     refused: set[str] = field(default_factory=set)
+    """Kinds with a column that was refused."""
+    unnamed: list[str] = field(default_factory=list)
+    """Refusals that name no column."""
     broken: list[str] = field(default_factory=list)
 
     def __iadd__(self, other: Outcome) -> Outcome:
         self.combinations += other.combinations
         self.refused |= other.refused
+        self.unnamed += other.unnamed
         self.broken += other.broken
         return self
 
@@ -94,7 +98,7 @@ def codes_of(source: Source) -> dict[str, np.ndarray]:
     batches = list(source.batches())
     codes = {c.name: np.concatenate([np.asarray(b[c.name]) for b in batches]) for c in source.schema.columns}
     names = source.schema.names
-    cliques = [*((name,) for name in names), *zip(names, names[1:], strict=False)]
+    cliques = [*((name,) for name in names), *itertools.pairwise(names)]
     for clique, counts in zip(cliques, source.count_many(cliques), strict=True):
         sizes = [source.schema.sizes[name] for name in clique]
         cells = np.ravel_multi_index([codes[name].astype(np.int64) for name in clique], sizes)
@@ -193,11 +197,14 @@ def _check_table(kinds: Sequence[Kind], layout: Layout, folder: Path) -> Outcome
                 try:
                     return _in_order((layout.read or read)(data, Schema(tuple(columns))))
                 except EspalierError as error:
-                    named = getattr(error, "column", None)
-                    gone = [c.name for c in columns[1:] if c.name == named] or [c.name for c in columns[1:]]
-                    refusals.update(gone)
-                    columns = [c for c in columns if c.name not in gone]
-        except EspalierError:
+                    gone = getattr(error, "column", None)
+                    if gone not in grid.held:
+                        out.unnamed.append(f"{layout.name}: {error}")
+                        gone = columns[-1].name
+                    refusals[gone] += 1
+                    columns = [c for c in columns if c.name != gone]
+        except EspalierError as error:
+            out.unnamed.append(f"{layout.name}: {error}")
             refusals.update(c.name for c in columns[1:])
         finally:
             released(data)
@@ -232,7 +239,7 @@ def _check_table(kinds: Sequence[Kind], layout: Layout, folder: Path) -> Outcome
                 before = alike.setdefault((name.rsplit(" ", 1)[0], turn), (where, code))
                 if before[1] != code:
                     out.broken.append(f"{where}: it is read as {code}, and as {before[1]} where {before[0]}")
-    out.refused = {f"{layout.name}: {name}" for name in refusals}
+    out.refused = {name.split()[0] for name in refusals}
     return out
 
 
@@ -293,7 +300,7 @@ def check_people(people: People, layout: Layout, folder: Path) -> Outcome:
             data = layout.write(cells, kinds, inside)
             found = kept(data, schema, "key") if layout.read is None else layout.read(data, schema)
         except EspalierError:
-            out.refused.add(told)
+            out.refused.add("people")
             return None
         finally:
             released(data)

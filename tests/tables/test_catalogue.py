@@ -101,7 +101,7 @@ def project(tmp_path):
 
 
 @pytest.mark.parametrize(("name", "said"), [("v", "view"), ("t", "table")])
-def test_a_release_and_its_ledger_say_so(name, said, project, tmp_path, capsys):
+def test_a_release_and_its_ledger_say_so(name, said, project, tmp_path):
     url = in_duckdb(tmp_path)
     ledger = Ledger(tmp_path / "ledger.db", create=True)
     ledger.open_table("people", epsilon=9.0, delta=1e-6, neighbors="add-remove")

@@ -212,10 +212,11 @@ def show(study: Study, figure: Figure) -> None:
         st.markdown(f"**What is asked:** {plain(asking.asked(study.project.schema, figure))}.")
     st.dataframe(asking.lines(answers), hide_index=True, width="stretch")
     said, warnings = missing_sentences(study.project.schema, answers)
-    for warning in warnings:
-        st.warning(plain(warning))
+    if warnings:
+        st.warning("\n\n".join(plain(warning) for warning in warnings))
     if said:
-        st.markdown("**Missing cells**\n" + "\n".join(f"- {plain(line)}" for line in said))
+        with st.expander("Missing cells", expanded=len(said) <= FEW):
+            st.markdown("\n".join(f"- {plain(line)}" for line in said))
     for kind in dict.fromkeys(a.badge.kind for a in answers):
         st.markdown(f"- **{asking.BADGES[kind].capitalize()}**: {MEANING[kind]}.")
     if steps := asking.remedy(study.project, figure, answers):

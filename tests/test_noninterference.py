@@ -1,0 +1,316 @@
+"""Noninterference: with the same noisy answers, two unrelated tables leave the same traces at every entrance.
+
+Under replace-one the tables have the same number of rows, which is public. Under add-remove they differ in it.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from espalier.core.cli.main import main
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.methods import METHODS
+from espalier.core.privacy import mechanisms
+from espalier.core.privacy.curator import PrivateCurator
+from espalier.core.project.file import Project
+from espalier.core.project.schema import Schema
+from espalier.core.release import spend
+from espalier.core.release.spend import release
+from espalier.core.tables import frames
+from espalier.core.tables.table import Table
+from tests.methods.test_contract import ASKED, CASES, SCHEMA, project
+from tests.support.noninterference import Outside, in_memory, on_command_line
+
+ROWS = {"replace-one": (300, 300), "add-remove": (300, 211)}
+FURTHER = {
+    "fpt-mw": {"method": "fpt-mw", "question_list": ASKED, "epsilon": 2.0},
+    "held out": {"method": "mst", "private_evaluation": 0.3},
+    "with copies": {"method": "independent", "copies": 2},
+    "with the drawing tested": {"method": "independent", "test_drawing": 0.2},
+    "merged": {"method": "workload", "compress": True, "epsilon": 0.1},
+}
+MEMORY = {**CASES, **FURTHER}
+
+
+def rows(seed: int, n: int) -> dict[str, np.ndarray]:
+    """Codes of a table; another seed gives an unrelated table, in which column `s` is constant."""
+    rng = np.random.default_rng(seed)
+    codes = {}
+    for column in SCHEMA.columns:
+        odds = rng.dirichlet(np.full(column.size, 0.4))
+        codes[column.name] = rng.choice(column.size, n, p=odds).astype(np.uint8)
+    if seed % 2:
+        codes["s"][:] = 0
+    return codes
+
+
+def compared(run: Callable[[int, int], Outside], neighbors: str) -> Outside:
+    """What a run shows, once it was the same for two unrelated tables."""
+    first, second = (run(seed, n) for seed, n in zip((1, 2), ROWS[neighbors], strict=True))
+    assert first.difference(second) == ""
+    return first
+
+
+def of_table(case: dict, neighbors: str) -> Callable[[int, int], Outside]:
+    def run(seed: int, n: int) -> Outside:
+        table = Table(SCHEMA, rows(seed, n), n)
+        return in_memory(lambda report: release(project(neighbors=neighbors, **case), table, report))
+
+    return run
+
+
+@pytest.mark.parametrize("neighbors", ROWS)
+@pytest.mark.parametrize("name", MEMORY)
+def test_in_memory(name, neighbors):
+    """All methods, with their options."""
+    shown = compared(of_table(MEMORY[name], neighbors), neighbors)
+    assert shown.requests or shown.error
+    if shown.error:  # refused before the first draw, for a public reason
+        assert not shown.requests, shown.error
+
+
+def test_few_of_the_cases_are_refused():
+    """A case that is refused shows little; nearly all must run to their end."""
+    refused = [name for name in MEMORY if of_table(MEMORY[name], "add-remove")(1, 50).error]
+    assert len(refused) <= 3, refused
+
+
+@pytest.mark.parametrize("neighbors", ROWS)
+@pytest.mark.parametrize("name", [m for m in METHODS if METHODS[m].numbers])
+def test_methods_on_numbers(name, neighbors):
+    """Methods that read numbers, on the table that their own tests use."""
+    from tests.models.copula.test_fit import project as of_numbers
+    from tests.models.copula.test_fit import table as numbers
+
+    def run(seed: int, n: int) -> Outside:
+        made = numbers(2 * n)
+        order = np.random.default_rng(seed).permutation(2 * n)[:n]
+        if seed == 2:
+            order = np.repeat(order[: n // 4 + 1], 4)[:n]
+        plan = of_numbers().with_plan(method=name, neighbors=neighbors, rows=n if neighbors == "replace-one" else None)
+        return in_memory(lambda report: release(plan, made.take(order), report))
+
+    shown = compared(run, neighbors)
+    assert shown.requests or shown.error
+
+
+def texts(seed: int, n: int) -> dict[str, list[str]]:
+    """The rows as cells, with spellings of their own, and a person who may have many rows."""
+    rng = np.random.default_rng(seed)
+    codes = rows(seed, n)
+    cells = {c.name: c.decode(codes[c.name], rng) for c in SCHEMA.columns}
+    if seed % 2:
+        cells["p"] = [("n", "something else", "", " e ")[i % 4] for i in range(n)]
+    people = rng.integers(0, n if seed % 2 else 5, n)
+    return {"pid": [f"P{i}" for i in people], **cells}
+
+
+def of_texts(**plan) -> Project:
+    """The project over tables of text: what is not declared in ``p`` is a missing cell."""
+    columns = tuple(replace(c, unknown="missing") if c.name == "p" else c for c in SCHEMA.columns)
+    return replace(project(**plan), schema=Schema(columns))
+
+
+def as_arrow(cells: dict[str, list[str]]) -> pa.Table:
+    """Text columns, and numbers as numbers."""
+    made = {name: pa.array(values) for name, values in cells.items() if name != "x"}
+    return pa.table({**made, "x": pa.array([float(text) if text else None for text in cells["x"]], pa.float64())})
+
+
+def csv(cells, place):
+    pd.DataFrame(cells).to_csv(place / "t.csv", index=False)
+    return str(place / "t.csv"), None
+
+
+def parquet(cells, place):
+    pq.write_table(as_arrow(cells), place / "t.parquet")
+    return str(place / "t.parquet"), None
+
+
+def parquet_folder(cells, place):
+    (place / "t").mkdir()
+    whole = as_arrow(cells)
+    pq.write_table(whole.slice(0, 60), place / "t" / "1.parquet")
+    pq.write_table(whole.slice(60), place / "t" / "2.parquet", write_statistics=False)
+    return str(place / "t"), None
+
+
+def duckdb(cells, place):
+    import duckdb as engine
+
+    with engine.connect(str(place / "t.duckdb")) as connection:
+        frame = as_arrow(cells)  # noqa: F841
+        connection.execute("CREATE TABLE people AS SELECT * FROM frame")
+    return f"duckdb://{place / 't.duckdb'}", "people"
+
+
+def sqlite(cells, place):
+    with sqlite3.connect(place / "t.sqlite") as connection:
+        as_arrow(cells).to_pandas().to_sql("people", connection, index=False)
+    return f"sqlite://{place / 't.sqlite'}", "people"
+
+
+def postgresql(cells, _place):
+    import sqlalchemy as sa
+
+    server = os.environ["TEST_POSTGRES"]
+    engine = sa.create_engine(server.replace("postgresql:", "postgresql+psycopg:"))
+    frame = as_arrow(cells).to_pandas()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP TABLE IF EXISTS people_of_two_tables")
+        frame.to_sql("people_of_two_tables", connection, index=False)
+    engine.dispose()
+    return server, "people_of_two_tables"
+
+
+ENTRANCES = (csv, parquet, parquet_folder, duckdb, sqlite, postgresql)
+PLANS = {
+    "independent": {"method": "independent"},
+    "prism": {"method": "prism", "features": 2},
+    "mst of people": {"method": "mst", "person": "pid", "rows_per_person": 2},
+    "held out": {"method": "independent", "private_evaluation": 0.3},
+}
+
+
+def by_command(entrance, plan, neighbors, tmp_path, capsys):
+    def run(seed: int, n: int) -> Outside:
+        place = tmp_path / f"run-{seed}"
+        place.mkdir()
+        ledger = place / "ledger.db"
+        declared = {"rows": 250} if plan.get("person") and neighbors == "replace-one" else {}
+        made = of_texts(neighbors=neighbors, **plan, **declared)
+        (place / "p.json").write_text(made.dumps())
+        Ledger(ledger, create=True).open_table(
+            "people", epsilon=2.0, delta=1e-6, neighbors=neighbors, person=plan.get("person"),
+            rows_per_person=plan.get("rows_per_person", 1), who="Ada",
+        )  # fmt: skip
+        where, relation = entrance(texts(seed, n), place)
+        line = ["release", str(place / "p.json"), "--data", where, "--out", str(place / "out"), "--by", "Bob"]
+        line += [*(["--relation", relation] if relation else []), "--ledger", str(ledger), "--table", "people"]
+        capsys.readouterr()
+        return on_command_line(lambda: main(line), place / "out", place, capsys.readouterr, str(ledger))
+
+    return run
+
+
+@pytest.fixture
+def _served(request):
+    """The server of PostgreSQL, where the test needs it."""
+    if request.getfixturevalue("entrance") is postgresql:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("TEST_POSTGRES", request.getfixturevalue("postgres"))
+            yield
+        return
+    yield
+
+
+@pytest.mark.usefixtures("_served")
+@pytest.mark.parametrize("neighbors", ROWS)
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@pytest.mark.parametrize("entrance", ENTRANCES, ids=lambda e: e.__name__)
+def test_on_the_command_line(entrance, plan, neighbors, tmp_path, capsys):
+    """`release` with a ledger, from each kind of table: files, what it prints, exit status, and the ledger's events."""
+    shown = compared(by_command(entrance, plan, neighbors, tmp_path, capsys), neighbors)
+    assert shown.status == 0, shown.said
+    assert len(shown.files) >= 6
+    assert len(shown.ledger) >= 4
+
+
+@pytest.mark.parametrize("neighbors", ROWS)
+def test_a_large_csv_file_read_in_batches(neighbors, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(frames, "LARGE_BYTES", 1)
+    shown = compared(by_command(csv, PLANS["prism"], neighbors, tmp_path, capsys), neighbors)
+    assert shown.status == 0
+
+
+@pytest.mark.parametrize("neighbors", ROWS)
+@pytest.mark.parametrize("kind", [pd.DataFrame, as_arrow], ids=["pandas", "arrow"])
+def test_from_a_notebook(kind, neighbors):
+    """`release` of a data frame."""
+
+    def run(seed: int, n: int) -> Outside:
+        data = kind(texts(seed, n))
+        return in_memory(lambda report: release(of_texts(neighbors=neighbors, method="mst"), data, report))
+
+    shown = compared(run, neighbors)
+    assert shown.requests
+    assert not shown.error
+
+
+def says_n(patch):
+    """A message that states the exact number of rows."""
+    exact = PrivateCurator._counts
+
+    def counts(self, cliques, scales):
+        self.spending.draws[-1] = spend.replace(self.spending.draws[-1], what=f"counts of {self._source.rows} rows")
+        return exact(self, cliques, scales)
+
+    patch.setattr(PrivateCurator, "_counts", counts)
+
+
+def scales_by_cell(patch):
+    """Noise whose scale depends on what was counted."""
+    exact = PrivateCurator._counts
+
+    def counts(self, cliques, scales):
+        odd = {q: s * (2 if self._exact([q])[0].flat[0] > 100 else 1) for q, s in scales.items()}
+        return exact(self, cliques, odd)
+
+    patch.setattr(PrivateCurator, "_counts", counts)
+
+
+def leaves_without_noise(patch):
+    """A choice by the exact scores."""
+    patch.setattr(mechanisms, "noisy_max", lambda scores, scale: int(np.argmax(list(scores))))
+
+
+def fails_for_some(patch):
+    """A refusal that depends on a row."""
+    exact = PrivateCurator._counts
+
+    def counts(self, cliques, scales):
+        if self._exact([("s",)])[0][-1] == 0:
+            raise spend.SchemaError("a category does not occur")
+        return exact(self, cliques, scales)
+
+    patch.setattr(PrivateCurator, "_counts", counts)
+
+
+def tells_progress(patch):
+    """Progress that counts rows."""
+    told = spend._Run.release
+
+    def run(self, report):
+        report(0.01, f"Reading {self.curator._source.rows} rows")
+        return told(self, report)
+
+    patch.setattr(spend._Run, "release", run)
+
+
+@pytest.mark.parametrize("broken", [says_n, scales_by_cell, leaves_without_noise, fails_for_some, tells_progress])
+def test_a_broken_copy_is_caught(broken):
+    """Each broken copy shows a private fact in another place."""
+    run = of_table({"method": "mst"}, "add-remove")
+
+    def of_copy(seed: int, n: int) -> Outside:
+        with pytest.MonkeyPatch.context() as patch:
+            if broken is leaves_without_noise:
+                from tests.support import noninterference
+
+                patch.setattr(noninterference.Noise, "choice", lambda _, scores, scale: int(np.argmax(list(scores))))
+            else:
+                broken(patch)
+            return run(seed, n)
+
+    first, second = of_copy(1, 300), of_copy(2, 211)
+    assert first.difference(second) != ""
+    assert run(1, 300).difference(run(2, 211)) == ""
