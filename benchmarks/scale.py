@@ -32,6 +32,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +202,7 @@ def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
         sizes = {f"c{i}": size for i in range(200)}
         codes = {name: rng.integers(0, size, n, dtype=np.uint8) for name in sizes}
         pairs = list(itertools.combinations(sizes, 2))
-        got, seconds = clock(lambda codes=codes, sizes=sizes, pairs=pairs: count_many(codes, sizes, n, pairs))
+        got, seconds = clock(partial(count_many, codes, sizes, n, pairs))
         sample = [int(i) for i in rng.integers(0, len(pairs), 50)]
 
         def each(sample: list[int] = sample, pairs: Any = pairs, codes: Any = codes, size: int = size) -> list[Any]:
@@ -445,7 +446,7 @@ def spark(folder: Path, rows: int) -> None:
     for when in ("the first time", "again"):  # Java compiles what it does often
         _, scan = elsewhere(cpu, lambda: session.sql(f"SELECT {codes} FROM ({encoded})").collect())
         snapshot, first = elsewhere(cpu, lambda: relation.snapshot(schema))
-        got, more = elsewhere(cpu, lambda snapshot=snapshot: snapshot.count_many(cliques()))
+        got, more = elsewhere(cpu, partial(snapshot.count_many, cliques()))
         snapshot.close()
         line(f"Spark's own encode scan, {rows:,} rows, {when}", scan)
         line("snapshot of codes", first, scan)

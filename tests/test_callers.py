@@ -168,7 +168,7 @@ CALLERS: dict[str, Reasons] = {
         ),
         "an argument of `public_rows`, which hides a private number": ("core/release/spend.py",),
         "blurred rows, marked as not private": ("core/release/not_private.py",),
-        "synthetic rows": ("core/release/output.py",),
+        "synthetic rows": ("core/release/loading.py", "core/release/output.py"),
         "an argument of `public_rows`; shows the owner the size": (
             "pages/parts/release/spending.py",
             "pages/release.py",
@@ -213,12 +213,10 @@ OPENERS: Reasons = {
         "core/project/file.py",
     ),
     "reads and writes a release": (
-        "core/release/artefact.py",
         "core/release/files.py",
+        "core/release/loading.py",
         "core/release/output.py",
         "core/release/shelf.py",
-        "core/release/study.py",
-        "pages/parts/analyse/opening.py",
     ),
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
     "output of a command": ("core/cli/main.py",),

@@ -45,7 +45,6 @@ TOOLING = {
     "requirements.lock",
     "LICENSE",
     "NOTICE",
-    "docs",
     "SECURITY.md",
 }
 

@@ -138,7 +138,7 @@ def test_no_row_says_how_the_others_are_read(put):
         if isinstance(first, str | None):
             assert relation.snapshot(schema).count(("v",)).tolist() == [6, 1, 2]
         else:
-            with pytest.raises(TableError, match="name a view of it that casts the column to text"):
+            with pytest.raises(TableError, match="name a view that casts the column to text"):
                 relation.snapshot(schema)
         relation.close()
         relation = open_relation(f"sqlite://{path}", "cast_to_text")
