@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -141,7 +142,8 @@ def quality(data: Path, repeats: int) -> None:
     from espalier.core.tables.table import Table
 
     whole = Table.encode(read_table(data), adult_project("mst").schema)
-    plans = [(m, {}) for m in METHODS] + [("prism", {"fair": True}), ("prism", {"regime": "causal"})]
+    plans: list[tuple[str, dict[str, Any]]] = [(m, {}) for m in METHODS]
+    plans += [("prism", {"fair": True}), ("prism", {"regime": "causal"})]
     print("method                    ε   TSTR AUC (real)   one-way TV  two-way TV   CMI real/synthetic/model   holds")
     for epsilon in (1.0, 0.2):
         for method, extra in plans:

@@ -48,7 +48,6 @@ TOOLING = {
     "requirements.lock",
     "LICENSE",
     "NOTICE",
-    "docs",
     "SECURITY.md",
 }
 
