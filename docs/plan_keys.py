@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from espalier.core.project.plan import Plan
 FILE = Path(__file__).with_name("plan-keys.md")
 HEAD = """# Plan keys
 
-`python -m docs.plan_keys` writes this page from what the methods declare. A plan is flat: the keys of a method are next to
-the keys that every plan has. The Plan page shows a field for each key.
+`python -m docs.plan_keys` writes this page from what the methods declare. A plan is flat: the keys of a method are next
+to the keys that every plan has. The Plan page shows a field for each key.
 
 ## Every plan
 """
@@ -32,7 +33,7 @@ SHARED = {
     "targets": "further columns to predict, with weights; the target's weight is 1",
     "fair": "require the fence; without it, what the method implies",
     "strict": "also separate inadmissible columns from the outcome",
-    "allocation": "`auto`, `optimal`, `uniform`, or shares of named marginals: `{\"age × income\": 0.3}`",
+    "allocation": '`auto`, `optimal`, `uniform`, or shares of named marginals: `{"age × income": 0.3}`',
     "accounting": "`zcdp`, or `basic` composition to compare with a paper",
     "rows_drawn": "`even` spreads rows over cells as evenly as whole numbers allow; `independent` draws one by one",
     "max_cells": "largest table of the model, in cells",
@@ -73,9 +74,9 @@ def _table(rows: Sequence[tuple[str, str, str]]) -> list[str]:
 
 def _default(key: str, defaults: dict[str, Any]) -> str:
     value = defaults[key]
-    if value is dataclasses.MISSING:
-        return "" if key == "targets" else "required"
-    return "" if value is None else f"`{value}`"
+    if key == "epsilon" or (value is dataclasses.MISSING and key != "targets"):
+        return "required"
+    return _written(value)
 
 
 def _meaning(said: Option) -> str:
@@ -86,9 +87,12 @@ def _meaning(said: Option) -> str:
 
 
 def _value(value: Any, said: Option) -> str:
-    if value is None:
-        return said.empty
-    return "" if value is dataclasses.MISSING else f"`{value}`"
+    return said.empty if value is None else _written(value)
+
+
+def _written(value: Any) -> str:
+    """A default as a project file has it; empty if there is none."""
+    return "" if value is None or value is dataclasses.MISSING else f"`{json.dumps(value)}`"
 
 
 if __name__ == "__main__":

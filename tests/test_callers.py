@@ -199,6 +199,7 @@ OPENERS: Reasons = {
     "opens private tables": (
         "core/tables/csv_batches.py",
         "core/tables/frames.py",
+        "core/tables/parquet_files.py",
         "core/tables/reading.py",
         "core/tables/relation.py",
         "core/tables/spark.py",

@@ -339,7 +339,7 @@ def test_a_refusal_names_the_column_and_no_value(tmp_path, cells, options, words
         return
     with pytest.raises(TableError, match=words) as refused:
         open_relation(tmp_path / "t.parquet").snapshot(schema)
-    assert refused.value.column == "col"
+    assert refused.value.data["column"] == "col"
     assert "secret" not in str(refused.value)
 
 
