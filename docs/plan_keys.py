@@ -61,9 +61,12 @@ def page() -> str:
 def _by_options() -> list[tuple[type[Any], list[str]]]:
     """Each class of options that has keys, with the methods that use it."""
     found: dict[type[Any], list[str]] = {}
-    for method in [*METHODS.values(), *BLURRINGS.values()]:
-        if declared(method.options):
-            found.setdefault(method.options, []).append(method.name)
+    for name, options in [
+        *((m.name, m.options) for m in METHODS.values()),
+        *((m.name, m.options) for m in BLURRINGS.values()),
+    ]:
+        if declared(options):
+            found.setdefault(options, []).append(name)
     return list(found.items())
 
 
