@@ -20,6 +20,7 @@ from espalier.core.models.base import MarginalModel
 from espalier.core.models.graphical.estimation import SMOOTHING, estimate
 from espalier.core.models.questions import Network, Rule, fit, lower, multiplicative_weights, public_rule, sensitivity
 from espalier.core.models.questions.weights import Choose, Margin
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import rho_of
 from espalier.core.privacy.draws import Measurement
 from espalier.core.privacy.questions.lowering import mask_of
@@ -27,7 +28,6 @@ from espalier.core.privacy.questions.recipes import answers
 from espalier.core.project.file import Project
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.question_types import Question
-from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table

@@ -247,7 +247,7 @@ def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> 
         _print_rows(case.name, [(_project(case, train, epsilon, "add-remove"), train) for train in trains])
     for file in sorted(SAMPLES.glob("*.json")):
         project = Project.load(file)
-        if METHODS[project.plan.method].numbers:
+        if METHODS[project.plan.method].capabilities.numbers:
             print(f"| {file.stem} | its rows are numbers, spread evenly whatever the plan says |")
             continue
         plan = project.plan

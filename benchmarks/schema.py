@@ -31,6 +31,7 @@ from espalier.core.evaluation import evaluate
 from espalier.core.methods import METHODS
 from espalier.core.methods.frame import Frame
 from espalier.core.models.graphical import Zeros, estimate, smoothing_for
+from espalier.core.planning.preview import preview
 from espalier.core.privacy import bought_schema, flat_bins
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import buy, prices
@@ -40,7 +41,6 @@ from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from espalier.core.tables.consistency import settle, violations
 from espalier.core.tables.reading import TextColumn, TextTable, read_table

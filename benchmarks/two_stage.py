@@ -31,12 +31,12 @@ from sklearn.ensemble import RandomForestRegressor
 
 from benchmarks.lookalikes import KINDS, lookalike
 from benchmarks.smooth_tables import LARGE, SMALL
+from espalier.core.blurring import kernel
+from espalier.core.blurring.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
+from espalier.core.blurring.rows import Made, Numbers, Options, synthesize
 from espalier.core.errors import ProjectError
 from espalier.core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
 from espalier.core.evaluation.numeric_fidelity import train_and_test
-from espalier.core.models.two_stage import kernel
-from espalier.core.models.two_stage.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
-from espalier.core.models.two_stage.rows import Made, Numbers, Options, synthesize
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema

@@ -193,12 +193,13 @@ NOISE: Reasons = {
     "converts ρ to (ε, δ)": ("core/privacy/accounting.py",),
     "debits, then draws": ("core/privacy/curator.py", "core/privacy/bought_schema.py"),
 }
-"""Files that may import OpenDP or `core.privacy.mechanisms`."""
+"""Files that may import OpenDP or `espalier.core.privacy.mechanisms`."""
 
 OPENERS: Reasons = {
     "opens private tables": (
         "core/tables/csv_batches.py",
         "core/tables/frames.py",
+        "core/tables/parquet_files.py",
         "core/tables/reading.py",
         "core/tables/relation.py",
         "core/tables/spark.py",

@@ -51,6 +51,7 @@ from numpy.typing import NDArray
 from pyarrow import parquet
 from scipy.special import log_softmax
 
+from espalier.core.analysis.drawing import tested
 from espalier.core.evaluation.private import held_out
 from espalier.core.evaluation.private.counts import HeldOutCounts
 from espalier.core.graph.dag import Dag
@@ -77,7 +78,6 @@ from espalier.core.project.plan import Neighbors, Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.question_types import Count, Question
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.drawing import tested
 from espalier.core.release.spend import release
 from espalier.core.tables import relation as relations
 from espalier.core.tables.gradient import Weights

@@ -326,7 +326,7 @@ def test_tables_of_one_population_have_a_person_column_each(where):
             population.fits(of(person), name)
     with pytest.raises(ProjectError, match="1 to 200") as error:
         ledger.open_table("other", "patients", person=" ")
-    assert error.value.key == "person"
+    assert error.value.data["key"] == "person"
 
 
 def test_a_second_name_does_not_give_a_table_a_second_unit(tmp_path):

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.project.file import Project
-from espalier.core.release.loading import load_release
-from espalier.core.release.report import render
 from espalier.core.release.spend import release
+from espalier.core.report.page import render
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 
@@ -49,7 +49,7 @@ FENCED = """
 ADDED = {
     "measurements[].what",
     *("measurements[].kind", "method_title", "model", "project.plan.private_evaluation", "separations[].how"),
-    *("copies", "noisy_counts"),
+    *("copies", "noisy_counts", "espalier"),
     *("unit", "unit.neighbors", "unit.rows_per_person", "unit.person", "unit.one_row_per_person", "unit.stated"),
     *("errors", "errors[].columns", "errors[].error", "errors[].round", "errors[].sigma"),
 }
