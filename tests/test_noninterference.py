@@ -86,7 +86,7 @@ def test_few_of_the_cases_are_refused():
 
 
 @pytest.mark.parametrize("neighbors", ROWS)
-@pytest.mark.parametrize("name", [m for m in METHODS if METHODS[m].numbers])
+@pytest.mark.parametrize("name", [m for m in METHODS if METHODS[m].capabilities.numbers])
 def test_methods_on_numbers(name, neighbors):
     """Methods that read numbers, on the table that their own tests use."""
     from tests.models.copula.test_fit import project as of_numbers
