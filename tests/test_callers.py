@@ -185,10 +185,11 @@ ROOMS = {
     "core/analysis/asked_copies.py": "counts synthetic rows of a copy",
     "core/analysis/loading.py": "reads the synthetic table of a release back",
     "core/release/": "hands the source to the curator",
+    "core/analysis/": "synthetic rows: its copies, and a release that is read again",
     "core/cli/": "opens the table that a command names",
     "pages/": "opens the table of a session",
 }
-"""Folders that may import a source class; methods, models, graphs, projects, ledger and analysis may not."""
+"""Folders that may import a source class; methods, models, graphs, projects, planning and ledger may not."""
 
 NOISE: Reasons = {
     "the draws": ("core/privacy/mechanisms.py", "core/privacy/partitions.py"),
