@@ -55,7 +55,7 @@ class Fitted(Protocol):
         ...
 
     def facts(self, project: Project) -> Mapping[str, Any]:
-        """What release.json says beside the draws."""
+        """Entries of release.json in addition to the draws."""
         ...
 
 
@@ -69,7 +69,7 @@ class Fit(Protocol):
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows as ``codes``, with the ``numbers`` of numeric columns beside them."""
+    """Rows as ``codes``, with the ``numbers`` of numeric columns."""
 
     codes: Mapping[str, NDArray[Any]]
     numbers: Mapping[str, NDArray[np.float64]]
@@ -78,11 +78,11 @@ class Rows:
 class Blur(Protocol):
     """The algorithm of a method that is not private: it reads the real rows and gives other ones for them.
 
-    Beside the rows it says what they disclose, for release.json: shares of people, and in words what was done.
+    In addition to the rows it reports what they disclose, for release.json: shares of people, and a description.
     """
 
     def __call__(self, project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
-        """Rows in place of ``real``, in another order, and what they disclose."""
+        """Return rows that replace ``real``, in another order, and what they disclose."""
         ...
 
 
@@ -115,11 +115,11 @@ def largest_pair(project: Project, frame: Frame, among: Sequence[str] = ()) -> t
 
 def any_association(drawn: bool) -> str:  # noqa: ARG001
     """What a plan without separations says of most methods' tables."""
-    return "No separation: the table may show any association, as far as the budget reaches."
+    return "No separation: the table may show any association that the budget can measure."
 
 
 def no_steps(project: Project, outcome: str, others: Sequence[str], treatment: str | None) -> str:  # noqa: ARG001
-    """No option of the method says which columns are counted with which."""
+    """Return no steps: no option of the method sets which columns are counted together."""
     return ""
 
 
@@ -141,18 +141,18 @@ class Method:
     separations that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
     ``largest`` are the largest tables that its private choices could lead to, refused when planned or never; ``cells``
     the most that they could bring the whole model to, where a cap bounds it; ``fits`` how many models on the
-    way tell them what to count next. ``targets``: it spends on predicting the plan's target. ``holds_constraints``:
+    way choose what to count next. ``targets``: it spends on predicting the plan's target. ``holds_constraints``:
     its model can keep cells without probability. ``links``: its
     model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
     without its fence. ``numbers``: it reads numeric columns as numbers, so tables of codes alone are refused.
-    ``unseparated`` is what is said of the table where the plan has no separation (given whether
+    ``unseparated`` describes the table where the plan has no separation (given whether
     arrows are drawn), ``purposes`` what it is recommended for (the keys of
     :data:`espalier.core.methods.purpose.PURPOSES`), ``arrows`` which of the drawn arrows shape the table, ``advice``
-    what the drawing's annotations mean for it. ``counts_with`` says what to do on the Plan page so that each of some
-    columns is counted with an outcome (and with a treatment), to stand after "On the Plan page"; empty where no option
+    the meaning of the drawing's annotations for it. ``counts_with`` gives the step on the Plan page so that each of some
+    columns is counted with an outcome (and with a treatment), to follow "On the Plan page"; empty where no option
     makes sure of it. ``load`` reads its model's file.
-    ``questions`` says what it does with the project's questions and counts: nothing; it ends with `Marginals`, so that
-    a share of the budget can measure them ``beside`` (`espalier.core.methods.questions`); or it spends on them
+    ``questions`` defines its use of the project's questions and counts: none; it ends with `Marginals`, so that
+    a share of the budget can measure them as well (``beside``, `espalier.core.methods.questions`); or it spends on them
     ``alone``.
     """
 

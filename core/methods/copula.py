@@ -60,7 +60,7 @@ class Smooth:
         return tuple(itertools.combinations(self.fitted.columns, 2))
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
-        """Sums in place of cells; the nominal columns' tree has its own limit."""
+        """Return sums instead of cells; the nominal columns' tree has its own limit."""
         layout = self.fitted.inputs.layout
         tree = check_size(layout.categories, self.counted, max_cells=max_cells) if self.counted else None
         cells, memory = (tree.cells, tree.bytes) if tree else (0, 0)
@@ -72,7 +72,7 @@ class Smooth:
         return self.fitted
 
     def facts(self, project: Project) -> Mapping[str, Any]:  # noqa: ARG002
-        """Nothing beside the draws."""
+        """Return nothing: the draws are all."""
         return {}
 
 
@@ -114,7 +114,7 @@ def _nominal(curator: Curator, layout: Layout) -> tuple[GraphicalModel | None, t
 
 
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """No separation is kept and no regime: refused. What this table's dependence it cannot carry is said."""
+    """Refuse separations and regimes. Warn of the dependence that the method cannot reproduce in this table."""
     from espalier.core.models.copula.layout import Layout
 
     layout = Layout.of(project.schema, project.plan.target)
