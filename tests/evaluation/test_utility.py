@@ -165,7 +165,7 @@ def test_one_value_only_in_the_real_table_or_among_the_tested_rows():
     assert result.auc_real is None
     assert result.reasons["auc_real"].startswith("every real row has y = v1")
     assert result.auc_synthetic is None
-    assert "nothing to tell apart" in result.reasons["auc_synthetic"]
+    assert "nothing to distinguish" in result.reasons["auc_synthetic"]
     assert result.accuracy_synthetic == 0.5
     tested = judge(project_of(schema, "y"), real, real, flat)
     assert tested.auc_real is None
