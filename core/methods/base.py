@@ -148,7 +148,7 @@ class Method:
     ``unseparated`` describes the table where the plan has no separation (given whether
     arrows are drawn), ``purposes`` what it is recommended for (the keys of
     :data:`espalier.core.methods.purpose.PURPOSES`), ``arrows`` which of the drawn arrows shape the table, ``advice``
-    the meaning of the drawing's annotations for it. ``counts_with`` gives the step on the Plan page so that each of some
+    the meaning of the drawing's annotations for it. ``counts_with`` gives the step on the Plan page so that each of the
     columns is counted with an outcome (and with a treatment), to follow "On the Plan page"; empty where no option
     makes sure of it. ``load`` reads its model's file.
     ``questions`` defines its use of the project's questions and counts: none; it ends with `Marginals`, so that

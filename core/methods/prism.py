@@ -162,7 +162,7 @@ def _background(run: _Run, ones: Sequence[Measurement]) -> float:
 
 
 def _signal(run: _Run, ones: Sequence[Measurement]) -> float:
-    """Return the rows of the first target's rarer values in a cell of a typical feature, over the noise if all count."""
+    """Return the rows of the first target's rarer values in a cell of a typical feature, over the noise of counts."""
     target = run.frame.tasks[0].target
     sizes = sorted(size for name, size in run.curator.sizes.items() if name != target and size > 1)
     (alone,) = [m.values for m in ones if m.clique == (target,)]
