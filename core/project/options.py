@@ -23,7 +23,7 @@ T = TypeVar("T")
 class Option:
     """One option's declaration: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their labels.
 
-    ``low`` and ``high`` are both allowed. ``whole`` asks for a whole number; ``empty`` explains the meaning of no value,
+    ``low`` and ``high`` are both allowed. ``whole`` asks for a whole number; ``empty`` explains a missing value,
     where None is allowed. ``columns``: it is a list of column names. ``weights``: it maps names of columns, or of
     several ("age × income"), to numbers; with a ``low`` of 0 that may be 0. Its field is drawn only where the plan has
     a fence (``fenced``) and where the options in ``only`` have these values.

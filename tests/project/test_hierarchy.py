@@ -95,7 +95,7 @@ def test_what_cannot_be_is_refused(given, text):
         ({"edges": [0, 1]}, "has no 'edges'"),
         ({"at_most": "5"}, "whole number"),
         ({"at_most": 1}, "top of the hierarchy has 2 codes and groups"),
-        ({"categories": ["a", "b", "c"], "guessed": ["categories"]}, "guessed cannot stand beside"),
+        ({"categories": ["a", "b", "c"], "guessed": ["categories"]}, "guessed categories are not allowed together"),
         ({"categories": ["b"]}, "names 'a', which is neither a category nor a group"),
         ({"categories": ["a", "b", "g"]}, "puts others into 'g', which is a category"),
         ({"unknown": "missing"}, "needs .missing.: true"),
