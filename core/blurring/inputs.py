@@ -25,7 +25,7 @@ GRID = 1_024
 
 @dataclass(frozen=True)
 class Mixed:
-    """Inputs after stage one, row by row beside the real ones: ``values``, the ``alpha`` of the mixture, LID as asked.
+    """Inputs after stage one, aligned with the real rows: ``values``, the ``alpha`` of the mixture, LID as requested.
 
     ``alpha`` is the part of the real row.
     """

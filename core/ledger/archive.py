@@ -40,7 +40,7 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
     needed = (*REQUIRED, MODEL) if has_model else REQUIRED
     odd = [name for name in names if not is_known(name)] + [name for name in needed if name not in names]
     if odd or len(set(names)) < len(names):
-        raise ProjectError(f"it does not hold the files of a release ({odd[0] if odd else 'one of them twice'!r})")
+        raise ProjectError(f"it does not hold the files of a release ({odd[0] if odd else 'a name occurs twice'!r})")
 
 
 def has_model(release_json: bytes) -> bool:
@@ -88,7 +88,7 @@ def check_arrays(data: bytes, name: str) -> None:
             check_size(archive)
             members = archive.infolist()
             if len(members) > MOST_ARRAYS or len({info.filename for info in members}) < len(members):
-                raise ProjectError(f"{name} holds too many arrays, or one of them twice")
+                raise ProjectError(f"{name} holds too many arrays, or two arrays of one name")
             for info in members:
                 with archive.open(info) as file:
                     version = np.lib.format.read_magic(file)
@@ -103,8 +103,8 @@ def check_arrays(data: bytes, name: str) -> None:
 def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes]:
     """The files of a zipped release, or those of ``names``; :class:`ProjectError` unless it is one (`check_names`).
 
-    Whoever takes a release writes its files under these names, so no other name may come out of an archive: an
-    absolute one, or one that leads out of the folder, would let whoever packed it write anywhere.
+    Callers write the files of a release under these names, so no other name may come from an archive. An
+    absolute name, or one that leads out of the folder, would let the archive's author write anywhere.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -52,7 +52,7 @@ class Fitted(Protocol):
         ...
 
     def facts(self, project: Project) -> Mapping[str, Any]:
-        """What release.json says beside the draws."""
+        """Entries of release.json in addition to the draws."""
         ...
 
 
@@ -93,11 +93,11 @@ def largest_pair(project: Project, frame: Frame, among: Sequence[str] = ()) -> t
 
 def any_association(drawn: bool) -> str:  # noqa: ARG001
     """What a plan without separations says of most methods' tables."""
-    return "No separation: the table may show any association, as far as the budget reaches."
+    return "No separation: the table may show any association that the budget can measure."
 
 
 def no_steps(project: Project, outcome: str, others: Sequence[str], treatment: str | None) -> str:  # noqa: ARG001
-    """No option of the method says which columns are counted with which."""
+    """Return no steps: no option of the method sets which columns are counted together."""
     return ""
 
 

@@ -18,7 +18,7 @@ PURPOSES = {
     "general": "General use",
     "questions": "Answer my questions",
 }
-"""What a table may be for, in words."""
+"""The purposes of a table, with their labels."""
 
 
 @dataclass(frozen=True)

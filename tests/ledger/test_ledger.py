@@ -318,7 +318,7 @@ def test_tables_of_one_population_have_a_person_column_each(where):
     assert population.persons == {"patients": "pid", "survey": None}
     assert population.unit_of("patients") == "enforced by the person column 'pid'"
     assert population.unit_of("survey") == "promised, no person column enforces it"
-    assert "nobody has more than 2 rows in 'survey'" in population.caveats[0]
+    assert "no one has more than 2 rows in 'survey'" in population.caveats[0]
     population.fits(of("pid"), "patients")
     population.fits(of(None), "survey")
     for person, name in (("pid", "survey"), (None, "patients")):
@@ -1167,7 +1167,7 @@ def test_fingerprints_of_another_key_cannot_be_told(tmp_path):
     assert "another key" in ledger.account("people").warnings(table().digest)[0]
     reserve(ledger, 0.1)
     ledger.open_table("other", epsilon=1.0, delta=DELTA)
-    with pytest.raises(LedgerError, match="cannot be told.*--again"):
+    with pytest.raises(LedgerError, match="cannot check whether.*--again"):
         reserve(ledger, 0.1, "other")
 
 
@@ -1187,7 +1187,7 @@ def test_diagnostics_are_recorded_before_what_they_may_steer(where):
     population = ledger.population_of("people")
     assert [e.diagnostics_before for e in population.entries] == [0, 2]
     assert [(d.who, d.table, d.what) for d in population.diagnoses] == [("Eve", "people", "evaluate")] * 2
-    assert "looked at twice" in population.caveats[-1]
+    assert "were viewed twice" in population.caveats[-1]
     assert "by Eve" in population.caveats[-1]
     assert ledger.verify() == []
     exported = ledger.to_json()["populations"][0]
