@@ -18,7 +18,7 @@ from espalier.core.project.file import Project
 from espalier.core.tables.catalogue import TRUSTED
 
 if TYPE_CHECKING:
-    from espalier.core.release.planning import Line
+    from espalier.core.planning.preview import Line
 
 
 MOST_SHOWN = 40
@@ -46,7 +46,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
     from espalier.core.tables.frames import located
 
     if data is None:
-        raise ProjectError("--explain-sql needs --data TABLE, whose catalogue says which types the columns have")
+        raise ProjectError("--explain-sql needs --data TABLE, whose catalogue lists the types of the columns")
     found = located(data, relation)
     print(f"-- {found.told}")
     print(";\n".join(found.statements(project.schema, project.plan)) + ";")
@@ -66,9 +66,9 @@ def _origin(data: str | None, relation: str | None) -> str | None:
 
 
 def run(opt: argparse.Namespace) -> None:
+    from espalier.core.analysis.drawing import predicted
+    from espalier.core.planning.preview import not_in_rows, preview
     from espalier.core.privacy.unit import Unit
-    from espalier.core.release.drawing import predicted
-    from espalier.core.release.planning import not_in_rows, preview
 
     if opt.explain_sql:
         _explain(project_file.load(opt.project), opt.data, opt.relation)
@@ -146,7 +146,7 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def _print_lines(lines: Iterable[Line]) -> None:
-    """One line for all that is said in the same words, with the range of their figures and the sum of their ρ."""
+    """Print one line for all lines of the same text, with the range of their figures and the sum of their ρ."""
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         alike.setdefault((line.pool, line.what), []).append(line)

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from espalier.core.blurring.registry import is_blurring
 from espalier.core.cli import ledger, questions
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import EspalierError, ProjectError
-from espalier.core.methods import check_options, method_of
+from espalier.core.methods import check_options
 from espalier.core.project.file import Project
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def add(commands: Any) -> None:
         "--public",
         type=Path,
         metavar="FILE",
-        help="a public table of the same columns, beside which rows that are not private are judged",
+        help="a public table of the same columns, to judge rows that are not private",
     )
     release.add_argument("--note", default="", metavar="TEXT", help="a note for the ledger")
     release.set_defaults(run=run)
@@ -63,7 +64,7 @@ def add(commands: Any) -> None:
 
 def run(opt: argparse.Namespace) -> None:
     project = questions.load(opt)
-    if not method_of(project.plan).private:
+    if is_blurring(project.plan):
         _not_private(project, opt)
         return
     if opt.public:
@@ -75,8 +76,9 @@ def run(opt: argparse.Namespace) -> None:
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
     """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger can stand for it."""
-    from espalier.core.release.files import NOT_PRIVATE, check_folder
-    from espalier.core.release.not_private import blurred, shown
+    from espalier.core.blurring.notice import NOT_PRIVATE
+    from espalier.core.release.blurred import blurred, shown
+    from espalier.core.release.files import check_folder
     from espalier.core.release.spend import refuse_guessed
     from espalier.core.tables.reading import read_table
 
@@ -95,12 +97,12 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
     for what, value in shown(made.disclosure):
         print(f"{value:>6}  {what}", file=sys.stderr)
     if made.public is not None:
-        print(f"ΔMSE beside the public table: {made.public['delta_mse']:.0%}", file=sys.stderr)
+        print(f"ΔMSE with the public table: {made.public['delta_mse']:.0%}", file=sys.stderr)
     print(f"{opt.out}: {made.rows:,} rows, NOT PRIVATE", file=sys.stderr)
 
 
 class Output(NamedTuple):
-    """Where a release goes, in what form, whether anything is said meanwhile, and the table that it goes into too."""
+    """Where a release goes, in what form, whether progress is shown, and the destination table."""
 
     folder: Path
     quiet: bool = False
@@ -156,16 +158,16 @@ def release_to(
             raise
         entry = made.reservation.entry.id
         raise type(error)(
-            f"{error}. The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
+            f"{error} The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
         ) from None
     if place is not None:
         if isinstance(read, Relation):
-            read.close()  # DuckDB lets nobody write while it is open
+            read.close()  # DuckDB refuses writers while it is open
         try:
             with bar(quiet) as progress:
                 made.write_into(place, progress)
         except EspalierError as error:
-            raise type(error)(f"{error}. The release is made and written to {out}") from None
+            raise type(error)(f"{error} The release is made and written to {out}") from None
     if not quiet:
         from espalier.core.privacy.accounting import round_up
 

@@ -11,7 +11,7 @@ from espalier.core.graph.separations import Clique, Separation
 from espalier.core.tables.table import Table
 
 SHUFFLES = 199
-"""Shuffled tables that tell what chance makes of a CMI. A table in which the separation is true exceeds the 190th of
+"""Number of shuffled tables that show the CMI of chance alone. A true separation exceeds the 190th of
 them, the floor, in 5 % of cases exactly (a permutation test), and ties never count as more."""
 
 LEVEL = 0.95

@@ -161,7 +161,7 @@ def _by_counts(real: Source, synthetic: Table) -> Counted:
         if sizes[a] * sizes[b] > DENSE_CELLS:
             raise TableError(
                 f"columns {a!r} and {b!r} make {sizes[a] * sizes[b]:,} cells, too many to count where the table is; "
-                "coarsen one of them, or give a file of fewer rows"
+                "coarsen one of the two columns, or give a file of fewer rows"
             )
     found = [dict(zip(pairs, table.count_many(pairs), strict=True)) for table in (real, synthetic)]
     return lambda a, b: (np.arange(sizes[a] * sizes[b]), found[0][a, b].ravel(), found[1][a, b].ravel())

@@ -93,7 +93,7 @@ def check_target(schema: Schema, target: str | None) -> None:
 
 
 def prices_of(real: Table, synthetic: Table, price: str, sales: str, per: str | None = None) -> dict[str, Any]:
-    """Price elasticities of synthetic rows beside those of real ones, and what pricing by them would cost (Table 4).
+    """Compare price elasticities of synthetic and real rows, and compute the cost of pricing by the former (Table 4).
 
     ``price`` and ``sales`` are numeric columns of both tables; ``per`` one of categories (brands), each with an
     elasticity of its own. An elasticity is the slope of ln sales on ln price with a constant, over rows where both are
@@ -146,7 +146,7 @@ def holds_amounts(column: Column) -> bool:
 
 
 def _slope(table: Table, price: str, sales: str, group: tuple[str, int] | None) -> float | None:
-    """The slope of ln sales on ln price, None where it cannot be told."""
+    """Return the slope of ln sales on ln price, None where the rows do not determine it."""
     numbers = _numbers(table)
     kept = (numbers[price] > 0) & (numbers[sales] > 0)
     if group is not None:

@@ -1,6 +1,6 @@
 """Do the synthetic rows answer the project's questions as the real ones do? A count is compared as if it were a column.
 
-Looks at every real row: never private.
+Reads every real row: never private.
 """
 
 from __future__ import annotations

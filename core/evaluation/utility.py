@@ -1,6 +1,6 @@
 """Does a model trained on the synthetic table work on real rows? (Train on synthetic, test on real: TSTR.)
 
-PRISM §7, appendix C. Beside it the same model trained on real rows, and the accuracy of always guessing the
+PRISM §7, appendix C. For comparison the same model trained on real rows, and the accuracy of always guessing the
 commonest value.
 """
 
@@ -110,7 +110,7 @@ def predict(
     if target is None:
         why = "the project names neither a target nor an outcome column, so there is nothing to predict"
     elif len(project.schema.columns) == 1:
-        why = f"there is no column beside {target!r} to predict it from"
+        why = f"there is no column other than {target!r} to predict it from"
     else:
         why = ""
     if why or target is None:
@@ -171,7 +171,7 @@ def utility_of(predictions: Predictions) -> Utility:
         if scores is None or truth is None:
             figures[f"auc_{which}"] = figures[f"accuracy_{which}"] = p.why_not[which]
             continue
-        one = f"every tested row has the same {p.target}, so there is nothing to tell apart"
+        one = f"every tested row has the same {p.target}, so there is nothing to distinguish"
         figures[f"auc_{which}"] = auc(scores, truth) if both else one
         figures[f"accuracy_{which}"] = accuracy(scores, truth)
     known = truth is not None

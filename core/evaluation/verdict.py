@@ -1,6 +1,6 @@
-"""A verdict in words: what a synthetic table is good for, what it is not, and how sure that is. Confidential.
+"""A verdict on a synthetic table: what it is good for, what it is not, and how sure that is. Confidential.
 
-Reads the figures that :func:`espalier.core.evaluation.evaluate` found, and looks at nothing else.
+Reads the figures that :func:`espalier.core.evaluation.evaluate` found, and nothing else.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from espalier.core.methods import method_of
+from espalier.core.methods import is_fenced, keeps_causes_only
 from espalier.core.project.file import Project
 
 Grade = Literal["good", "fair", "poor", "unknown"]
@@ -26,7 +26,7 @@ CHANCE = 0.55
 
 @dataclass(frozen=True)
 class Verdict:
-    """``headline`` is the first sentence; ``sentences`` say what else is known, and what is not."""
+    """``headline`` is the first sentence; ``sentences`` give the other findings, and what is unknown."""
 
     grade: Grade
     headline: str
@@ -43,11 +43,11 @@ def verdict(
     (learned, task), (shares, columns) = _task(facts["tstr"]), _columns(facts["fidelity"])
     grades = learned, shares
     away = [_away(name, facts["tstr"], other["tstr"], project) for name, other in (elsewhere or {}).items()]
-    fair, fenced = _fairness(facts), method_of(project.plan).fenced(project.plan)
+    fair, fenced = _fairness(facts), is_fenced(project.plan)
     if any(away) and learned != "poor":
-        task = ""  # who is better at home, and by how much, stands in the first sentence already
+        task = ""  # the first sentence already names the better one at home, and by how much
     sentences = [s for s in (*away, *(fair if fenced else ()), task, _missing(facts["tstr"]), columns) if s]
-    if not away and _regime(project) == "causal":
+    if not away and keeps_causes_only(project.plan):
         sentences.append("Whether it holds in another place cannot be known without a table from there.")
     if not fenced:
         sentences += fair
@@ -62,10 +62,6 @@ def verdict(
     else:
         head = sentences.pop(0)
     return Verdict(grade, head, tuple(sentences))
-
-
-def _regime(project: Project) -> str:
-    return str(project.plan.options.get("regime", ""))
 
 
 def _task(t: Mapping[str, Any]) -> tuple[Grade, str]:
@@ -110,7 +106,7 @@ def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project:
     if _winner(home) == _winner(away):
         return f"{at_home}, and in {there} too ({_both(away)})."
     text = f"{at_home}; in {there} it is the one trained on {_winner(away)} rows ({_both(away)})."
-    if _winner(away) == "synthetic" and _regime(project) == "causal":
+    if _winner(away) == "synthetic" and keeps_causes_only(project.plan):
         text += " The real rows hold links that break elsewhere; this table keeps the direct causes only."
     return text
 
@@ -141,7 +137,7 @@ def _columns(f: Mapping[str, Any]) -> tuple[Grade, str]:
 
 
 def _groups(fair: Mapping[str, Any]) -> str:
-    """Two groups are named; of more, what tells them apart."""
+    """Return the names of two groups; for more, the columns that distinguish them."""
     named = [", ".join(map(str, g["group"].values())) for g in fair.get("groups") or ()]
     if len(named) == 2:
         return f"between {named[0]} and {named[1]}"

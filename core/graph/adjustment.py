@@ -101,7 +101,7 @@ class Effect:
         return frozenset({*self.latent, *self.dag.unmeasured})
 
     def hidden_causes(self) -> tuple[str, ...]:
-        """Every hidden common cause that could bias the effect, in words: to be said each time."""
+        """Return a sentence for every hidden common cause that could bias the effect. Each report of it shows them."""
         out = list(self.dag.unmeasured)
         out += [
             f"{name}, which is not in the table, is a cause of {_listed(children)}"
@@ -189,7 +189,7 @@ def minimal_separators(
 ) -> tuple[Choice, ...]:
     """Minimal sets of ``allowed`` columns that d-separate ``one`` and ``other`` in the drawing, fewest strata first.
 
-    A partial set is always the cheapest one not yet looked at; a path that it leaves open in the moral graph must pass
+    The search always extends the cheapest partial set; a path that it leaves open in the moral graph must pass
     some column of every set that contains it, so it is continued with each column of a shortest such path.
     """
     moral = _moral(edges, one, other)
@@ -244,7 +244,7 @@ def _moral(edges: Iterable[Arrow], one: str, other: str) -> list[Arrow]:
 
 
 def _is_minimal(around: Mapping[str, set[str]], one: str, other: str, columns: set[str]) -> bool:
-    """Does each of ``columns`` touch both what is reached from ``one`` and what is reached from ``other``?"""
+    """Return whether each of ``columns`` touches both the part reached from ``one`` and that reached from ``other``."""
 
     def reached(start: str) -> set[str]:
         seen, queue = {start}, [start]

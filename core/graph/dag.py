@@ -19,7 +19,7 @@ class Dag:
     """Arrows ``(cause, effect)``; ``notes`` and ``positions`` belong to the drawing and are kept as they are.
 
     ``annotations`` are of a column, ``(column,)``, or of an arrow, ``(cause, effect)``. One whose arrow or column is
-    not in the drawing is kept and counts for nothing, so that it is there again when the arrow is. ``hidden`` are pairs
+    not in the drawing is kept and ignored, so that it returns with the arrow. ``hidden`` are pairs
     that share an unmeasured cause (a ↔ b).
 
     Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a doubled one.
@@ -45,7 +45,7 @@ class Dag:
             seen.add((cause, effect))
         if path := find_cycle(self.edges):
             shown = " → ".join(path)
-            raise GraphError(f"the arrows form a cycle: {shown}; remove one of them", cycle=path)
+            raise GraphError(f"the arrows form a cycle: {shown}; remove an arrow of the cycle", cycle=path)
         pairs = [frozenset(pair) for pair in self.hidden]
         for pair, ends in zip(self.hidden, pairs, strict=True):
             if len(pair) != 2 or len(ends) != 2:
@@ -165,7 +165,7 @@ class Dag:
         return tuple(e for e in self.edges if self.annotation(*e).may_break)
 
     def to_json(self) -> dict[str, Any]:
-        """The graph as it stands in the project file."""
+        """Return the graph as the project file stores it."""
         out: dict[str, Any] = {
             "edges": [list(e) for e in self.edges],
             "notes": dict(self.notes),

@@ -16,7 +16,7 @@ With p(v | given) kept, the way down needs no logarithm: p(clique) = p(v | given
 ancestral sampling in a Bayesian network whose parents are ``given``.
 
 All arrays have their axes in *tree order* (last eliminated first, so that ``v`` is always the last axis and no
-message is ever transposed); ``JunctionTree.place`` says how a clique in schema order maps into it.
+message is ever transposed); ``JunctionTree.place`` maps a clique in schema order into it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_CELLS = 10_000_000
 """The default limit on the cells of one clique of the junction tree, and of one answer."""
 
 IMPOSSIBLE = -1e300
-"""Stands for −∞ in log space: its exponential is exactly zero, and sums of it stay finite."""
+"""−∞ in log space: its exponential is exactly zero, and sums of it stay finite."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Link:
         return len(self.path) == 2
 
     def sentence(self, show: Callable[[str], str] = str) -> str:
-        """The answer in words; ``show`` puts a column's name into them."""
+        """Return the answer as a sentence; ``show`` formats a column's name."""
         a, b = show(self.a), show(self.b)
         line = " – ".join(map(show, self.path))
         if self.together:
@@ -41,7 +41,7 @@ class Link:
             if not self.path:
                 return f"{start}, and no path of measured pairs connects them: the table shows no link between them."
             through = ", ".join(map(show, self.path[1:-1]))
-            return f"{start}. They are linked only as far as {through} explains it: {line}."
+            return f"{start}. They are linked only through {through}: {line}."
         gate = ", ".join(map(show, self.refused.given))
         walk = " – ".join(map(show, self.around))
         direct = self.around in ((self.a, self.b), (self.b, self.a))
@@ -80,7 +80,7 @@ def _names(names: Sequence[str], show: Callable[[str], str]) -> str:
 def sides(columns: Iterable[str], edges: Iterable[tuple[str, str]], separation: Separation) -> dict[str, str]:
     """Where each column stands: "left", "right", "gate", or "free" (linked to neither side except through the gate).
 
-    A column stands on a side if a path that avoids the gate links it to one of the side's columns.
+    A column is on a side if a path that avoids the gate links it to one of the side's columns.
     """
     edges = list(edges)
     out = {}

@@ -23,7 +23,6 @@ from espalier.core.privacy.draws import Subtotal
 from espalier.core.project.file import Project
 from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.people import stated
-from espalier.core.project.plan import NO_EPSILON
 
 KEPT_BYTES = 64 << 20
 """Releases are kept up to this size, zipped."""
@@ -56,9 +55,9 @@ class Account:
 
         A plan takes all of its (ε, δ) in ρ, whatever is spent of that in the end.
         """
-        if project.plan.epsilon == NO_EPSILON:
+        if not project.plan.has_epsilon:
             raise LedgerError(
-                "a ledger keeps count of private releases: this plan gives no epsilon; what it makes is not private",
+                "a ledger counts private releases: this plan gives no epsilon, so its release is not private",
                 key="epsilon",
             )
         population = self.population
@@ -97,8 +96,8 @@ class Account:
             warnings[:] = [text for text, _ in found]
             if not self.again and (elsewhere := [text for text, refused in found if refused]):
                 raise LedgerError(
-                    f"the ledger refuses: {'; '.join(elsewhere)}. Nothing was drawn. If the release is meant all the "
-                    "same, say so (--again on the command line)",
+                    f"the ledger refuses: {'; '.join(elsewhere)}. Nothing was drawn. To release all the "
+                    "same, confirm it (--again on the command line)",
                     key="again",
                 )
             another = person != population.persons.get(self.table, person)
@@ -164,8 +163,8 @@ class Reservation:
     def spend(self, rho: float, files: Mapping[str, bytes], acts: Sequence[Subtotal] = (), delta: float = 0.0) -> str:
         """The release is made by ``acts``: it counts ``rho`` and ``delta`` (its δ₀), and its ``files`` are kept.
 
-        Neither may be more than was reserved. Returns the empty text, or what is to be said if the ledger could not be
-        told: the release is paid for by its reservation and is handed over all the same.
+        Neither may be more than was reserved. Returns the empty text, or a warning if the ledger could not be
+        written: the release is paid for by its reservation and is handed over all the same.
         """
         rho, delta = number("rho", rho), number("delta_for_draws", delta, most=1.0)
         acts = [part(act) for act in acts]
@@ -185,21 +184,21 @@ class Reservation:
             if wait is None or not isinstance(trouble, LedgerUnavailable):
                 break
             time.sleep(wait)
-        return f"{trouble}. The release counts in full, as it was reserved; the ledger does not know its hash"
+        return f"{trouble} The release counts in full, as it was reserved; the ledger does not know its hash."
 
     def end(self, drawn: bool, reason: str, acts: Sequence[Subtotal] = ()) -> str:
         """The run ended without a release: returned if nothing was ``drawn``, else it counts in full.
 
         ``acts`` are what had been drawn by then.
 
-        Returns the empty text, or what is to be said if the ledger could not be told: it counts in full.
+        Returns the empty text, or a warning if the ledger could not be written: the entry counts in full.
         """
         e = self.entry
         end = _End("spend", e.reserved, e.delta_reserved, reason) if drawn else _End("return", 0.0, 0.0, reason)
         try:
             self._close(end, acts)
         except EspalierError as error:
-            return f"{error}. What was reserved counts as spent"
+            return f"{error} What was reserved counts as spent."
         return ""
 
     def _close(self, end: _End, acts: Sequence[Subtotal], zip_: bytes | None = None) -> None:
@@ -312,9 +311,9 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
     if unknown := [e for e in marks if seen[e.seq] is None]:
         out.append(
             (
-                f"some earlier releases carry fingerprints of another key than {store.key_file}: whether they were of "
-                "this table cannot be told. Give all machines the same key file "
-                "(ESPALIER_LEDGER_KEY says where it lies)",
+                f"some earlier releases carry fingerprints of another key than {store.key_file}: the ledger cannot "
+                "check whether they were of this table. Give all machines the same key file "
+                "(set its path in ESPALIER_LEDGER_KEY)",
                 any(e.population != here for e in unknown),
             )
         )

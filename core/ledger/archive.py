@@ -9,6 +9,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
     needed = (*REQUIRED, MODEL) if has_model else REQUIRED
     odd = [name for name in names if not is_known(name)] + [name for name in needed if name not in names]
     if odd or len(set(names)) < len(names):
-        raise ProjectError(f"it does not hold the files of a release ({odd[0] if odd else 'one of them twice'!r})")
+        raise ProjectError(f"it does not hold the files of a release ({odd[0] if odd else 'a name occurs twice'!r})")
 
 
 def has_model(release_json: bytes) -> bool:
@@ -99,7 +100,7 @@ def check_arrays(data: bytes, name: str) -> None:
             check_size(archive)
             members = archive.infolist()
             if len(members) > MOST_ARRAYS or len({info.filename for info in members}) < len(members):
-                raise ProjectError(f"{name} holds too many arrays, or one of them twice")
+                raise ProjectError(f"{name} holds too many arrays, or two arrays of one name")
             for info in members:
                 with archive.open(info) as file:
                     version = np.lib.format.read_magic(file)
@@ -114,8 +115,8 @@ def check_arrays(data: bytes, name: str) -> None:
 def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes]:
     """The files of a zipped release, or those of ``names``; :class:`ProjectError` unless it is one (`check_names`).
 
-    Whoever takes a release writes its files under these names, so no other name may come out of an archive: an
-    absolute one, or one that leads out of the folder, would let whoever packed it write anywhere.
+    Callers write the files of a release under these names, so no other name may come from an archive. An
+    absolute name, or one that leads out of the folder, would let the archive's author write anywhere.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -126,3 +127,13 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
             return {name: _member(archive, name) for name in (found if names is None else names)}
     except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):
         raise ProjectError("it is damaged, or no archive") from None
+
+
+def check_release(folder: Path) -> None:
+    """Raise :class:`ProjectError` unless ``folder`` is one that a release wrote."""
+    if not (folder / "release.json").is_file():
+        lacking = "holds no release.json" if folder.is_dir() else "is a file" if folder.exists() else "is not there"
+        raise ProjectError(
+            f"{folder} {lacking}, so it is not a release folder: name the folder that `release` wrote (its --out)",
+            path=str(folder),
+        )

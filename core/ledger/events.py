@@ -7,7 +7,7 @@ reservation counts until the end whatever was drawn; it would show how long each
 middle would stop a run that is paid for. So a run that crashed has no parts, and counts in full.
 
 Nothing in an event depends on private rows: plans, sums of ρ and δ₀, hashes of what was released, keyed fingerprints
-(`espalier.core.ledger.fingerprint`), and times to the minute (finer ones would tell how long counting took).
+(`espalier.core.ledger.fingerprint`), and times to the minute (finer ones would reveal the time of counting).
 """
 
 from __future__ import annotations

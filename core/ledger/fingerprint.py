@@ -1,9 +1,9 @@
 """Keyed fingerprints: is this the table that was released from before? Without the key a fingerprint says nothing.
 
 A mark is ``key:nonce:tag``. ``key`` names the secret that made it, ``nonce`` is drawn anew each time and ``tag`` is
-HMAC-SHA256 of nonce and table digest under the secret. Without the secret a tag cannot be told from random text, so
-it does not give the table away, and since each mark has its own nonce, two marks do not even show whether their tables
-were equal. Whoever holds the secret and a table can ask whether the mark is of that table, and nothing else.
+HMAC-SHA256 of nonce and table digest under the secret. Without the secret a tag looks like random text, so
+it does not reveal the table, and since each mark has its own nonce, two marks do not even show whether their tables
+were equal. Anyone who holds the secret and a table can check whether the mark is of that table, and nothing else.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def shown(url: sa.URL) -> str:
 
 
 def key_file(url: sa.URL, path: Path | None) -> Path:
-    """Beside a SQLite file; for a database by URL in this user's folder, or where ESPALIER_LEDGER_KEY says."""
+    """Return the key file: next to a SQLite file; for a URL in this user's folder; or as set in ESPALIER_LEDGER_KEY."""
     if place := os.environ.get("ESPALIER_LEDGER_KEY"):
         return Path(place)
     if path is not None:

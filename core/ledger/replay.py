@@ -26,7 +26,7 @@ from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.plan import Neighbors
 
 ROUNDED = 1e-9
-"""By so much of itself the sum of an entry's parts may differ from what it counts: both are sums of floats."""
+"""Relative difference allowed between the sum of an entry's parts and its count: both are sums of floats."""
 LEAST_RHO = 1e-100
 """No total is smaller: ε = 1e-6 at δ = 1e-300, the smallest that can be opened, is ρ = 4e-16."""
 T = TypeVar("T")
@@ -165,12 +165,12 @@ class _State:
         """Is a reservation for another person column than its table's? The first one fixes it where nothing has yet."""
         another = entry.person != self.persons.setdefault(entry.table, entry.person)
         # before person columns were fixed, nothing was stored
-        _require(stored.get("another_unit", another) is another, "it does not say whether it is for another unit")
+        _require(stored.get("another_unit", another) is another, "it does not record whether it is for another unit")
         return another
 
     def _part(self, e: Event, kind: PartKind) -> None:
         entry, rho, delta = self._running(e), _given(e.rho), e.delta or 0.0
-        _require(rho > 0 and delta >= 0, "it drew for nothing")
+        _require(rho > 0 and delta >= 0, "it drew at no cost")
         others = self.rho[e.population] - Fraction(entry.reserved)
         parts = (*entry.parts, Part(kind, e.note, rho, _given(e.rho_before), _given(e.rho_after), delta))
         sums = rounded_up(others + rho_drawn(entry.parts)), rounded_up(others + rho_drawn(parts))

@@ -15,7 +15,7 @@ import numpy as np
 
 from espalier.core.errors import ProjectError
 from espalier.core.graph.separations import Clique, Separation
-from espalier.core.methods.base import Method
+from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import one_ways
 from espalier.core.models.decoder import Decoder, separated
@@ -106,7 +106,7 @@ class Trained:
         return tuple(itertools.combinations(heads.sizes, 2)) if heads.latent else self.decoder.edges
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
-        """Parameters in place of cells: there is no junction tree, and no limit on its width."""
+        """Return parameters instead of cells: there is no junction tree, and no limit on its width."""
         count, steps = self.decoder.heads.parameters, self.decoder.steps
         heads, rows = self.decoder.heads, self.decoder.total if self.decoder.total > 1 else USUAL_ROWS
         a_step = count * SECONDS_PER_PARAMETER + len(heads.sizes) * SECONDS_PER_COLUMN
@@ -119,15 +119,15 @@ class Trained:
         return rake(self.decoder, distributions(self.counts), np.random.default_rng())
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
-        """Nothing beside the draws."""
+        """Return nothing: the draws are all."""
         return {}
 
 
 def decoder(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Trained:  # noqa: ARG001
     """Pay for all steps; 30 % of ρ on one-way counts; full-batch noisy gradient steps on the drawing's heads.
 
-    Every step is one Gaussian of sensitivity kC (add-remove) or 2kC (replace-one), so ρ adds up exactly; why no rows
-    are sampled is said in `espalier.core.privacy.clipped`.
+    Every step is one Gaussian of sensitivity kC (add-remove) or 2kC (replace-one), so ρ adds up exactly;
+    `espalier.core.privacy.clipped` explains why no rows are sampled.
     """
     options = read_options(DecoderOptions, project.plan.options)
     heads = heads_of(project)
@@ -210,12 +210,15 @@ DECODER = Method(
     name="decoder",
     title="Causal decoder",
     summary="every column is predicted from its drawn causes by a model trained with noisy gradients",
-    when="Choose it where the drawing is right and the table has many columns.",
     fit=decoder,
+    load=Decoder.loads,
     options=DecoderOptions,
     frame=_frame,
-    targets=True,
-    holds_constraints=False,
-    load=Decoder.loads,
+    guidance=Guidance(
+        when="Choose it where the drawing is right and the table has many columns.",
+        pools={"training": "training the model"},
+    ),
+    capabilities=Capabilities(targets=True, constraints=False),
     arrows=lambda project: project.dag.edges,
+    causes_only=lambda plan: plan.options.get("regime") == "causal",
 )

@@ -4,12 +4,12 @@ Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), by linear programming w
 the paper's figures, and the proof that no table agrees better with the answers. Not good for: the answers themselves,
 which the projection makes worse in most cases (its maximum error is 1.2 to 1.7 times that of the plain answers), nor
 for rows: those of a vertex of the program are a few hundred rows repeated. So the released rows are drawn from the
-maximum-entropy fit of the same answers, and the projection stands beside each answer, for comparison.
+maximum-entropy fit of the same answers, and the projection is shown next to each answer, for comparison.
 """
 
 from __future__ import annotations
 
-from espalier.core.methods.base import Method
+from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.question_links import scopes_of
@@ -37,9 +37,10 @@ FPT_LP = Method(
     name="fpt-lp",
     title="FPT, projection",
     summary="noisy answers to your questions and the closest table's, with a proof that none is closer",
-    when="Choose it to compare with the paper. For reports, another method with a share for questions errs less and "
-    "has better rows.",
     fit=fpt_lp,
-    questions="alone",
-    holds_constraints=False,
+    guidance=Guidance(
+        when="Choose it to compare with the paper. For reports, another method with a share for questions errs less "
+        "and has better rows.",
+    ),
+    capabilities=Capabilities(questions="alone", constraints=False),
 )

@@ -75,7 +75,7 @@ def fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
 
 
 def _of_roles(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
-    """outcome ⊥ protected | admissible (PrivCI §I), or with inadmissible beside protected under ``strict``."""
+    """Return outcome ⊥ protected | admissible (PrivCI §I), or with inadmissible added to protected under ``strict``."""
     roles, schema = project.roles, project.schema
     if project.separations and not roles.outcome and not roles.protected:
         return ()

@@ -1,7 +1,7 @@
-"""Questions and counts measured beside any method that ends with marginals, and the model fitted to all of it.
+"""Questions and counts measured in addition to any method that ends with marginals, and the model fitted to both.
 
-The method does not know: it is told a smaller budget to divide, and what it measured is fitted together with the
-answers. What is asked comes first, so that a plan and a release divide the budget alike.
+The method needs no change: it divides a smaller budget, and its measurements are fitted together with the
+answers. Questions are measured first, so that a plan and a release divide the budget alike.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def fit_beside(method: Fit, curator: Curator, plan: Project, frame: Frame, repor
     with curator.within(whole.part(1 - share)):
         base = method(curator, plan, frame, part(report, 0.1, 1.0))
     if not isinstance(base, Marginals):
-        raise TypeError("questions are measured beside marginals only")
+        raise TypeError("questions can only be measured in addition to marginals")
     return Asked(base, answers, tuple(scopes_of(plan).values()))
 
 
@@ -128,7 +128,7 @@ class Asked:
     """Marginals of a method, and answers to questions and counts; all of it is fitted together.
 
     ``scopes`` are the columns that each question or count joins. ``projected``: the smallest L∞ correction of the
-    answers is told too, whatever their number (`espalier.core.models.questions.projection`).
+    answers is reported too, whatever their number (`espalier.core.models.questions.projection`).
     """
 
     base: Marginals

@@ -20,7 +20,7 @@ Answer = Literal["exact", "by design", "not promised"]
 
 @runtime_checkable
 class Model(Protocol):
-    """A distribution over rows. ``total`` is the number of rows that it stands for."""
+    """A distribution over rows. ``total`` is the number of rows that it represents."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ class Model(Protocol):
 
     @property
     def total(self) -> float:
-        """How many rows it stands for, from public numbers and noisy answers alone."""
+        """Number of rows that it represents, from public numbers and noisy answers alone."""
         ...
 
     def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None) -> Codes:

@@ -1,7 +1,7 @@
 """The decoder: a Bayesian network whose every column is a softmax of its drawn parents (causal VAE, paper 003, §3).
 
 With latent 0 it is Markov with respect to the drawn arrows, so it needs no junction tree and has no width: a row is
-drawn column by column, causes first. With a latent z every column hangs on z and no separation is promised.
+drawn column by column, causes first. With a latent z every column depends on z and no separation is promised.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CHUNK = 16_384
 class Decoder:
     """A fitted network: ``heads`` says its shape, ``parameters`` are its numbers in the layout of `Heads.blocks`.
 
-    ``total`` is the number of rows that it stands for, ``steps`` how many training steps it was given.
+    ``total`` is the number of rows that it represents, ``steps`` the number of its training steps.
     """
 
     heads: Heads

@@ -30,6 +30,9 @@ from espalier.core.privacy.sums import PROVED, SumRecipe
 from espalier.core.privacy.unit import Unit
 from espalier.core.tables.source import Source
 
+Impossible = Mapping[Clique, NDArray[np.bool_]]
+"""The cells that no row of the model may have, by clique: True where a cell is impossible."""
+
 TOGETHER = 1 << 22
 """Cells of exact counts that are in memory at a time (32 MB)."""
 
@@ -95,14 +98,15 @@ class Curator(ABC):
         budget: Budget,
         rows: int | None,
         max_cells: int,
+        impossible: Impossible | None = None,
     ) -> None:
-        """A curator of columns of ``sizes``; what it may spend is ``budget.rho``."""
+        """A curator of columns of ``sizes``, which may spend ``budget.rho``."""
         self.sizes: Mapping[str, int] = dict(sizes)
         self.unit, self.budget, self.rows = unit, budget, rows
         self.spending = Spending(budget.rho)
         self.held_out = False
         self.scored: list[ScoreMeasurement] = []
-        self.impossible: Mapping[Clique, NDArray[np.bool_]] = {}
+        self.impossible: Impossible = impossible or {}
         self.whole: Mapping[str, int] = dict(sizes)
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
@@ -138,7 +142,7 @@ class Curator(ABC):
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
         """One of ``candidates``, by the exponential mechanism of cost ``rho``: noisy max over whole-number scores.
 
-        The empty clique, where the score allows it, stands for none of them; its score is 0.
+        The empty clique, where the score allows it, means none of them; its score is 0.
         """
         self._check_score(score, candidates)
         n = self._score_rows()
@@ -152,7 +156,7 @@ class Curator(ABC):
     def choose_question(self, recipe: WorstQuestion, rho: float, pool: str = "") -> tuple[int, int]:
         """The question whose expected answer errs most and on which side, by the exponential mechanism of cost ``rho``.
 
-        See :meth:`WorstQuestion.told`.
+        See :class:`WorstQuestion`.
         """
         if type(recipe) is not WorstQuestion:
             raise TypeError("a choice among questions must be the recipe whose sensitivity is proved in questions.py")
@@ -222,7 +226,7 @@ class Curator(ABC):
 
     @contextmanager
     def within(self, budget: Budget) -> Iterator[None]:
-        """While it lasts, ``budget`` is what a method is told to divide. What may be spent in all stays as it is."""
+        """Set ``budget`` as the amount that a method divides, inside the context. The total limit does not change."""
         whole, self.budget = self.budget, budget
         try:
             yield
@@ -291,15 +295,21 @@ class PrivateCurator(Curator):
     mechanism whose sensitivity is proved at :class:`Unit` and in ``scores.py``; ρ adds up, and a filter that
     stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
     Where a table names people, it refuses one in which a person may have more than ``unit.rows_per_person`` rows
-    (:func:`espalier.core.privacy.contribution.bounded` sees to that); where it does not, that number is a promise,
-    which nobody checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
+    (:func:`espalier.core.privacy.contribution.bounded` ensures it). Without a person column the limit is a promise,
+    which nothing checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
     """
 
     def __init__(
-        self, source: Source, unit: Unit, budget: Budget, max_cells: int, spending: Spending | None = None
+        self,
+        source: Source,
+        unit: Unit,
+        budget: Budget,
+        max_cells: int,
+        spending: Spending | None = None,
+        impossible: Impossible | None = None,
     ) -> None:
         """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own."""
-        super().__init__(source.schema.sizes, unit, budget, known_rows(source, unit), max_cells)
+        super().__init__(source.schema.sizes, unit, budget, known_rows(source, unit), max_cells, impossible)
         if spending is not None:
             if spending.limit > budget.rho:
                 raise ValueError("what is booked elsewhere is held to the budget all the same")
@@ -374,7 +384,7 @@ class PrivateCurator(Curator):
     def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """The exact counts, checked to be those of this table: a scale is proved for counts that sum to n.
 
-        What was counted is kept, in at most `TOGETHER` cells: a second choice among pairs reads no row again.
+        The counts are cached, up to `TOGETHER` cells: a second choice among pairs reads no row again.
         """
         out, wanted = [], [q for q in dict.fromkeys(cliques) if q not in self._counted]
         found = self._counted | dict(zip(wanted, self._source.count_many(wanted) if wanted else (), strict=True))

@@ -1,4 +1,4 @@
-"""A rehearsal: the curator of a table that nobody reads. It shows what a plan would buy, and at what price."""
+"""A rehearsal: a curator that reads no table. It reports what a plan would buy, and at what price."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget
-from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.curator import Curator, Impossible
 from espalier.core.privacy.draws import Draw, Merged
 from espalier.core.privacy.questions.recipes import WorstQuestion
 from espalier.core.privacy.scores import Score
@@ -30,14 +30,22 @@ class Rehearsal(Curator):
     ``columns`` open.
     """
 
-    def __init__(self, sizes: Mapping[str, int], unit: Unit, budget: Budget, rows: int | None) -> None:
-        """``rows`` is n where the person who plans has given it. Sizes are checked by whoever plans, not here."""
-        super().__init__(sizes, unit, budget, rows if unit.neighbors == "replace-one" else None, sys.maxsize)
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        unit: Unit,
+        budget: Budget,
+        rows: int | None,
+        impossible: Impossible | None = None,
+    ) -> None:
+        """``rows`` is n if the person who plans has given it. The plan's preview checks the sizes."""
+        public = rows if unit.neighbors == "replace-one" else None
+        super().__init__(sizes, unit, budget, public, sys.maxsize, impossible)
         self._guess = rows or UNKNOWN_ROWS
         self._chosen = False
 
     def merge(self, merged: Merged) -> Merged:  # noqa: ARG002
-        """Nothing is merged: what is rare is not known before a release, and a plan shows tables at their largest."""
+        """Merge nothing: rare categories are unknown before a release, and a plan shows tables at their largest."""
         return {}
 
     def _debit(self, draws: Iterable[Draw]) -> None:
@@ -46,10 +54,10 @@ class Rehearsal(Curator):
         self._chosen |= any(draw.kind in ("choice", "scores", "gradient") for draw in bought)
 
     def _is_open(self, clique: Clique) -> bool:
-        return self._chosen and len(clique) > 1  # what follows a choice may hang on it
+        return self._chosen and len(clique) > 1  # what follows a choice may depend on it
 
     def _score_rows(self) -> int | None:
-        """n where it is public; where nobody has given it yet, so many that Δ is at its limit."""
+        """Return n where it is public. If no n is given yet, return a number so large that Δ is at its limit."""
         return self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9
 
     def _gaussian_scale(self, sensitivity: float, rho: float) -> float:

@@ -21,7 +21,7 @@ from espalier.core.tables.source import Source
 
 
 class SumRecipe(Protocol):
-    """What the curator needs to know of a vector of sums. ``kind`` is that of its draw, ``what`` says it in words.
+    """The interface of a vector of sums to the curator. ``kind`` is that of its draw, ``what`` its description.
 
     ``cells`` is the length of the vector; its entries are whole numbers of units, ``units`` units to a row.
     """
@@ -33,7 +33,7 @@ class SumRecipe(Protocol):
 
     @property
     def what(self) -> str:
-        """What is added up, in words."""
+        """Description of the sums, for the report."""
         ...
 
     @property

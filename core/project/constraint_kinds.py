@@ -65,7 +65,7 @@ class Impossible:
         return np.asarray(out)
 
     def to_json(self) -> Any:
-        """As it stands in the project file."""
+        """Return the entry as the project file stores it."""
         given = {n: _range_json(v) if isinstance(v, Range) else list(v) for n, v in self.values.items()}
         return {"values": given, self.mark: True} if self.mark else given
 
@@ -115,7 +115,7 @@ class Monotone:
         return out
 
     def to_json(self) -> Any:
-        """As it stands in the project file."""
+        """Return the entry as the project file stores it."""
         pair = [self.lower, self.upper]
         return {"columns": pair, self.mark: True} if self.mark else pair
 
@@ -128,7 +128,7 @@ class Monotone:
 
 @dataclass(frozen=True)
 class Determines:
-    """``cause`` says what ``effect`` is: its full value table, from each category to a text of ``effect``."""
+    """``cause`` determines ``effect``: the full value table, from each category to a text of ``effect``."""
 
     cause: str
     effect: str
@@ -170,7 +170,7 @@ class Determines:
         return out
 
     def to_json(self) -> Any:
-        """As it stands in the project file."""
+        """Return the entry as the project file stores it."""
         out: dict[str, Any] = {"columns": [self.cause, self.effect], "table": dict(self.table)}
         return {**out, self.mark: True} if self.mark else out
 
@@ -240,7 +240,7 @@ def _bins(column: Column) -> list[tuple[float, float, bool]]:
 
 
 def entry_error(key: str, text: str) -> ProjectError:
-    """What is wrong with an entry under ``key`` of the project file."""
+    """Return the error for a bad entry under ``key`` of the project file."""
     return ProjectError(f"{key}: {text}", key=key)
 
 

@@ -71,7 +71,7 @@ class DateBins:
         return tuple(_label(day, self.by) for day in self._starts())
 
     def to_json(self) -> dict[str, str]:
-        """As it stands in the project file."""
+        """Return the dates as the project file stores them."""
         return {"from": self.first.isoformat(), "to": self.last.isoformat(), "by": self.by}
 
     @classmethod

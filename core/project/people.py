@@ -54,7 +54,7 @@ def check_answer(answer: Answer, plan: Plan) -> None:
     if answer is True and plan.person is not None:
         raise ProjectError(
             f"the project states one row per person ({KEY}), and the plan names the person column {plan.person!r}. "
-            f"Remove one of them, on the Data page or in the project file",
+            f"Remove either of the two, on the Data page or in the project file",
             key=KEY,
         )
     if answer is True and k > 1:
@@ -91,7 +91,7 @@ def stated(answer: Answer, plan: Plan) -> bool | None:
 
 
 def in_words(answer: Answer, plan: Plan) -> str:
-    """One sentence for plan, report and ledger: who says how many rows a person has, and what enforces it."""
+    """Return a sentence for plan, report and ledger: who states the rows per person, and what enforces it."""
     k, promise = plan.rows_per_person, "This is a promise; no person column enforces it."
     if plan.person is not None:
         return f"Column {plan.person!r} identifies the person; at most {k} row{'s' * (k > 1)} of each are kept."
@@ -100,7 +100,7 @@ def in_words(answer: Answer, plan: Plan) -> str:
     if answer is False:
         return f"The project states that no person has more than {k} rows. {promise}"
     return (
-        "The project file does not say whether one person can have several rows. Its limit of "
+        "The project file does not state whether one person can have several rows. Its limit of "
         f"{k} row{'s' * (k > 1)} per person is read as a promise; no person column enforces it."
     )
 

@@ -17,15 +17,15 @@ AllocationRule = Literal["auto", "optimal", "uniform"]
 AccountingRule = Literal["zcdp", "basic"]
 RowsDrawn = Literal["even", "independent"]
 MAX_ROWS = 1_000_000_000
+IN_MEMORY = 1_000_000
+"""Above this number, synthetic rows stay on disk as codes and are written in batches."""
 MOST_STATEMENTS = 10
-NO_EPSILON = math.inf
-"""The ε of a plan that gives none: it promises nothing."""
 MOST_ASKED = 0.9
-"""The largest share of the budget that questions and counts may take beside a method."""
+"""The largest share of the budget that questions and counts may take next to a method."""
 _OLD_KEYS = {"looking": "private_evaluation"}
 """Keys of earlier project files, which still read."""
 ALWAYS = {"regime": "predictive", "features": None}
-"""Options that project files have always carried, and what they are where nobody gave them."""
+"""Options that project files have always carried, with their defaults."""
 _WORDS: dict[str, Any] = {
     "neighbors": Neighbors,
     "allocation": AllocationRule,
@@ -33,7 +33,7 @@ _WORDS: dict[str, Any] = {
     "rows_drawn": RowsDrawn,
 }
 SCHEMA_SHARE = 0.05
-"""The share of the budget that buys a schema where nobody has said another."""
+"""The default share of the budget that buys a schema."""
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
 _LEFT_OUT = (
     "copies",
@@ -53,8 +53,8 @@ _LEFT_OUT = (
 class Plan:
     """How to release: method, unit of privacy and budget. Reads no data.
 
-    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget; ε is infinite where the plan gives
-    none, and whoever knows the methods refuses that for every method that is private. ``neighbors`` and
+    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. ε is infinite if the plan gives none;
+    every private method refuses such a plan (`espalier.core.methods.registry.check_options`). ``neighbors`` and
     ``rows_per_person`` are the unit of privacy. ``person`` is the column of the table, not of the schema, that says
     whose a row is: at most ``rows_per_person`` rows of each are kept; without it that number is a promise.
     ``fair`` None means what the method implies; ``strict`` also keeps inadmissible columns away from the outcome.
@@ -63,16 +63,16 @@ class Plan:
     pools, the others following ``auto``. ``rows`` None means n, or the noisy total under add-remove; with a person
     column under replace-one it must be given, and is the declared total to which the private table is filled up or
     cut. ``max_cells`` is the largest table of the model that the plan allows. ``schema_share`` is the share of the
-    budget that buys the bins and categories that nobody has declared. ``private_evaluation`` is the share of
-    the people (rows) held out for private figures, 0 for none. ``question_share`` is the share of the budget that
-    measures the project's questions and counts beside the method's marginals. ``rows_drawn`` is how the table is drawn
+    budget that buys the bins and categories that are not declared. ``private_evaluation`` is the share of
+    the people (rows) held out for private evaluation, 0 for none. ``question_share`` is the share of the budget that
+    measures the project's questions and counts next to the method's marginals. ``rows_drawn`` is how the table is drawn
     from the model: ``even`` spreads the rows over the cells as evenly as whole numbers allow, so the table errs less
     than independent draws would, and varies less than they do. ``copies`` is how many copies of the release are made
     for intervals. ``test_drawing`` is the share of the budget for a test of the drawing's implied independences,
     ``statements`` how many of them are tested, or which.
 
-    ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); whoever knows the
-    methods checks them. The file is flat: they stand beside the others.
+    ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); the method
+    registry checks them. The file is flat: they are on the same level as the others.
 
     Raises :class:`ProjectError` for values that cannot be.
 
@@ -83,7 +83,7 @@ class Plan:
     """
 
     method: str
-    epsilon: float
+    epsilon: float = math.inf
     delta: float | None = None
     fair: bool | None = None
     strict: bool = False
@@ -114,12 +114,12 @@ class Plan:
             elif getattr(self, name) not in get_args(allowed):
                 known = ", ".join(get_args(allowed))
                 raise ProjectError(f"plan: {name} is {getattr(self, name)!r}; it must be one of {known}", key=name)
-        if self.epsilon != NO_EPSILON:
+        if self.has_epsilon:
             _check_finite("epsilon", self.epsilon)
-        if not 1e-6 <= self.epsilon <= 100 and self.epsilon != NO_EPSILON:
-            raise ProjectError(
-                f"plan: epsilon ({self.epsilon:g}) must be above 0 (at least 1e-6) and at most 100", key="epsilon"
-            )
+            if not 1e-6 <= self.epsilon <= 100:
+                raise ProjectError(
+                    f"plan: epsilon ({self.epsilon:g}) must be above 0 (at least 1e-6) and at most 100", key="epsilon"
+                )
         if self.delta is not None:
             _check_finite("delta", self.delta)
             if not 1e-300 <= self.delta < 1:
@@ -146,6 +146,11 @@ class Plan:
         check_number("question_share", self.question_share, Option("", low=0, high=MOST_ASKED))
 
     @property
+    def has_epsilon(self) -> bool:
+        """Does the plan give an ε? A plan without one promises nothing."""
+        return self.epsilon != math.inf
+
+    @property
     def weights(self) -> dict[str, float]:
         """Every target with its weight, the first one first; empty without a target."""
         if self.target is None:
@@ -159,7 +164,7 @@ class Plan:
         return replace(self, **{"options": options, **{k: v for k, v in changes.items() if k in own}})
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as it stands in the project file."""
+        """Return the plan as the project file stores it."""
         out = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
         if isinstance(self.allocation, Mapping):
             out["allocation"] = dict(self.allocation)
@@ -173,7 +178,7 @@ class Plan:
                 del out[key]
         if self.fair is None:
             del out["fair"]
-        if self.epsilon == NO_EPSILON:
+        if not self.has_epsilon:
             del out["epsilon"]
         return {**out, **ALWAYS, **self.options}
 
@@ -185,15 +190,15 @@ class Plan:
         given = dict(data)
         for old, new in _OLD_KEYS.items():
             if old in given and new in given:
-                raise ProjectError(f"plan: {old!r} is an old name of {new!r}; give one of them", key=old)
+                raise ProjectError(f"plan: {old!r} is an old name of {new!r}; give only one of the two", key=old)
             if old in given:
                 given[new] = given.pop(old)
         if "method" not in given:
             raise ProjectError("plan: method is missing", key="method")
-        if given.get("epsilon") == NO_EPSILON:
+        if given.get("epsilon") == math.inf:
             raise ProjectError("plan: epsilon must be a finite number", key="epsilon")
         if given.get("epsilon") is None:
-            given["epsilon"] = NO_EPSILON
+            given.pop("epsilon", None)
         if isinstance(given.get("statements"), list):
             given["statements"] = tuple(Separation.read(s) for s in given["statements"])
         own = {f.name for f in fields(cls)} - {"options"}

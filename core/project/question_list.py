@@ -95,7 +95,7 @@ class QuestionList:
         return QuestionList(tuple(map(told, self.questions)), tuple(map(told, self.counts)))
 
     def to_json(self) -> dict[str, Any]:
-        """The keys as they stand in the project file; absent where nothing is asked."""
+        """Return the keys as the project file stores them; absent where nothing is asked."""
         return {key: [dict(e) for e in getattr(self, key)] for key in ("questions", "counts") if getattr(self, key)}
 
     @classmethod
@@ -112,7 +112,7 @@ class QuestionList:
 def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
     """Questions from CSV text: a line for each condition, with the header ``question,column,values``.
 
-    Lines of one question name must all hold; a fourth column ``or`` numbers its alternatives, of which one must.
+    All lines of a question name must hold; a fourth column ``or`` numbers alternatives, and one of these must hold.
     ``values`` are categories with ``;`` between them, or ``60..100`` for a range. Raises :class:`ProjectError` with
     the line.
     """

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from espalier.core.analysis.loading import project_of, read_facts
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.ledger.archive import check_names, has_model, unpacked, zipped
 from espalier.core.project.file import Project
-from espalier.core.release.loading import project_of, read_facts
 
 _FIRST = ("synthetic.csv", "report.html", "release.json", "project.json", "model.npz")
 """The files that come first in :func:`identity`, in this order."""

@@ -20,11 +20,11 @@ from espalier.core.compare.membership import play
 from espalier.core.compare.plans import compare
 from espalier.core.errors import ProjectError
 from espalier.core.ledger.ledger import Ledger
+from espalier.core.planning.preview import preview
 from espalier.core.project.file import Project
 from espalier.core.project.people import ROWS_KEPT, UNASKED, proposed
-from espalier.core.release.planning import preview
-from espalier.core.release.report import render
 from espalier.core.release.spend import release
+from espalier.core.report.page import render
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 
@@ -120,7 +120,7 @@ def test_the_command_line_plans_and_releases_what_is_answered(
     promise = {
         True: "each person has one row",
         False: f"no person has more than {k} rows",
-        None: "does not say whether",
+        None: "does not state whether",
     }
     shown = "in the column" if person else promise[unit["one_row_per_person"]]
     assert shown in report

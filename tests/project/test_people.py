@@ -10,7 +10,7 @@ from espalier.core.project.file import Project
 from espalier.core.project.people import UNASKED
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.not_private import blurred
+from espalier.core.release.blurred import blurred
 
 SCHEMA = Schema((Column("a", "categorical", ("x", "y")),))
 

@@ -33,7 +33,7 @@ MAX_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of graph file and what it can hold beside nodes and arrows."""
+    """A kind of graph file and what it can hold in addition to nodes and arrows."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Model code that stands in other text: what is code, line by line, and what is left out.
+"""Model code inside other text: which lines are code, and which are left out.
 
 A line is code only if all of it reads as dagitty's statements. One that looks like code and does not read is an error,
 so that no arrow is lost in what passes for prose.
@@ -45,7 +45,7 @@ def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
     if end is None:
         raise broken(first, "the brace that opens here is never closed")
     if again := _BLOCK.search(text, end):
-        raise broken(line + text.count("\n", 0, again.start(1)), "a second graph begins here; keep one of them")
+        raise broken(line + text.count("\n", 0, again.start(1)), "a second graph begins here; keep only one graph")
     if has_code(text[: found.start(1)]) or has_code(text[end:]):
         raise broken(first, "there is model code inside the braces and outside of them; keep one of the two")
     before, after = text[: found.start(1)].strip("`~ \n\t>"), text[end:].strip("`~ \n\t")

@@ -52,7 +52,7 @@ def trunk(curator: Curator) -> list[Clique]:
 
 
 def worth_counting(curator: Curator, constraints: Constraints) -> list[Clique]:
-    """The pairs inside constraints whose counts tell something: all but those of which one column says the other."""
+    """Return the pairs inside constraints that carry information: all but those where one column fixes the other."""
     known = {frozenset(c.columns) for c in constraints.determines}
     pairs = dict.fromkeys(p for q in curator.impossible for p in itertools.combinations(q, 2))
     return [p for p in pairs if frozenset(p) not in known and min(curator.sizes[name] for name in p) > 1]

@@ -14,7 +14,7 @@ from espalier.core.privacy.draws import ScoreMeasurement
 def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], edges: Iterable[Clique]) -> list[Clique]:
     """Pairs of columns that would close a path around a separation if they joined ``edges``, in schema order.
 
-    Beside the pairs that a separation names these are pairs with a column that ``edges`` have put on one side. Greedy
+    They include pairs that a separation names, and pairs with a column that ``edges`` have put on one side. Greedy
     selection refuses no others: what clashes once clashes for good.
     """
     growth = Growth(tuple(sizes), separations)

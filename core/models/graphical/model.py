@@ -172,7 +172,7 @@ class GraphicalModel:
     ) -> float:
         """Conditional mutual information I(left; right | given) of the model in nats, exactly.
 
-        Columns that stand in ``given`` too are left out of the other two. Raises `SizeError` if the joint table
+        Columns that are in ``given`` too are left out of the other two. Raises `SizeError` if the joint table
         would hold more than ``max_cells`` cells.
         """
         known = set(given)

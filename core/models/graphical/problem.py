@@ -166,7 +166,7 @@ def _pool_cells(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Repeated measurements of one clique merged: precision and mean per cell, and the objective they leave.
 
-    What is measured of columns with one category (or of none) only repeats the total: a constant.
+    Measurements of columns with one category (or of none) only repeat the total: a constant.
     """
     precision, centre, constant = np.zeros(regions.size), np.zeros(regions.size), 0.0
     for measurement in measurements:

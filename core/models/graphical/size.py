@@ -12,7 +12,7 @@ from espalier.core.graph.junction_tree import MAX_CELLS, JunctionTree, cells, ju
 from espalier.core.graph.separations import Clique
 
 SECONDS_PER_NOISY_CELL = 14e-6
-"""What one draw of discrete Gaussian noise costs: 9 to 14 µs, the more the smaller σ is."""
+"""Seconds per draw of discrete Gaussian noise: 9 to 14 µs, the more the smaller σ is."""
 
 SWEEPS = 40
 """Passes over the junction tree that a fit is charged for: trees take 5 to 15, models of 300,000 cells 30 to 65."""
@@ -22,7 +22,7 @@ SECONDS_PER_NODE = 60e-6
 """What one pass costs per cell of the tree and per column: 40–120 ns and 15–70 µs (seven tables of 8 to 37 columns)."""
 
 SECONDS_PER_PAIR = 250e-6
-"""What it costs to score one pair of columns against a fitted model: 0.15 to 0.5 ms, most of it the pair's marginal."""
+"""Seconds to score one pair of columns against a fitted model: 0.15 to 0.5 ms, most of it the pair's marginal."""
 
 
 @dataclass(frozen=True)

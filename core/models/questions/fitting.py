@@ -107,7 +107,7 @@ def fit(
 
 @dataclass(frozen=True)
 class _Point:
-    """An iterate φ = Sθ, g(φ), its gradient, and what one sweep told."""
+    """An iterate φ = Sθ, g(φ), its gradient, and the result of one sweep."""
 
     phi: FloatArray
     value: float

@@ -36,7 +36,7 @@ class Cost:
 
 
 def predict_cost(lowered: Lowered, cliques: Iterable[Clique] = (), statistics: int = 0) -> Cost:
-    """The cost of fitting the questions beside ``cliques``; ``statistics``: how many cells the latter have in all.
+    """Return the cost of fitting the questions together with ``cliques``, which have ``statistics`` cells in all.
 
     Nothing is allocated."""
     tree = junction_tree(lowered.sizes, dict.fromkeys([*lowered.cliques, *cliques]))
@@ -54,8 +54,8 @@ def predict_cost(lowered: Lowered, cliques: Iterable[Clique] = (), statistics: i
 
 
 def check_cost(lowered: Lowered, cliques: Iterable[Clique] = (), *, max_cells: int = MAX_CELLS) -> Cost:
-    """`predict_cost`, refusing tables of more than ``max_cells`` cells. Raises `SizeError` that names the columns and
-    questions and says which one to leave out, with ``cells``, ``limit``, ``columns`` and ``questions`` as attributes.
+    """Return `predict_cost`; refuse tables of more than ``max_cells`` cells. Raises `SizeError` naming the columns and
+    questions, and the one to leave out, with ``cells``, ``limit``, ``columns`` and ``questions`` as attributes.
     """
     beside = tuple(cliques)
     cost = predict_cost(lowered, beside)

@@ -1,0 +1,37 @@
+"""Disclosure by rows of stage one: linkage and membership, always shown next to LID.
+
+LID asks whether one value comes near the real one. It does not ask whether the row can be traced to its person, which
+is what harms: on insurance data it was 11 % where nine of ten people could be found.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+
+
+def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whose: NDArray[np.int64]) -> float:
+    """The share of people whose own row is the released row nearest to what an attacker knows of them.
+
+    ``known`` has one row per person, ``released`` the same columns; ``whose[i]`` is the person that released row i was
+    made from. Where several rows are equally near the attacker picks one at random, and a hit counts in proportion.
+    """
+    tree = cKDTree(released)
+    nearest, _ = tree.query(known)
+    own = np.argsort(whose)
+    apart = np.linalg.norm(known - released[own], axis=1)
+    hits = 0.0
+    for i in np.flatnonzero(apart <= nearest + 1e-12):
+        hits += 1 / max(1, len(tree.query_ball_point(known[i], nearest[i] + 1e-12)))
+    return hits / len(known)
+
+
+def membership_auc(members: NDArray[np.float64], others: NDArray[np.float64], released: NDArray[np.float64]) -> float:
+    """How well nearness to the nearest released row tells members from others: 0.5 is not at all, 1 perfectly."""
+    tree = cKDTree(released)
+    near = np.concatenate([tree.query(members)[0], tree.query(others)[0]])
+    truth = np.repeat([1, 0], [len(members), len(others)])
+    from sklearn.metrics import roc_auc_score
+
+    return float(roc_auc_score(truth, -near))

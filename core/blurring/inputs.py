@@ -1,0 +1,167 @@
+"""Stage one: Latin hypercube inputs, matched to the real ones and mixed with them.
+
+NOT private. Algorithm 1 of Liu et al., steps 1–3, with the corrections that its docstrings name. Values are scaled to
+the declared range: 0 is the lower bound, 1 the upper.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+from scipy.stats import rankdata
+
+from espalier.core.errors import ProjectError
+
+BLOCK = 5_000
+"""Rows matched at a time: matching costs their square."""
+
+GRID = 1_024
+"""Points of a column's estimated distribution."""
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Inputs after stage one, aligned with the real rows: ``values``, the ``alpha`` of the mixture, LID as requested.
+
+    ``alpha`` is the part of the real row.
+    """
+
+    values: NDArray[np.float64]
+    alpha: float
+
+
+def hypercube(real: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """As many synthetic rows as ``real`` has: each column's distribution, the correlation of the normal scores.
+
+    The paper takes the covariance of the raw columns (step 1(2)): then R is not standard normal and Φ(R) not uniform.
+    The correlation of normal scores is what its construction needs. Columns that never vary stay as they are.
+    """
+    n, d = real.shape
+    parts = rng.permuted(np.tile(np.arange(n), (d, 1)), axis=1).T
+    v = ndtri(np.clip((parts + rng.random((n, d))) / n, 1e-12, 1 - 1e-12))
+    if n > d + 1:
+        wanted = np.linalg.cholesky(_correlation(_scores(real)))
+        given = np.linalg.cholesky(_correlation(v))
+        v = v @ np.linalg.solve(given.T, wanted.T)
+    return np.column_stack([_inverse(real[:, j], ndtr(v[:, j])) for j in range(d)])
+
+
+def _scores(real: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(ndtri((rankdata(real, axis=0) - 0.5) / len(real)))
+
+
+def _correlation(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A correlation matrix that has a Cholesky factor; columns without variance are uncorrelated."""
+    centred = columns - columns.mean(axis=0)
+    length = np.sqrt((centred**2).sum(axis=0))
+    centred = np.divide(centred, length, out=np.zeros_like(centred), where=length > 1e-12)
+    known = centred.T @ centred
+    np.fill_diagonal(known, 1.0)
+    values, vectors = np.linalg.eigh(known)
+    out = (vectors * np.maximum(values, 1e-6)) @ vectors.T
+    scale = np.sqrt(np.diag(out))
+    return np.asarray(out / np.outer(scale, scale))
+
+
+def _inverse(values: NDArray[np.float64], shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quantiles at ``shares`` of a kernel density estimate (Gaussian, Silverman's width) kept to its range.
+
+    The estimate's distribution function is a mean of normal ones, so that no quadrature is needed.
+    """
+    spread = min(float(values.std()), float(np.subtract(*np.percentile(values, [75, 25]))) / 1.349 or math.inf)
+    width = 0.9 * spread * len(values) ** -0.2
+    if not width > 0 or not math.isfinite(width):
+        return np.quantile(values, shares)
+    low, high = float(values.min()), float(values.max())
+    grid = np.linspace(low, high, GRID)
+    counts, edges = np.histogram(values, bins=GRID, range=(low, high))
+    below = np.zeros(GRID)
+    middles = (edges[1:] + edges[:-1]) / 2
+    for start in range(0, GRID, 128):
+        below[start : start + 128] = ndtr((grid[start : start + 128, None] - middles) / width) @ counts
+    below = (below - below[0]) / (below[-1] - below[0])
+    return np.interp(shares, below, grid)
+
+
+def matched(real: NDArray[np.float64], synthetic: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """``synthetic`` in another order: each real row, in order, is given the nearest one that is left (step 3(1)).
+
+    Above ``BLOCK`` rows this is done within random blocks of that many, since it costs the square of the rows.
+    """
+    out = np.empty_like(synthetic)
+    order, pool = rng.permutation(len(real)), rng.permutation(len(real))
+    if len(real) <= BLOCK:
+        order = pool = np.arange(len(real))
+    for start in range(0, len(real), BLOCK):
+        rows, left = order[start : start + BLOCK], synthetic[pool[start : start + BLOCK]].copy()
+        alive = np.ones(len(rows), dtype=bool)
+        for row in rows:
+            distance = ((left - real[row]) ** 2).sum(axis=1)
+            distance[~alive] = np.inf
+            nearest = int(distance.argmin())
+            out[row], alive[nearest] = left[nearest], False
+    return out
+
+
+def thresholds(eta: float, steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far apart values of each column may be, before they are rounded to ``steps``, to count as disclosed.
+
+    A value rounded to a whole multiple of a step is within ``eta`` of a real one, itself such a multiple, if it was
+    within (⌊eta/step⌋ + ½)·step before. Where there is no step (0) it is ``eta``.
+    """
+    safe = np.where(steps > 0, steps, 1.0)
+    return np.asarray(np.where(steps > 0, (np.floor(eta / safe + 1e-9) + 0.5) * safe, eta))
+
+
+def nearness(real: NDArray[np.float64], other: NDArray[np.float64], limits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """m: for each row the smallest distance in any column, in units of that column's limit."""
+    return np.asarray((np.abs(real - other) / limits).min(axis=1))
+
+
+def disclosed(near: NDArray[np.float64], alpha: float) -> float:
+    """LID(α), the share of rows with (1 − α)·m ≤ 1: location-based interval disclosure (Definition 2.1)."""
+    return float(np.mean((1 - alpha) * near <= 1))
+
+
+def alpha_for(near: NDArray[np.float64], lid: float) -> float:
+    """The largest α of a mixture whose LID is at most ``lid`` (0 to 1), from the matched distances ``near``.
+
+    x − (αx + (1−α)s) = (1−α)(x − s), so that row i is disclosed if m_i ≤ 1/(1−α). At most k = ⌊lid·n⌋ rows are, as long
+    as m₍k+1₎ > 1/(1−α): α stays below 1 − 1/m₍k+1₎, by a millionth of the distance here. The paper's equation (10) is a
+    bound for rows drawn independently; after matching it is passed several times over, so nothing is taken from it.
+    Raises :class:`ProjectError` where even α = 0 discloses more: its data hold ``best``, the share that was had, and
+    ``offer``, a share that another Latin hypercube will almost surely keep to (None where only 1 would).
+    """
+    k = math.floor(lid * len(near) + 1e-9)
+    if k >= len(near):
+        return 1.0
+    next_row = float(np.partition(near, k)[k])
+    alpha = 1 - (1 + 1e-6) / next_row if next_row > 0 else -math.inf
+    if alpha < 0:
+        best = disclosed(near, 0.0)
+        room = 3 * math.sqrt(best * (1 - best) / len(near))
+        offer = math.ceil(100 * (best + room)) / 100
+        asked = f'ask for {offer:.0%} ("lid": {offer:g}), ' if offer < 1 else ""
+        raise ProjectError(
+            f"a LID of {lid:.1%} cannot be reached: even rows without any part of a real one come within eta of theirs "
+            f"in {best:.1%} of cases; {asked}leave columns of few whole numbers out of anonymize, or, where numbers "
+            "are not whole, ask for a smaller eta",
+            key="lid",
+            best=best,
+            offer=offer if offer < 1 else None,
+        )
+    return alpha
+
+
+def bound(eta: float, alpha: float, columns: int) -> float:
+    """What equation (10) claims of LID for uniform columns: 1 − (1 − 2η/(1−α))^d. It does not hold after matching."""
+    return float(1 - max(0.0, 1 - 2 * eta / (1 - alpha)) ** columns) if alpha < 1 else 1.0
+
+
+def mixed(real: NDArray[np.float64], synthetic: NDArray[np.float64], alpha: float) -> Mixed:
+    """α times the real row and 1 − α times the synthetic one (step 3(3))."""
+    return Mixed(alpha * real + (1 - alpha) * synthetic, alpha)
