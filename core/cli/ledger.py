@@ -162,7 +162,7 @@ def _open(opt: argparse.Namespace) -> None:
         note=opt.note,
     )
     shared = f", shared with {', '.join(t for t in made.tables if t != opt.table)}" if len(made.tables) > 1 else ""
-    print(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}")
+    print(_shown(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}"))
     print(f"  {_shown(_unit(made, opt.table))}")
 
 
@@ -178,8 +178,8 @@ def _list(opt: argparse.Namespace) -> None:
     if not populations:
         print(f"{ledger.name}: no table is open yet")
     for p in populations.values():
-        print(f"{p.name}: {_state(p)}")
-        print(f"  {p.neighbors}; opened {p.opened_at} by {p.opened_by}; tables: {', '.join(p.tables)}")
+        print(_shown(f"{p.name}: {_state(p)}"))
+        print(_shown(f"  {p.neighbors}; opened {p.opened_at} by {p.opened_by}; tables: {', '.join(p.tables)}"))
         for text in [*(_unit(p, table) for table in p.tables), *(f"note: {c}" for c in p.caveats)]:
             print(f"  {_shown(text)}")
         if p.entries:
@@ -190,7 +190,7 @@ def _list(opt: argparse.Namespace) -> None:
             def line(name: str, at: str, rhos: Sequence[float], what: str, p: Any = p, status: str = e.status) -> str:
                 before, after = (round_up(p.epsilon_after(r)) for r in rhos[1:])
                 figures = f"{round_up(rhos[0]):>10}  {before:>9}  {after:>9}"
-                return f"  {name:<16}  {at:<17}  {status:<8}  {figures}  {_shown(what)}"
+                return _shown(f"  {name:<16}  {at:<17}  {status:<8}  {figures}  {what}")
 
             what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}"
             what += f"; {e.unit}" if e.unit != p.unit_of(e.table) else ""

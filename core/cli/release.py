@@ -88,6 +88,7 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
         )
     check_options(project.plan)
     check_folder(opt.out)
+    project.need_unit()
     refuse_guessed(project)
     print(f"{NOT_PRIVATE}.", file=sys.stderr)
     with bar(opt.quiet) as progress:

@@ -73,9 +73,21 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def check_size(archive: zipfile.ZipFile) -> None:
-    """Raise :class:`ProjectError` for an archive (an .npz is one too) that unpacks to more than `MOST_BYTES`."""
+    """Raise :class:`ProjectError` for an archive (an .npz is one too) that unpacks to more than `MOST_BYTES`.
+
+    Sizes are those that its directory states. Only Deflate unpacks no more than it is asked for, so bzip2 and LZMA,
+    which no release uses, are refused.
+    """
     if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
         raise ProjectError("it unpacks to more than 1 GiB")
+    if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in archive.infolist()):
+        raise ProjectError("it is packed by another method than Deflate")
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """One file of an archive; never more bytes than its directory states, whatever they would unpack to."""
+    with archive.open(name) as file:
+        return file.read(archive.getinfo(name).file_size + 1)  # without a length, all would be unpacked at once
 
 
 def check_arrays(data: bytes, name: str) -> None:
@@ -111,8 +123,8 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
             check_size(archive)
             found = [info.filename for info in archive.infolist()]
             check_names(found, has_model=False)
-            check_names(found, has_model(archive.read("release.json")))
-            return {name: archive.read(name) for name in (found if names is None else names)}
+            check_names(found, has_model(_member(archive, "release.json")))
+            return {name: _member(archive, name) for name in (found if names is None else names)}
     except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):
         raise ProjectError("it is damaged, or no archive") from None
 

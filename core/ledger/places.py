@@ -19,7 +19,7 @@ def database_url(where: str | Path) -> sa.URL:
         return sa.URL.create("sqlite", database=str(where))
     try:
         url = sa.make_url(str(where))
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # a port that is no number
         raise LedgerUnavailable("the ledger's URL cannot be read; write postgresql://user@host/database") from None
     backend = url.drivername.split("+")[0]
     if backend == "sqlite" and url.database and url.database != ":memory:":
@@ -43,9 +43,10 @@ def remembered(identity: str) -> Path:
 
 
 def shown(url: sa.URL) -> str:
-    """The path, or the URL without its password, as it was given."""
+    """The path, or the URL as it was given, without its password and without options but those that say where it is."""
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or ""))
+    url = url.set(query={key: value for key, value in url.query.items() if key in ("host", "port", "options")})
     return unquote(url.set(drivername="postgresql").render_as_string(hide_password=True))
 
 

@@ -414,5 +414,7 @@ def _times(count: int) -> str:
 
 
 def _four_figures_down(x: float) -> float:
+    if x == 0:  # δ alone covers a ρ as small as what rounding leaves
+        return 0.0
     step = 10.0 ** (math.floor(math.log10(x)) - 3)
     return float(f"{math.floor(x / step * (1 + 1e-12)) * step:.4g}")

@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from espalier.core.ledger.events import Event, tampered
+from espalier.core.ledger.fields import MOST_ROWS_PER_PERSON
 from espalier.core.ledger.population import (
     Diagnosis,
     Entry,
@@ -26,6 +27,8 @@ from espalier.core.project.plan import Neighbors
 
 ROUNDED = 1e-9
 """Relative difference allowed between the sum of an entry's parts and its count: both are sums of floats."""
+LEAST_RHO = 1e-100
+"""No total is smaller: ε = 1e-6 at δ = 1e-300, the smallest that can be opened, is ρ = 4e-16."""
 T = TypeVar("T")
 
 
@@ -101,9 +104,10 @@ class _State:
         for_draws = 0.0 if e.plan is None else _share(json.loads(e.plan), "delta_for_draws")
         _require(0 < epsilon <= 100 and 0 < delta < 1 and 0 <= for_draws < delta, "its total cannot be")
         most = rho_of(epsilon, conversion_delta(delta, for_draws))
-        _require(0 < rho <= most * (1 + 1e-6), "its ρ is more than its (ε, δ) allows")
+        _require(LEAST_RHO <= rho <= most * (1 + 1e-6), "its ρ is more than its (ε, δ) allows")
         neighbors: Neighbors = _given(e.neighbors)
         k = _given(e.rows_per_person)
+        _require(neighbors in get_args(Neighbors) and 1 <= k <= MOST_ROWS_PER_PERSON, "its unit cannot be")
         self.populations[e.population] = Population(
             e.population,
             epsilon,

@@ -31,7 +31,8 @@ from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
 from espalier.core.errors import LedgerError, LedgerUnavailable
-from espalier.core.ledger.events import Row, read_events
+from espalier.core.ledger.events import Row, read_events, tampered
+from espalier.core.ledger.fields import misfit
 from espalier.core.ledger.fingerprint import KEY_BYTES
 from espalier.core.ledger.places import database_url, file_name, key_file, remembered, shown
 from espalier.core.ledger.replay import replay
@@ -151,13 +152,15 @@ class Store:
     def kept(self, hash_: str) -> bytes | None:
         """The zip of a release that was kept, or None."""
         with self._plainly("read"), self._reading() as connection:
-            found: bytes | None = connection.scalar(sa.select(_kept.c.zip).where(_kept.c.hash == hash_))
-            return None if found is None else bytes(found)
+            found = connection.scalar(sa.select(_kept.c.zip).where(_kept.c.hash == hash_))
+            if not isinstance(found, bytes | None):
+                raise LedgerError(f"the ledger {self.name} was tampered with: the release {hash_} is no archive")
+            return found
 
     def hashes(self) -> set[str]:
         """The hashes of the releases that were kept."""
         with self._plainly("read"), self._reading() as connection:
-            return set(connection.scalars(sa.select(_kept.c.hash)))
+            return set(map(str, connection.scalars(sa.select(_kept.c.hash))))
 
     def secret(self) -> bytes:
         """The fingerprints' secret, from a key file that only its owner can read; made where there is none yet."""
@@ -216,6 +219,8 @@ class Store:
         rows: list[Row] = [
             dict(row) for row in connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()
         ]
+        if rows and (wrong := misfit(rows[-1])):
+            raise tampered(len(rows), f"its {wrong} is of another type")
         head = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "head"))
         if head != (_head(rows[-1]["seq"], rows[-1]["hash"]) if rows else _head(0, "")):
             raise LedgerError(f"the ledger {self.name} was tampered with: its last events are missing or changed")

@@ -119,7 +119,8 @@ def rho_of(epsilon: float, delta: float) -> float:
 
 def guess_right(epsilon: float, delta: float) -> float:
     """Who would guess right half of the time whether a person's row is this or that, now does at most so often."""
-    return min(1.0, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)))
+    odds = math.exp(-epsilon)
+    return min(1.0, (1 + delta * odds) / (1 + odds))
 
 
 def rounded_up(exact: Fraction) -> float:

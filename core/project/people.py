@@ -47,8 +47,10 @@ def read_answer(data: Any) -> bool | None:
 
 
 def check_answer(answer: Answer, plan: Plan) -> None:
-    """Raise :class:`ProjectError` if the plan contradicts the answer."""
+    """Raise :class:`ProjectError` if the answer is none of the four, or if the plan contradicts it."""
     k = plan.rows_per_person
+    if not (isinstance(answer, str) and answer == UNASKED):
+        read_answer(answer)  # 0 is not false: it would count as unasked
     if answer is True and plan.person is not None:
         raise ProjectError(
             f"the project states one row per person ({KEY}), and the plan names the person column {plan.person!r}. "
