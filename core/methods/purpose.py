@@ -1,4 +1,4 @@
-"""What a table is for, which method serves that, and what of the drawing a plan leaves unused. Reads no data."""
+"""The purposes of a table, the methods that serve them, and the unused parts of the drawing. Reads no data."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _lacking(project: Project, purpose: str) -> str:
 
 
 def unused(project: Project) -> tuple[str, ...]:
-    """What was drawn and plays no part in the plan, a sentence each."""
+    """Return a sentence for each drawn part that plays no part in the plan."""
     method, roles = method_of(project.plan), project.roles
     idle = set(project.dag.edges) - set(method.arrows(project))
     out = []
