@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -141,7 +142,8 @@ def quality(data: Path, repeats: int) -> None:
     from espalier.core.tables.table import Table
 
     whole = Table.encode(read_table(data), adult_project("mst").schema)
-    plans = [(m, {}) for m in METHODS] + [("prism", {"fair": True}), ("prism", {"regime": "causal"})]
+    plans: list[tuple[str, dict[str, Any]]] = [(m, {}) for m in METHODS]
+    plans += [("prism", {"fair": True}), ("prism", {"regime": "causal"})]
     print("method                    ε   TSTR AUC (real)   one-way TV  two-way TV   CMI real/synthetic/model   holds")
     for epsilon in (1.0, 0.2):
         for method, extra in plans:
@@ -218,7 +220,7 @@ PREVIEWED: dict[str, dict[str, object]] = {
 
 def previews() -> None:
     """Print median and slowest of seven previews of each plan, for 48,842 rows of which none is read."""
-    from espalier.core.release.planning import preview
+    from espalier.core.planning.preview import preview
 
     for name, changes in PREVIEWED.items():
         project = adult_project("mst").with_plan(**changes)
@@ -232,9 +234,9 @@ def previews() -> None:
 
 def copies(data: Path, repeats: int) -> None:
     """Print CPU seconds of 20 copies: counts disturbed and fitted, rows drawn, the text packed, models saved."""
+    from espalier.core.analysis.study import Study
     from espalier.core.release import release
     from espalier.core.release.files import copy_files
-    from espalier.core.release.study import Study
     from espalier.core.tables.reading import read_table
     from espalier.core.tables.table import Table
 

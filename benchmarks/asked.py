@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.questions import parts_of, predicates, rows_along, triangles, truth_of, two_tree
+from benchmarks.questions import matrix_of, parts_of, predicates, rows_along, triangles, truth_of, two_tree
 from espalier.core.models.base import MarginalModel
 from espalier.core.models.graphical.estimation import SMOOTHING, estimate
 from espalier.core.models.questions import Network, Rule, fit, lower, multiplicative_weights, public_rule, sensitivity
 from espalier.core.models.questions.weights import Choose, Margin
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import rho_of
 from espalier.core.privacy.draws import Measurement
 from espalier.core.privacy.questions.lowering import mask_of
@@ -27,7 +28,6 @@ from espalier.core.privacy.questions.recipes import answers
 from espalier.core.project.file import Project
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.question_types import Question
-from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
@@ -116,9 +116,7 @@ def sparse(rows_of: Sequence[int], seeds: Sequence[int], rules: bool, spread: fl
                     Measurement(clique, (np.bincount(flat, minlength=216) + rng.normal(0, s, 216)).reshape(6, 6, 6), s)
                 )
             model = estimate(lowered.sizes, made, float(n), smoothing=SMOOTHING)
-            got = np.concatenate(
-                [b.matrix.reshape(len(b.matrix), -1) @ model.marginal(b.clique).ravel() for b in lowered.blocks]
-            )
+            got = np.concatenate([matrix_of(b) @ model.marginal(b.clique).ravel() for b in lowered.blocks])
             told.setdefault("marginals", []).append(np.abs(got - true).max() / n)
             if not rules:
                 noisy = true + rng.normal(0, sigma, len(true))
@@ -146,10 +144,10 @@ def _mwem(network: Network, total: float, rounds: int, choose: Choose, margin: M
         tables.append(total * network.evaluate(weights)[1])
         chosen, sign = choose(tables[-1])
         weights[chosen] += sign * margin(chosen, sign, float(tables[-1][chosen])) / (2 * total)
-    return np.mean([*tables[1:], total * network.evaluate(weights)[1]], axis=0)
+    return np.asarray(np.mean([*tables[1:], total * network.evaluate(weights)[1]], axis=0))
 
 
-def _draws(true: NDArray[np.float64], rounds: int, rho: float, rng: np.random.Generator):
+def _draws(true: NDArray[np.float64], rounds: int, rho: float, rng: np.random.Generator) -> tuple[Any, Any]:
     """Simulated private draws: half of ρ/T for the choice (Gumbel), half for the margin (Gaussian); Δ = 1 row."""
     each = rho / rounds / 2
 
@@ -160,7 +158,7 @@ def _draws(true: NDArray[np.float64], rounds: int, rho: float, rng: np.random.Ge
         return best % len(true), 1 if best < len(true) else -1
 
     def margin(chosen: int, sign: int, expected: float) -> float:
-        return sign * (true[chosen] - expected) + rng.normal(0, 1 / np.sqrt(2 * each))
+        return float(sign * (true[chosen] - expected) + rng.normal(0, 1 / np.sqrt(2 * each)))
 
     return choose, margin
 

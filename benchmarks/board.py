@@ -129,7 +129,7 @@ def smooth(page: Any, column: str) -> float:
     for k in range(60):
         page.mouse.move(spot[0] + 2 * k, spot[1] + k)
         page.wait_for_timeout(8)
-    ticks = page.evaluate("() => window.ticks")
+    ticks: list[float] = page.evaluate("() => window.ticks")
     page.mouse.up()
     return statistics.median(b - a for a, b in pairwise(ticks))
 

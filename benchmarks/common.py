@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,19 +11,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 
-def one_hot(codes: Mapping[str, NDArray], sizes: Mapping[str, int], names: Sequence[str]) -> NDArray[np.float64]:
+def one_hot(codes: Mapping[str, NDArray[Any]], sizes: Mapping[str, int], names: Sequence[str]) -> NDArray[np.float64]:
     """One column per category, whole table."""
     return np.hstack([np.eye(sizes[n])[codes[n]] for n in names])
 
 
-def auc(truth: NDArray, score: NDArray) -> float:
+def auc(truth: NDArray[Any], score: NDArray[Any]) -> float:
     """ROC-AUC."""
     return float(roc_auc_score(truth, score))
 
 
 def fit_auc(
-    train: Mapping[str, NDArray],
-    test: Mapping[str, NDArray],
+    train: Mapping[str, NDArray[Any]],
+    test: Mapping[str, NDArray[Any]],
     sizes: Mapping[str, int],
     target: str,
     names: Sequence[str] | None = None,

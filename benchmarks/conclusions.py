@@ -28,15 +28,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from benchmarks import adult
+from espalier.core.analysis import asking
 from espalier.core.analysis.figures import Figure, FloatArray
+from espalier.core.analysis.study import Study
 from espalier.core.analysis.tally import Tally
 from espalier.core.graph.dag import Dag
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release import asking
 from espalier.core.release.spend import release
-from espalier.core.release.study import Study
 from espalier.core.tables.table import Table
 
 EPSILONS = (0.5, 1.0, 3.0)

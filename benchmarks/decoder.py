@@ -204,16 +204,16 @@ def wide(seeds: int, epsilons: Sequence[float], neighbors: str, only: str) -> No
         for (name, (edges, plan)), epsilon in itertools.product(chosen, epsilons):
             start = time.process_time()
             try:
-                codes = released(real, sizes, edges, epsilon=epsilon, neighbors=neighbors, **plan)
+                made = released(real, sizes, edges, epsilon=epsilon, neighbors=neighbors, **plan)
             except EspalierError as error:
                 if not seed:
                     print(f"wide, {name}, ε = {epsilon:g}: refused: {str(error)[:120]} …", flush=True)
                 continue
             seconds = time.process_time() - start
-            figures = [_mean_auc(codes, held, sizes, targets), slope(real, codes, drawn), seconds]
+            figures = [_mean_auc(made, held, sizes, targets), slope(real, made, drawn), seconds]
             rows.setdefault((name, epsilon), []).append(figures)
-    for (name, epsilon), figures in rows.items():
-        show(f"wide, {name}, ε = {epsilon:g}" if epsilon else "wide, real rows", figures, "AUC, slope, CPU s")
+    for (name, epsilon), runs in rows.items():
+        show(f"wide, {name}, ε = {epsilon:g}" if epsilon else "wide, real rows", runs, "AUC, slope, CPU s")
 
 
 def slope(real: Codes, made: Codes, drawn: Arrows) -> float:

@@ -181,8 +181,9 @@ def examine(setting: Setting, truth: float, number: int) -> Record:
             interval = combine([setting.effect(rows)[1] for _, rows in made_copies])
             found["copies of triples"] = interval.estimate
             held["copies of triples"] = interval.low <= truth <= interval.high
-    plan = {"method": "prism", "regime": "effect", "treatment": setting.treatment, "adjust": list(setting.adjust)}
-    told = release(setting.project.with_plan(**plan), table).effect
+    adjust = list(setting.adjust)
+    regime = setting.project.with_plan(method="prism", regime="effect", treatment=setting.treatment, adjust=adjust)
+    told = release(regime, table).effect
     assert told is not None
     adjusted = next(number for number in told["numbers"] if number["name"].startswith("adjusted difference"))
     found["prism effect"] = adjusted["value"]

@@ -1,7 +1,7 @@
 """Races and scaling of the inference engine: ``python -m benchmarks.inference COMMAND``, or ``all`` of them.
 
 Every command prints what it measured and, where there is another side, the ratio. CPU seconds are user + system.
-``peer`` needs mbi; ``--data`` takes a CSV of integer codes with a header (the private-pgm Adult file) in place
+``peer`` needs mbi; ``--data`` takes a CSV of integer codes with a header (the private-pgm Adult file) instead
 of the generated table of Adult's shape.
 """
 
@@ -15,11 +15,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 SHAPE = {
     "age": 8,
@@ -37,10 +39,18 @@ SHAPE = {
 }
 SIGMA = 60.0
 
+Sizes = dict[str, int]
+Clique = tuple[str, ...]
+Codes = dict[str, NDArray[Any]]
+Counts = NDArray[np.float64]
+Measured = tuple[Clique, Counts, float, Counts]
+"""Clique, noisy counts, σ, true counts."""
 
-def generated(sizes, n, rng, parents=2):
+
+def generated(sizes: Sizes, n: int, rng: np.random.Generator, parents: int = 2) -> Codes:
     """A table from a random Bayesian network with skewed conditionals."""
-    names, table = list(sizes), {}
+    names = list(sizes)
+    table: Codes = {}
     for i, name in enumerate(names):
         held = rng.choice(i, min(i, parents), replace=False)
         group = np.zeros(n, dtype=int)
@@ -53,11 +63,12 @@ def generated(sizes, n, rng, parents=2):
     return table
 
 
-def from_csv(path):
+def from_csv(path: str) -> tuple[Codes, Sizes]:
     """The first 39,073 rows of an integer-coded table; columns of more than 50 codes in 8 quantile bins."""
     codes = np.genfromtxt(path, delimiter=",", names=True, dtype=int, deletechars="")
-    keep = [name for name in codes.dtype.names if name not in ("fnlwgt", "native-country")]
-    table, sizes = {}, {}
+    keep = [name for name in codes.dtype.names or () if name not in ("fnlwgt", "native-country")]
+    table: Codes = {}
+    sizes: Sizes = {}
     for name in keep:
         column = codes[name][:39_073]
         if column.max() >= 50:
@@ -67,22 +78,23 @@ def from_csv(path):
     return table, sizes
 
 
-def count(table, sizes, clique):
+def count(table: Codes, sizes: Sizes, clique: Clique) -> Counts:
     shape = [sizes[name] for name in clique]
     flat = np.ravel_multi_index([table[name] for name in clique], shape)
     return np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape).astype(float)
 
 
-def spanning_tree(table, sizes):
+def spanning_tree(table: Codes, sizes: Sizes) -> list[Clique]:
     """The maximum spanning tree of mutual information."""
 
-    def information(pair):
+    def information(pair: Clique) -> float:
         p = count(table, sizes, pair)
         p /= p.sum()
         q = p.sum(1, keepdims=True) * p.sum(0, keepdims=True)
         return float(np.sum(p[p > 0] * np.log(p[p > 0] / q[p > 0])))
 
-    group, tree = {name: name for name in sizes}, []
+    group = {name: name for name in sizes}
+    tree: list[Clique] = []
     for a, b in sorted(combinations(sizes, 2), key=information, reverse=True):
         if group[a] != group[b]:
             tree.append((a, b))
@@ -91,9 +103,10 @@ def spanning_tree(table, sizes):
     return tree
 
 
-def workloads(table, sizes):
+def workloads(table: Codes, sizes: Sizes) -> dict[str, list[Clique]]:
+    """The shapes that are raced: a star, a tree, both, and the star with six triples."""
     names, target = list(sizes), list(sizes)[-1]
-    star = [(name, target) for name in names[:-1]]
+    star: list[Clique] = [(name, target) for name in names[:-1]]
     tree = spanning_tree(table, sizes)
     six = [(0, 1, 2), (3, 5, 6), (1, 4, 11), (2, 4, 10), (7, 8, 9), (5, 10, 11)]
     both = star + [pair for pair in tree if pair not in star]
@@ -105,7 +118,9 @@ def workloads(table, sizes):
     }
 
 
-def measure(table, sizes, cliques, rng, sigma=SIGMA):
+def measure(
+    table: Codes, sizes: Sizes, cliques: Iterable[Clique], rng: np.random.Generator, sigma: float = SIGMA
+) -> list[Measured]:
     """(clique, noisy counts, sigma, true counts) of every column and every clique."""
     out = []
     for clique in [*((name,) for name in sizes), *cliques]:
@@ -119,7 +134,8 @@ def cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def fit_ours(sizes, measured, total):
+def fit_ours(sizes: Sizes, measured: list[Measured], total: float) -> tuple[Any, Any]:
+    """Our model, and its marginals."""
     from espalier.core.models.graphical import estimate
     from espalier.core.privacy.draws import Measurement
 
@@ -127,7 +143,8 @@ def fit_ours(sizes, measured, total):
     return model, lambda clique: model.marginal(clique)
 
 
-def fit_mbi(sizes, measured, total, **settings):
+def fit_mbi(sizes: Sizes, measured: list[Measured], total: float, **settings: Any) -> tuple[Any, Any]:
+    """The model of mbi, and its marginals."""
     import warnings
 
     with warnings.catch_warnings():
@@ -151,7 +168,7 @@ def side(which: str, path: Path) -> None:
     Reading the measured marginals is part of the time: JAX computes when it is asked.
     """
     job = pickle.loads(path.read_bytes())
-    fit = fit_ours if which == "ours" else fit_mbi
+    fit: Callable[..., tuple[Any, Any]] = fit_ours if which == "ours" else fit_mbi
     sizes, total, n = job["sizes"], job["total"], int(job["total"])
     found = []
     for i, measured in enumerate(job["fits"]):
@@ -205,7 +222,14 @@ def peer(data: str | None) -> None:
             )
 
 
-def timed(sizes, cliques, n, rng, sigma=100.0, singles=True):
+def timed(
+    sizes: Sizes,
+    cliques: Iterable[Clique],
+    n: int,
+    rng: np.random.Generator,
+    sigma: float = 100.0,
+    singles: bool = True,
+) -> tuple[float, float, Any]:
     """CPU seconds of fit and of ``n`` rows on generated data; the model."""
     table = generated(sizes, n, rng, parents=1)
     measured = measure(table, sizes, cliques, rng, sigma)[0 if singles else len(sizes) :]
@@ -216,7 +240,8 @@ def timed(sizes, cliques, n, rng, sigma=100.0, singles=True):
     return fitted - start, cpu() - fitted, model
 
 
-def random_tree(names, rng):
+def random_tree(names: list[str], rng: np.random.Generator) -> list[Clique]:
+    """A tree in which each column is joined to an earlier one, drawn at random."""
     return [(names[int(rng.integers(0, i))], names[i]) for i in range(1, len(names))]
 
 
@@ -284,7 +309,7 @@ def rows() -> None:
             )
 
 
-def mirror_descent(problem, sweeps, stop):
+def mirror_descent(problem: Any, sweeps: int, stop: float) -> tuple[int, float]:
     """Mirror descent with line search (McKenna, Sheldon & Miklau 2019, algorithm 1): sweeps until ``stop``."""
     theta = np.zeros(problem.regions.size)
     marginals = problem.sweep(theta).marginals
@@ -307,33 +332,37 @@ def algorithms(data: str | None) -> None:
     """Passes over the junction tree (sweeps, and products with the covariance) until the objective is within 0.1 % of
     the best possible, and until that is certified; σ equal, and alternating between 1 and 1,000."""
     from espalier.core.models.graphical import estimation, solver
+    from espalier.core.models.graphical.metric import TreeMetric
     from espalier.core.models.graphical.problem import inner, pose
     from espalier.core.privacy.draws import Measurement
 
     class Watched(solver.Solver):
+        """Notes when the objective comes within ``stop``."""
+
         reached = 0
         stop = 0.0
 
-        def _step(self, task, point):
+        def _step(self, task: Any, point: Any) -> Any:
             moved = super()._step(task, point)
             if moved is not None and not self.reached and self.problem.objective(moved.marginals) <= self.stop:
                 self.reached = self.sweeps
             return moved
 
     class Quasi(Watched):
-        """L-BFGS (30 pairs) from the tree metric in place of conjugate gradients (Nocedal & Wright 2006, 7.4)."""
+        """L-BFGS (30 pairs) from the tree metric instead of conjugate gradients (Nocedal & Wright 2006, 7.4)."""
 
-        def _step(self, task, point):
+        def _step(self, task: Any, point: Any) -> Any:
             moved = super()._step(task, point)
             if moved is not None:
                 step, change = moved.potentials - point.potentials, moved.marginals - point.marginals
                 self.pairs = [*getattr(self, "pairs", [])[-29:], (step, change, self.problem.smooth(step))]
             return moved
 
-        def _direction(self, task, point, gradient):
+        def _direction(self, task: Any, point: Any, gradient: Any) -> Any:
             scale = np.maximum(point.marginals, point.marginals - gradient) + task.damping * self.variance
-            metric = solver.TreeMetric(self.problem.regions, self.chain, self.levels, point.marginals, scale)
-            vector, used = -gradient, []
+            metric = TreeMetric(self.problem.regions, self.chain, self.levels, point.marginals, scale)
+            vector: Any = -gradient
+            used: list[tuple[Any, Any, float, float]] = []
             for step, change, smoothed in reversed(getattr(self, "pairs", [])):
                 whole = change + task.damping * smoothed
                 curvature = inner(step, whole)
@@ -348,10 +377,10 @@ def algorithms(data: str | None) -> None:
     class Flat:
         """No metric: conjugate gradients start from the identity."""
 
-        def __init__(self, *_):
+        def __init__(self, *_: object) -> None:
             pass
 
-        def apply(self, residual):
+        def apply(self, residual: Any) -> Any:
             return residual
 
     rng = np.random.default_rng(5)
@@ -366,7 +395,7 @@ def algorithms(data: str | None) -> None:
             measured.append(Measurement(c, np.round(truth + rng.normal(0, sigma, truth.shape)), sigma))
         problem = pose(sizes, measured, total)
         best = solver.Solver(problem, 1e-4, 5000, None).solve(estimation._closed_form(problem)).objective
-        variants: Mapping[str, tuple] = {
+        variants: Mapping[str, tuple[Any, dict[str, Any]]] = {
             "proximal Newton-CG, tree metric": (Watched, {}),
             "the same, L-BFGS for Newton-CG": (Quasi, {}),
             "the same, no tree metric": (Watched, {"TreeMetric": Flat}),

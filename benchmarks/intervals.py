@@ -31,13 +31,13 @@ from benchmarks.tables import drawn
 from espalier.core.analysis.combine import combine
 from espalier.core.analysis.figures import Difference, Figure, Level, OddsRatio, Proportion, Regression
 from espalier.core.analysis.gate import Cell
+from espalier.core.analysis.study import Study
 from espalier.core.analysis.tally import Tally
 from espalier.core.graph.dag import Dag
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import Release, release
-from espalier.core.release.study import Study
 from espalier.core.tables.table import Table
 
 Rows = Mapping[str, NDArray[np.integer]]

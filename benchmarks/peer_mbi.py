@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,14 +27,14 @@ def main(project_file: str, table: str, out: str) -> None:
 
     project = Project.load(project_file)
     raw = pd.read_csv(table, dtype=str, keep_default_na=False)
-    codes = {}
+    codes: dict[str, Any] = {}
     for c in project.schema.columns:
         if c.kind == "numeric":
-            codes[c.name] = np.searchsorted(c.edges[1:-1], raw[c.name].astype(float), side="right")
+            codes[c.name] = np.searchsorted(c.edges[1:-1], raw[c.name].astype(float), side="right").astype(np.int64)
         else:
             codes[c.name] = raw[c.name].map({v: i for i, v in enumerate(c.categories)}).to_numpy()
     sizes, n, rng = project.schema.sizes, len(raw), np.random.default_rng()
-    names, target = list(sizes), project.plan.target
+    names, target = list(sizes), project.plan.target or ""
     rho = Budget.of(project.plan, n).rho
     pairs = [(x, target) for x in names if x != target]
     measured = []

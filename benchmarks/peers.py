@@ -179,7 +179,8 @@ def beside_mst(cases: Iterable[Case], epsilons: Iterable[float], splits: int) ->
 
 def beside_star(cases: Iterable[Case], epsilons: Iterable[float], splits: int, until: float, most: int) -> None:
     """Print one line per table and ε: prism, and how far it is from the star, in pairs on the same splits."""
-    epsilons, unit = tuple(epsilons), "replace-one"
+    unit: Neighbors = "replace-one"
+    epsilons = tuple(epsilons)
     print(f"\n{unit}, {LEAST} to {most} runs, until the standard error is {until:g}\n")
     print("| table | ε | AUC: prism | star | difference | runs (of them the same) | two-way TV: prism | difference |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -246,7 +247,7 @@ def even_rows(cases: Iterable[Case], epsilons: Iterable[float], splits: int) -> 
         _print_rows(case.name, [(_project(case, train, epsilon, "add-remove"), train) for train in trains])
     for file in sorted(SAMPLES.glob("*.json")):
         project = Project.load(file)
-        if METHODS[project.plan.method].numbers:
+        if METHODS[project.plan.method].capabilities.numbers:
             print(f"| {file.stem} | its rows are numbers, spread evenly whatever the plan says |")
             continue
         plan = project.plan

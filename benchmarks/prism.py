@@ -101,7 +101,7 @@ def scm(rng: np.random.Generator, n: int, flip: float, high: bool, sd: float, ch
     a, b = (rng.choice(3, n, p=p) for _ in "AB")
     odds = 0.9 * (a - 1) + 0.9 * (b - 1) + rng.normal(0, sd, n)
     y = rng.random(n) < 1 / (1 + np.exp(-odds))
-    out = {"A": a, "B": b}
+    out: dict[str, NDArray[Any]] = {"A": a, "B": b}
     out |= {f"S{i}": y ^ (rng.random(n) < flip) for i in range(1, children + 1)}
     out |= {f"N{i}": rng.integers(0, 4, n) for i in range(1, 11)}
     out["Y"] = y
@@ -133,7 +133,7 @@ def scm_rows(seeds: int, epsilons: Iterable[float], sd: float) -> Iterator[Row]:
         table, sizes = Table(project.schema, train, 5000), project.schema.sizes
 
         def judge(
-            codes: Mapping[str, NDArray[Any]], names: list[str] | None = None, sizes=sizes, test=test
+            codes: Mapping[str, NDArray[Any]], names: list[str] | None = None, sizes: Any = sizes, test: Any = test
         ) -> dict[str, float]:
             return {"auc": fit_auc(codes, test, sizes, "Y", names)}
 
@@ -154,8 +154,9 @@ def adult_quantile_bins() -> Table:
     for name in ("age", "education-num", "capital-gain", "capital-loss", "hours-per-week"):
         frame[name] = pd.qcut(frame[name], 8, labels=False, duplicates="drop")
     frame = frame.rename(columns={"income>50K": "income"})
-    schema = _schema({name: int(frame[name].max()) + 1 for name in frame})
-    return Table(schema, {name: frame[name].to_numpy().astype(np.uint8) for name in frame}, len(frame))
+    names = [str(name) for name in frame]
+    schema = _schema({name: int(frame[name].max()) + 1 for name in names})
+    return Table(schema, {name: frame[name].to_numpy().astype(np.uint8) for name in names}, len(frame))
 
 
 def adult_public_bins() -> Table:
@@ -252,10 +253,10 @@ def star(project: Project, table: Table) -> Mapping[str, NDArray[Any]]:
     plan, sizes, target = project.plan, project.schema.sizes, project.plan.target or ""
     budget = Budget.of(plan, table.rows)
     curator = PrivateCurator(table, Unit(), budget, plan.max_cells)
-    budget = BudgetSplit.of(plan, budget, sizes)
-    ones = curator.measure(budget.split(0.1, [(name,) for name in sizes]))
+    split = BudgetSplit.of(plan, budget, sizes)
+    ones = curator.measure(split.split(0.1, [(name,) for name in sizes]))
     pairs = [project.schema.clique((name, target)) for name in sizes if name != target and sizes[name] > 1]
-    found = [*ones, *curator.measure(budget.split(0.9, pairs))]
+    found = [*ones, *curator.measure(split.split(0.9, pairs))]
     return estimate(sizes, found, float(table.rows), smoothing=SMOOTHING).sample(table.rows, np.random.default_rng())
 
 
@@ -427,7 +428,7 @@ def _figure(benchmark: str, part: pd.DataFrame, folder: Path) -> None:
             figure.add_hline(runs["auc"].mean(), line_dash="dot", annotation_text=str(method))
             continue
         by = runs.groupby("epsilon")["auc"]
-        half = 1.96 * by.std(ddof=1) / np.sqrt(by.count())
+        half: Any = 1.96 * by.std(ddof=1) / np.sqrt(by.count())
         figure.add_scatter(
             x=by.mean().index, y=by.mean(), error_y={"array": half}, name=str(method), mode="lines+markers"
         )

@@ -25,7 +25,8 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.fair_tables import ADULT, COMPAS, adult, compas
+from benchmarks.adult import DATA as ADULT
+from benchmarks.fair_tables import COMPAS, adult, compas
 from espalier.core.project.file import Project
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -148,11 +149,11 @@ def linear() -> None:
         network = Network(*parts_of(lower(dict.fromkeys(rows, 2), asked)))
         weights = rng.normal(0, 1, network.length)
         noisy = truth_of(asked, rows) + rng.normal(0, 100, network.length)
-        times["max-plus"].append(_best_of(lambda w=weights, net=network: net.best(w)))
-        times["sum-product"].append(_best_of(lambda w=weights, net=network: net.evaluate(w)))
+        times["max-plus"].append(_best_of(partial(network.best, weights)))
+        times["sum-product"].append(_best_of(partial(network.evaluate, weights)))
         scale = np.full(network.length, 100.0)
         steps = fit(network, noisy, scale, 20_000.0).iterations
-        once = _best_of(lambda y=noisy, s=scale, net=network: fit(net, y, s, 20_000.0), 2)
+        once = _best_of(partial(fit, network, noisy, scale, 20_000.0), 2)
         times["fit, per step"].append(once / steps)
     for what, seconds in times.items():
         slope = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
@@ -160,11 +161,17 @@ def linear() -> None:
         print(f"{what} in ms by columns {shown}; exponent {slope:.2f}", flush=True)
 
 
-def parts_of(lowered: Lowered) -> tuple:
+def matrix_of(block: Block) -> NDArray[np.float64]:
+    """The matrix of a block of questions, a line per question."""
+    assert block.matrix is not None
+    return block.matrix.reshape(len(block.matrix), -1)
+
+
+def parts_of(lowered: Lowered) -> tuple[Any, Any, Any]:
     return lowered.sizes, lowered.blocks, lowered.zeros
 
 
-def _best_of(run, times: int = 50) -> float:
+def _best_of(run: Callable[[], object], times: int = 50) -> float:
     found = []
     for _ in range(times):
         start = time.process_time()
@@ -308,8 +315,8 @@ def _peer_questions(lowered: Lowered, noisy: NDArray[np.float64], sigma: float, 
     """The same by mbi: one `LinearMeasurement` per clique whose query is its matrix."""
     import mbi
 
-    parts = np.split(noisy, np.cumsum([len(block.matrix) for block in lowered.blocks])[:-1])
-    matrices = [block.matrix.reshape(len(block.matrix), -1) for block in lowered.blocks]
+    parts = np.split(noisy, np.cumsum([len(matrix_of(block)) for block in lowered.blocks])[:-1])
+    matrices = [matrix_of(block) for block in lowered.blocks]
 
     def made() -> list[Any]:
         return [

@@ -1,7 +1,8 @@
 """Tables beyond memory: what a scan, the counts, the lots and the output cost, side by side in one run.
 
     python -m benchmarks.scale                  every part, 10⁷ rows
-    python -m benchmarks.scale counts           all 78 marginals of Adult's shape beside DuckDB's own encode scan
+    python -m benchmarks.scale counts           all 78 marginals of Adult's shape beside DuckDB's own encode scan: one
+                                                file, 100 files, six text columns, whole numbers
     python -m benchmarks.scale wide             19,900 pairs of 200 columns × 10⁶ rows, by number of categories
     python -m benchmarks.scale people           at most 3 rows a person, one of whom has a tenth of all rows
     python -m benchmarks.scale output           rows drawn evenly, in batches, to Parquet
@@ -31,12 +32,14 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.adult import DATA, ORDER, adult_project
+from espalier.core.project.schema import Column, Schema
 from espalier.core.tables.counting import Counting, count_many
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
@@ -71,11 +74,17 @@ def agreed(same: bool, what: str) -> str:
     return what
 
 
-def generate(path: Path, rows: int, *, people: bool = False) -> None:
-    """Adult's rows resampled, in a Parquet file; with ``people``, about five rows each and one who has a tenth."""
+def generate(path: Path, rows: int, *, people: bool = False, files: int = 1) -> None:
+    """Adult's rows resampled, in one Parquet file or several; with ``people``, about five rows each and one who has a
+    tenth."""
     import pyarrow as pa
     from pyarrow import parquet
 
+    if files > 1 and rows <= SAME:
+        path.mkdir()
+        for i in range(files):
+            generate(path / f"{i}.parquet", rows // files)
+        return
     if rows > SAME and not people:
         times, more = divmod(rows, SAME)
         if more:
@@ -112,25 +121,54 @@ def cliques() -> list[tuple[str, ...]]:
     return [*itertools.combinations(ORDER, 2), *((name,) for name in ORDER)]
 
 
+def duckdb_scan(path: Path, schema: Schema) -> float:
+    """CPU seconds that DuckDB needs to encode the rows of a Parquet file or folder, and to keep nothing."""
+    import ibis
+
+    from espalier.core.tables.sql import MEMORY, encoding
+
+    backend = ibis.duckdb.connect(temp_directory="", memory_limit=MEMORY, preserve_insertion_order=False)
+    backend.con.execute("SET enable_progress_bar = false")
+    table = backend.read_parquet(str(path / "*.parquet" if path.is_dir() else path))
+    query = backend.compile(encoding(table, schema, "duckdb"))
+    codes = ", ".join(f"max(c{i})" for i in range(len(schema.columns)))
+    _, seconds = clock(lambda: backend.con.sql(f"select {codes} from ({query})").fetchall())
+    backend.disconnect()
+    return seconds
+
+
 def counts(folder: Path, rows: int) -> None:
-    """Must show 1 and the first half of 2. What PyArrow imports for its first array is no part of a scan."""
+    """Speed of a snapshot and of all counts beside DuckDB's scan: one file, 100 files, texts only, numbers only."""
+    for layout in ("file", "folder", "texts", "numbers"):
+        apart(f"from benchmarks.scale import layout; layout({str(folder)!r}, {rows}, {layout!r})")
+
+
+def layout(folder: str, rows: int, name: str) -> None:
+    """One layout of :func:`counts`, in a process of its own. What PyArrow imports first is no part of a scan."""
     import pandas  # noqa: F401
 
     from espalier.core.tables.relation import open_relation
 
-    path, schema = folder / "adult.parquet", adult_project("mst").schema
-    generate_apart(path, rows)
+    path, schema = Path(folder, f"adult-{name}.parquet"), adult_project("mst").schema
+    if name == "numbers":
+        schema = Schema(tuple(Column(c.name, "numeric", edges=tuple(range(c.size + 1))) for c in schema.columns))
+        apart(f"from benchmarks.scale import numbers; numbers({str(path)!r}, {rows})")
+    else:
+        generate_apart(path, rows, files=100 if name == "folder" else 1)
+    if name == "texts":
+        schema = Schema(tuple(c for c in schema.columns if c.kind != "numeric")[:6])
+    asked = [q for q in cliques() if set(q) <= set(schema.names)]
+    print(f"\n{name}: {rows:,} rows × {len(schema.columns)}")
+    scan = duckdb_scan(path, schema)
     relation = open_relation(path)
-    codes = ", ".join(f"max(c{i})" for i in range(len(ORDER)))
-    _, scan = clock(lambda: relation.backend.con.sql(f"select {codes} from ({relation.query(schema)})").fetchall())
     snapshot, first = clock(lambda: relation.snapshot(schema))
-    got, again = clock(lambda: snapshot.count_many(cliques()))
-    line(f"DuckDB's own encode scan, {rows:,} rows", scan)
+    got, again = clock(lambda: snapshot.count_many(asked))
+    line("DuckDB's own encode scan", scan)
     line("snapshot of codes", first, scan)
-    line(f"snapshot and all {len(cliques())} counts", first + again, scan)
+    line(f"snapshot and all {len(asked)} counts", first + again, scan)
     line("all counts again, on the snapshot", again, scan)
     print(f"peak {peak()} MB")
-    if rows > 20_000_000:
+    if rows > 20_000_000 or name != "file":
         return
     table = Table.encode(read_table(path), schema)
     today, alone = clock(lambda: [table.count(q) for q in cliques()])
@@ -144,6 +182,19 @@ def counts(folder: Path, rows: int) -> None:
     print(agreed(same, "bit-identical"), f"· {alone / again:.1f} × less on the snapshot")
 
 
+def numbers(path: str, rows: int) -> None:
+    """Whole numbers below each column's number of codes, in a folder of files of a million rows; these are links."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rng, schema, n = np.random.default_rng(0), adult_project("mst").schema, min(rows, STEP)
+    Path(path).mkdir()
+    table = pa.table({c.name: rng.integers(0, c.size, n) for c in schema.columns})
+    parquet.write_table(table, Path(path, "0.parquet"))
+    for i in range(1, rows // n):
+        os.link(Path(path, "0.parquet"), Path(path, f"{i}.parquet"))
+
+
 def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
     """The second half of must show 2."""
     rng, n = np.random.default_rng(0), min(rows, 1_000_000)
@@ -151,7 +202,7 @@ def wide(folder: Path, rows: int) -> None:  # noqa: ARG001
         sizes = {f"c{i}": size for i in range(200)}
         codes = {name: rng.integers(0, size, n, dtype=np.uint8) for name in sizes}
         pairs = list(itertools.combinations(sizes, 2))
-        got, seconds = clock(lambda codes=codes, sizes=sizes, pairs=pairs: count_many(codes, sizes, n, pairs))
+        got, seconds = clock(partial(count_many, codes, sizes, n, pairs))
         sample = [int(i) for i in rng.integers(0, len(pairs), 50)]
 
         def each(sample: list[int] = sample, pairs: Any = pairs, codes: Any = codes, size: int = size) -> list[Any]:
@@ -218,11 +269,7 @@ def release(folder: Path, rows: int) -> None:
 
     path, project = folder / "adult.parquet", adult_project("prism")
     generate_apart(path, rows)
-    relation = open_relation(path)
-    codes = ", ".join(f"max(c{i})" for i in range(len(ORDER)))
-    _, scan = clock(
-        lambda: relation.backend.con.sql(f"select {codes} from ({relation.query(project.schema)})").fetchall()
-    )
+    scan, relation = duckdb_scan(path, project.schema), open_relation(path)
     made, spent = clock(lambda: made_of(project, relation))
     _, written = clock(lambda: made.save(folder / "out", "parquet"))
     line(f"DuckDB's own encode scan, {rows:,} rows", scan)
@@ -399,7 +446,7 @@ def spark(folder: Path, rows: int) -> None:
     for when in ("the first time", "again"):  # Java compiles what it does often
         _, scan = elsewhere(cpu, lambda: session.sql(f"SELECT {codes} FROM ({encoded})").collect())
         snapshot, first = elsewhere(cpu, lambda: relation.snapshot(schema))
-        got, more = elsewhere(cpu, lambda snapshot=snapshot: snapshot.count_many(cliques()))
+        got, more = elsewhere(cpu, partial(snapshot.count_many, cliques()))
         snapshot.close()
         line(f"Spark's own encode scan, {rows:,} rows, {when}", scan)
         line("snapshot of codes", first, scan)
@@ -430,9 +477,14 @@ def tree_seconds(process: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-def generate_apart(path: Path, rows: int, *, people: bool = False) -> None:
+def generate_apart(path: Path, rows: int, *, people: bool = False, files: int = 1) -> None:
     """In a process of its own, whose memory does not count."""
-    code = f"from pathlib import Path; from benchmarks.scale import generate; generate(Path({str(path)!r}), {rows}, people={people})"  # noqa: E501
+    given = f"Path({str(path)!r}), {rows}, people={people}, files={files}"
+    apart(f"from pathlib import Path; from benchmarks.scale import generate; generate({given})")
+
+
+def apart(code: str) -> None:
+    """Run ``code`` in a process of its own, whose memory is its own."""
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -30,8 +30,8 @@ from benchmarks.adult import DATA, EDGES, adult_project
 from espalier.core.evaluation import evaluate
 from espalier.core.methods import METHODS
 from espalier.core.methods.frame import Frame
-from espalier.core.models.graphical import estimate, smoothing_for
-from espalier.core.models.graphical.problem import Zeros
+from espalier.core.models.graphical import Zeros, estimate, smoothing_for
+from espalier.core.planning.preview import preview
 from espalier.core.privacy import bought_schema, flat_bins
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import buy, prices
@@ -41,7 +41,6 @@ from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from espalier.core.tables.consistency import settle, violations
 from espalier.core.tables.reading import TextColumn, TextTable, read_table
@@ -303,7 +302,7 @@ def zeros(repeats: int) -> None:
     for seed in range(repeats):
         budget = Budget.of(project.plan, table.rows)
         curator = PrivateCurator(table, Unit(), budget, 10**7)
-        measured = METHODS["mst"].fit(curator, project, Frame())
+        measured: Any = METHODS["mst"].fit(curator, project, Frame())
         for what, rules in (("without", []), ("with", forbidden)):
             start = time.process_time()
             model = estimate(

@@ -40,10 +40,10 @@ def run(columns: int, rows: int, categories: int) -> str:
     plan = Plan("mst", 1.0, 1e-9)
     budget = Budget.of(plan, rows)
     curator = PrivateCurator(table, Unit(), budget, plan.max_cells)
-    budget = BudgetSplit.of(plan, budget, schema.sizes)
-    ones = curator.measure(budget.split(1 / 3, [(n,) for n in names]))
+    split = BudgetSplit.of(plan, budget, schema.sizes)
+    ones = curator.measure(split.split(1 / 3, [(n,) for n in names]))
     wall, cpu = time.perf_counter(), time.process_time()
-    edges, _ = choose_tree(Choices(curator, budget, 1 / 3), [], EdgeScore(independent(ones, float(rows))))
+    edges, _ = choose_tree(Choices(curator, split, 1 / 3), [], EdgeScore(independent(ones, float(rows))))
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     right = sum(abs(int(a[1:]) - int(b[1:])) == 1 for a, b in edges)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -23,6 +23,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,12 +31,12 @@ from sklearn.ensemble import RandomForestRegressor
 
 from benchmarks.lookalikes import KINDS, lookalike
 from benchmarks.smooth_tables import LARGE, SMALL
+from espalier.core.blurring import kernel
+from espalier.core.blurring.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
+from espalier.core.blurring.rows import Made, Numbers, Options, synthesize
 from espalier.core.errors import ProjectError
 from espalier.core.evaluation.marketing import delta_mse, elasticity, mapd, optimal_markup, profit_ratio
 from espalier.core.evaluation.numeric_fidelity import train_and_test
-from espalier.core.models.two_stage import kernel
-from espalier.core.models.two_stage.inputs import alpha_for, bound, disclosed, hypercube, matched, nearness, thresholds
-from espalier.core.models.two_stage.rows import Made, Numbers, Options, synthesize
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
@@ -111,7 +112,7 @@ def insurance(folder: Path) -> Case:
 def smooth(x: Array) -> Array:
     """The paper's g of §5."""
     r = np.linalg.norm(x, axis=1)
-    return np.where(r <= 1, np.maximum(1 - r, 0) ** 5 * (1 + 5 * r), 0) + r * r / 5
+    return np.asarray(np.where(r <= 1, np.maximum(1 - r, 0) ** 5 * (1 + 5 * r), 0) + r * r / 5)
 
 
 def nonlinear(rows: int = 20_000) -> Case:
@@ -173,7 +174,8 @@ def compared(cases: Iterable[Case], plans: Iterable[dict[str, object]], epsilons
             if (case.name, seed) not in known:
                 known[case.name, seed] = train_and_test(case.design(train.held, train.codes), against).r2
             real = known[case.name, seed]
-            got = train_and_test(case.design(held, held), against)
+            codes: Any = held  # of a category, the code
+            got = train_and_test(case.design(held, codes), against)
             told.append((real, got.r2, got.mae, held[case.target].std() / train.held[case.target].std(), spent))
         real_r2, r2, mae, spread, spent = np.mean(told, axis=0)
         error = np.std([t[1] for t in told], ddof=1) / np.sqrt(runs)
@@ -384,7 +386,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--runs", type=int, default=3)
     given = parser.parse_args()
-    tables = lambda: [insurance(given.data), nonlinear()]  # noqa: E731
+
+    def tables() -> list[Case]:
+        return [insurance(given.data), nonlinear()]
+
     if given.part == "private":
         compared(tables(), [{"method": "copula"}], (1.0, 3.0, 10.0), given.runs)
     elif given.part == "chosen":

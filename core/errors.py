@@ -1,14 +1,11 @@
-"""What can go wrong, in words for the person at the screen.
-
-Every exception carries the data it speaks of (column, clique, requested, remaining …) as attributes beside
-its text, so that a page can place it and a test can read it.
-"""
+"""Errors that a user can mend, with clear messages."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from tokenize import TokenError
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from zipfile import BadZipFile
 
 from espalier import __version__
@@ -25,10 +22,58 @@ def wheel_with(extra: str) -> str:
     return f"Install it with: pip install 'espalier_tables-{__version__}-py3-none-any.whl[{extra}]'"
 
 
+class ErrorData(TypedDict, total=False):
+    """What an error is about, so that a page can place it and a test can read it."""
+
+    key: str
+    """Key of the plan or of the project file."""
+    missing: str | bool
+    """What the user has not given yet."""
+    column: str | None
+    columns: Sequence[str]
+    name: str
+    value: Any
+    row: int
+    rows: Any
+    line: int
+    path: str | tuple[str, ...]
+    role: str
+    separation: Any
+    question: str
+    questions: Any
+    node: str
+    edge: Any
+    pair: Any
+    cycle: Any
+    forbidden: Any
+    clique: tuple[str, ...]
+    cells: int
+    limit: int
+    parameters: int
+    culprit: Any
+    coarsen: Any
+    count: str | int
+    share: float
+    requested: float
+    remaining: float
+    best: float
+    offer: float | None
+    population: Any
+    table: str
+    fixed: Any
+    released: Any
+    entry: Any
+    seq: int
+    start: int
+    ledger: str
+    extra: str
+    what: str
+
+
 class EspalierError(Exception):
     """Base of all errors a user can mend; the text says what is wrong, where, and what to do.
 
-    Keyword arguments become attributes (``error.column``, ``error.clique`` …).
+    The text ends with a full stop: a caller adds none. ``data`` says what the error is about.
 
     >>> import espalier as es
     >>> try:
@@ -38,15 +83,14 @@ class EspalierError(Exception):
     ProjectError
     """
 
-    def __init__(self, message: str, **data: Any) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, **data: Unpack[ErrorData]) -> None:
+        super().__init__(sentence(message))
         self.data = data
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.__dict__["data"][name]
-        except KeyError:
-            raise AttributeError(name) from None
+
+def sentence(text: str) -> str:
+    """Return ``text`` with a full stop at its end, unless a mark ends it already."""
+    return text if not text or text.endswith((".", "?", "!", "…", ":")) else f"{text}."
 
 
 class SchemaError(EspalierError):
@@ -55,7 +99,7 @@ class SchemaError(EspalierError):
     >>> import espalier as es
     >>> es.Schema(())
     Traceback (most recent call last):
-    espalier.core.errors.SchemaError: the schema has no columns; describe at least one
+    espalier.core.errors.SchemaError: the schema has no columns; describe at least one.
     """
 
 
@@ -65,7 +109,7 @@ class TableError(EspalierError):
     >>> import espalier as es
     >>> es.read_table(b"", name="clinic.csv")
     Traceback (most recent call last):
-    espalier.core.errors.TableError: clinic.csv is empty; it needs a header line and at least one row
+    espalier.core.errors.TableError: clinic.csv is empty; it needs a header line and at least one row.
     """
 
 
@@ -129,6 +173,10 @@ class SizeError(EspalierError):
     espalier.core.errors.SizeError: ...
     """
 
+    def __init__(self, message: str, **data: Unpack[ErrorData]) -> None:
+        super().__init__(message, **data)
+        self.data.setdefault("key", "max_cells")
+
 
 class Cancelled(EspalierError):
     """The user cancelled the work.
@@ -141,5 +189,5 @@ class Cancelled(EspalierError):
     ...     raise es.Cancelled("stopped")
     >>> es.release(project, frame, stop)
     Traceback (most recent call last):
-    espalier.core.errors.Cancelled: stopped
+    espalier.core.errors.Cancelled: stopped.
     """

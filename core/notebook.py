@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from espalier.core.analysis.loading import Released
 from espalier.core.evaluation import Evaluation
 from espalier.core.evaluation import evaluate as evaluate_tables
 from espalier.core.progress import Report, silent
 from espalier.core.release.artefact import Release
-from espalier.core.release.loading import Released
 from espalier.core.tables.frames import as_table
 
 

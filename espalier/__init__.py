@@ -17,7 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from espalier.core.analysis.asking import difference as difference
+    from espalier.core.analysis.asking import odds_ratio as odds_ratio
+    from espalier.core.analysis.asking import proportion as proportion
+    from espalier.core.analysis.asking import regression as regression
+    from espalier.core.analysis.asking import sentence as sentence
     from espalier.core.analysis.combine import combine as combine
+    from espalier.core.analysis.loading import load_release as load_release
+    from espalier.core.analysis.study import Study as Study
     from espalier.core.errors import BudgetError as BudgetError
     from espalier.core.errors import Cancelled as Cancelled
     from espalier.core.errors import EspalierError as EspalierError
@@ -33,19 +40,12 @@ if TYPE_CHECKING:
     from espalier.core.graph.separations import Separation as Separation
     from espalier.core.ledger.ledger import Ledger as Ledger
     from espalier.core.notebook import evaluate as evaluate
+    from espalier.core.planning.preview import preview as preview
     from espalier.core.project.file import Project as Project
     from espalier.core.project.plan import Plan as Plan
     from espalier.core.project.schema import Column as Column
     from espalier.core.project.schema import Schema as Schema
-    from espalier.core.release.asking import difference as difference
-    from espalier.core.release.asking import odds_ratio as odds_ratio
-    from espalier.core.release.asking import proportion as proportion
-    from espalier.core.release.asking import regression as regression
-    from espalier.core.release.asking import sentence as sentence
-    from espalier.core.release.loading import load_release as load_release
-    from espalier.core.release.planning import preview as preview
     from espalier.core.release.spend import release as release
-    from espalier.core.release.study import Study as Study
     from espalier.core.tables.guessing import guess_schema as guess_schema
     from espalier.core.tables.reading import read_table as read_table
 

@@ -3,8 +3,8 @@
 import streamlit as st
 
 from espalier.core.analysis.combine import PYTHON, R
+from espalier.core.analysis.study import SUGGESTED, Study
 from espalier.core.errors import EspalierError
-from espalier.core.release.study import SUGGESTED, Study
 from espalier.pages.parts import doors, shell
 from espalier.pages.parts.analyse import opening, questions
 from espalier.pages.parts.glossary import term
@@ -46,7 +46,7 @@ if state.studied is None or state.studied[0] != which:
             found = Study.of(made[which]) if which in made else state.taken[which]
             state.studied = which, found.with_copies()
     except EspalierError as error:
-        st.info(f"{plain(str(error)[:1].upper() + str(error)[1:])}.")
+        st.info(f"{plain(str(error)[:1].upper() + str(error)[1:])}")
         opening.show(state, open_=False)
         shell.sidebar(state)
         st.stop()

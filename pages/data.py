@@ -94,9 +94,8 @@ def table_state(state: Session) -> None:
             st.error(plain(error))
             return
         st.error(
-            f"Column {name(error.column)} holds a value that its description does not allow. Declare the value below, "
-            "tick “Others” in its row, which takes such values for empty cells (and needs “Empty”), or correct the "
-            "table."
+            f"Column {name(error.data['column'] or '')} holds a value that its description does not allow. Correct the "
+            "table, or declare the value below, or tick “Others” and “Empty” in its row to count such values as empty."
         )
         if st.toggle("Show me which (confidential)", key=f"which-{state.opened}"):
             st.warning(plain(error))

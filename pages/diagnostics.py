@@ -4,8 +4,8 @@ import json
 
 import streamlit as st
 
+from espalier.core.blurring.registry import is_blurring
 from espalier.core.evaluation import MOST_ROWS
-from espalier.core.methods import method_of
 from espalier.pages.parts import doors, shell, text
 from espalier.pages.parts.diagnostics import (
     blurred,
@@ -27,7 +27,7 @@ state = shell.start(
     "Diagnostics", f"What is the {term('synthetic table')} good for? It is compared with the real rows."
 )
 project = shell.need_project(state)
-if not method_of(project.plan).private and state.blurred is not None and state.blurred_from is not None:
+if is_blurring(project.plan) and state.blurred is not None and state.blurred_from is not None:
     st.markdown(f"{text.CONFIDENTIAL} Every figure below is computed on real rows.")
     blurred.show(state, state.blurred, state.blurred_from)
     shell.link_to("Plan", "Change the plan", primary=False)
@@ -75,7 +75,7 @@ elif not state.findings:
         icon=":material/monitoring:",
     )
 if reason := state.trouble.get("diagnostics"):
-    st.error(f"The comparison did not finish: {plain(reason)}.")
+    st.error(f"The comparison did not finish: {plain(reason)}")
 
 if state.findings:
     summary.show(released.release.project, state.findings)

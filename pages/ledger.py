@@ -12,10 +12,10 @@ from espalier.core.errors import EspalierError
 from espalier.core.ledger.archive import zipped
 from espalier.core.ledger.ledger import Ledger, default_ledger
 from espalier.core.ledger.population import PART_NAMES, Entry, Population
+from espalier.core.methods.pools import pool_in_words
 from espalier.core.privacy.accounting import rho_of, round_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.release.pools import pool_in_words
 from espalier.pages.parts import charts, doors, shell, text
 from espalier.pages.parts.analyse import opening
 from espalier.pages.parts.glossary import term
@@ -76,7 +76,7 @@ def next_plan(state: Session, p: Population) -> tuple[float, str]:
     try:
         plan = p.fits(state.project, state.paid_from or "").plan
     except EspalierError as error:
-        st.info(f"The open plan cannot be paid from this budget: {plain(error)}.")
+        st.info(f"The open plan cannot be paid from this budget: {plain(error)}")
         return 0.0, ""
     again = any(e.project == state.project.name and same_plan(e, plan) for e in p.entries if e.counted)
     rho = rho_of(plan.epsilon, p.delta)
@@ -176,7 +176,7 @@ def releases(state: Session, ledger: Ledger, p: Population) -> None:
         files = ledger.files(made[picked].released or "")
         project = Project.loads(files["project.json"])
     except EspalierError as error:
-        st.error(f"{plain(error)}.")
+        st.error(plain(error))
         return
     facts = json.loads(files["release.json"])
     st.markdown(
@@ -255,7 +255,7 @@ ledger, trouble = payment.open_ledger()
 known, broken = payment.budgets(ledger)
 if trouble := trouble or broken:
     st.error(
-        f"{plain(trouble)}. The ledger is meant to be {name(ledger.name if ledger else text.where(default_ledger()))}."
+        f"{plain(trouble)} The ledger is meant to be {name(ledger.name if ledger else text.where(default_ledger()))}."
     )
 elif ledger is None or not known:
     st.info(

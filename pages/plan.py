@@ -2,10 +2,11 @@
 
 import streamlit as st
 
+from espalier.core.blurring.registry import blurring_of, is_blurring
 from espalier.core.errors import EspalierError
-from espalier.core.methods import frame_of, method_of
+from espalier.core.methods import check_options, is_fenced, method_of
+from espalier.core.methods.pools import pool_in_words
 from espalier.core.privacy.accounting import guess_right, round_up
-from espalier.core.release.pools import pool_in_words
 from espalier.pages.parts import charts, doors, shell, text
 from espalier.pages.parts.glossary import TERMS, term
 from espalier.pages.parts.plan import (
@@ -27,16 +28,17 @@ state = shell.start(
     "the table.",
 )
 project = shell.need_project(state)
-if method_of(project.plan).private:
+if not is_blurring(project.plan):
     shell.need_unit(state)
 
 spots = plan_fields.show(state)
 spots["questions"] = spots["question_share"] = questions.show(state)
 project = state.project or project
 plan = project.plan
-if not method_of(plan).private:
+if is_blurring(plan):
     try:
-        frame_of(project)
+        check_options(plan)
+        blurring_of(plan).check(project)
     except EspalierError as error:
         plan_fields.conflict(spots, error)
     shell.link_to("Release", "Next: Release")
@@ -97,7 +99,7 @@ if population is not None:
         if plan.delta is None:
             st.caption(f"The plan gives no δ of its own: it takes the ledger's, {population.delta:g}.")
 elif trouble:
-    st.error(f"{plain(trouble)}.")
+    st.error(plain(trouble))
 elif state.paid_from is None and not state.sample:
     st.markdown("You choose the budget on the Release page.")
 else:
@@ -121,8 +123,8 @@ if seen.frame.separations:
     for s in seen.frame.separations:
         st.markdown(f"- {text.separation(s)}  \n  :small[{plain(s.why)}]")
 else:
-    st.markdown(method_of(plan).unseparated(bool(project.dag.edges)))
-if method_of(plan).fenced(plan) and project.roles.inadmissible:
+    st.markdown(method_of(plan).guidance.unseparated(bool(project.dag.edges)))
+if is_fenced(plan) and project.roles.inadmissible:
     st.markdown(
         "**Where the inadmissible columns may fall.** The fence stands between the outcome and the protected columns."
     )

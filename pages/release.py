@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from espalier.core.errors import EspalierError
-from espalier.core.methods import method_of
+from espalier.core.blurring.registry import is_blurring
+from espalier.core.errors import EspalierError, sentence
+from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.contribution import public_rows
-from espalier.core.release.planning import Preview
 from espalier.core.tables.table import Table
 from espalier.pages.parts import doors, shell, text
 from espalier.pages.parts.data import far
@@ -18,7 +18,7 @@ from espalier.pages.parts.text import name, names, plain
 
 doors.enter("steward")
 opened = here().project
-promised = opened is None or method_of(opened.plan).private
+promised = opened is None or not is_blurring(opened.plan)
 state = shell.start(
     "Release",
     f"Make the synthetic table: this spends privacy {term('budget')}. The files that come of it are safe to "
@@ -27,7 +27,7 @@ state = shell.start(
     else "These files are as confidential as the table itself.",
 )
 project = shell.need_project(state)
-if not method_of(project.plan).private:
+if is_blurring(project.plan):
     not_private.show(state)
     shell.sidebar(state)
     st.stop()
@@ -53,7 +53,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
             st.info(f"The plan is not complete yet. Still to be given on the Plan page: **{missing}**.")
         else:
             reason = "the table holds a value that is not declared" if error.data.get("value") else str(error)
-            st.error(f"{plain(reason[:1].upper() + reason[1:])}.")
+            st.error(plain(sentence(reason[:1].upper() + reason[1:])))
         key = error.data.get("key")
         page = "Structure" if key in ("roles", "regime") else "Plan" if key else "Data"
         shell.link_to(page, f"Fix this on the {page} page")
@@ -158,7 +158,7 @@ elif state.job is not None:
     shell.progress()
 else:
     if reason := state.trouble.get("release"):
-        st.error(f"No table was released: {plain(reason)}.")
+        st.error(f"No table was released: {plain(reason)}")
     released = any(s.table == state.tables for s in state.spent)
     holder = st.expander("Release again") if released else st.container()
     with holder:

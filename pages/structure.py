@@ -2,6 +2,8 @@
 
 import streamlit as st
 
+from espalier.core.blurring.notice import NOT_PRIVATE
+from espalier.core.blurring.registry import is_blurring
 from espalier.core.errors import EspalierError
 from espalier.core.methods import frame_of, method_of
 from espalier.pages.parts import doors, shell, text
@@ -67,24 +69,25 @@ if parked := state.parked[0].edges:
 separations.show(state)
 effects.show(state)
 drawing_test.found(state)
-try:
-    frame = frame_of(state.project or project)
-    chosen = text.method(project.plan.method)
-    if frame.separations:
-        st.markdown(
-            f"With the plan as it stands ({chosen}), the released table will keep these "
-            f"{term('separations', 'separation')}:"
-        )
-        for s in frame.separations:
-            st.markdown(f"- {text.separation(s)}")
-    else:
-        st.markdown(
-            f"The method of the plan is {chosen}. {method_of(project.plan).unseparated(bool(project.dag.edges))} "
-            "Another one is chosen on the Plan page."
-        )
-    for warning in frame.warnings:
-        st.warning(plain(warning))
-except EspalierError as error:
-    st.warning(f"The plan does not fit this structure yet: {plain(error)}.")
+if is_blurring(project.plan):
+    st.error(f"The method of the plan is {text.method(project.plan.method)}. {NOT_PRIVATE}.")
+else:
+    try:
+        frame = frame_of(state.project or project)
+        chosen = text.method(project.plan.method)
+        if frame.separations:
+            st.markdown(
+                f"With the plan as it stands ({chosen}), the released table will keep these "
+                f"{term('separations', 'separation')}:"
+            )
+            for s in frame.separations:
+                st.markdown(f"- {text.separation(s)}")
+        else:
+            shows = method_of(project.plan).guidance.unseparated(bool(project.dag.edges))
+            st.markdown(f"The method of the plan is {chosen}. {shows} Another one is chosen on the Plan page.")
+        for warning in frame.warnings:
+            st.warning(plain(warning))
+    except EspalierError as error:
+        st.warning(f"The plan does not fit this structure yet: {plain(error)}")
 shell.link_to("Plan", "Next: Plan")
 shell.sidebar(state)

@@ -77,17 +77,17 @@ def pick(rng: np.random.Generator, weights: Any, rows: int) -> np.ndarray:
     """One index per row, with chances in proportion to ``weights``, of shape (k,) or (rows, k)."""
     weights = np.broadcast_to(weights, (rows, np.shape(weights)[-1]))
     steps = np.cumsum(weights, axis=1)
-    return (rng.random((rows, 1)) * steps[:, -1:] >= steps).sum(axis=1)
+    return np.asarray((rng.random((rows, 1)) * steps[:, -1:] >= steps).sum(axis=1))
 
 
 def coin(rng: np.random.Generator, logit: Any, rows: int) -> np.ndarray:
     """One 0 or 1 per row; ``logit`` is the log-odds of 1, one number or one per row."""
-    return (rng.random(rows) < 1 / (1 + np.exp(-np.broadcast_to(logit, rows)))).astype(int)
+    return np.asarray((rng.random(rows) < 1 / (1 + np.exp(-np.broadcast_to(logit, rows)))).astype(int))
 
 
 def named(categories: Sequence[str], index: np.ndarray) -> np.ndarray:
     """The category of each index, as text."""
-    return np.array(categories, dtype=object)[index]
+    return np.asarray(np.array(categories, dtype=object)[index])
 
 
 def text(numbers: np.ndarray, digits: int = 0) -> np.ndarray:
@@ -97,7 +97,7 @@ def text(numbers: np.ndarray, digits: int = 0) -> np.ndarray:
 
 def within(numbers: np.ndarray, edges: Sequence[float]) -> np.ndarray:
     """Numbers kept between the first and the last declared edge."""
-    return np.clip(numbers, edges[0], edges[-1])
+    return np.asarray(np.clip(numbers, edges[0], edges[-1]))
 
 
 def blank(rng: np.random.Generator, cells: np.ndarray, share: float) -> np.ndarray:

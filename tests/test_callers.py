@@ -143,7 +143,7 @@ CALLERS: dict[str, Reasons] = {
         RECIPE: ("core/privacy/moments.py",),
         DIAGNOSTICS: ("core/evaluation/marketing.py",),
         "refuses a table without numbers before anything is drawn": ("core/release/spend.py",),
-        "blurred rows, marked as not private": ("core/release/not_private.py",),
+        "blurred rows, marked as not private": ("core/release/blurred.py",),
     },
     "take": {
         TABLES: ("core/tables/",),
@@ -167,8 +167,8 @@ CALLERS: dict[str, Reasons] = {
             "pages/parts/diagnostics/distributions.py",
         ),
         "an argument of `public_rows`, which hides a private number": ("core/release/spend.py",),
-        "blurred rows, marked as not private": ("core/release/not_private.py",),
-        "synthetic rows": ("core/release/output.py",),
+        "blurred rows, marked as not private": ("core/release/blurred.py",),
+        "synthetic rows": ("core/analysis/loading.py", "core/release/output.py"),
         "an argument of `public_rows`; shows the owner the size": (
             "pages/parts/release/spending.py",
             "pages/release.py",
@@ -182,23 +182,27 @@ ROOMS = {
     "core/privacy/": "curator, recipes and units",
     "core/evaluation/": DIAGNOSTICS,
     "core/compare/": "runs plans and their diagnostics on the owner's machine",
+    "core/analysis/asked_copies.py": "counts synthetic rows of a copy",
+    "core/analysis/loading.py": "reads the synthetic table of a release back",
     "core/release/": "hands the source to the curator",
+    "core/analysis/": "synthetic rows: its copies, and a release that is read again",
     "core/cli/": "opens the table that a command names",
     "pages/": "opens the table of a session",
 }
-"""Folders that may import a source class; methods, models, graphs, projects, ledger and analysis may not."""
+"""Folders that may import a source class; methods, models, graphs, projects, planning and ledger may not."""
 
 NOISE: Reasons = {
     "the draws": ("core/privacy/mechanisms.py", "core/privacy/partitions.py"),
     "converts ρ to (ε, δ)": ("core/privacy/accounting.py",),
     "debits, then draws": ("core/privacy/curator.py", "core/privacy/bought_schema.py"),
 }
-"""Files that may import OpenDP or `core.privacy.mechanisms`."""
+"""Files that may import OpenDP or `espalier.core.privacy.mechanisms`."""
 
 OPENERS: Reasons = {
     "opens private tables": (
         "core/tables/csv_batches.py",
         "core/tables/frames.py",
+        "core/tables/parquet_files.py",
         "core/tables/reading.py",
         "core/tables/relation.py",
         "core/tables/spark.py",
@@ -212,12 +216,10 @@ OPENERS: Reasons = {
         "core/project/file.py",
     ),
     "reads and writes a release": (
-        "core/release/artefact.py",
         "core/release/files.py",
+        "core/analysis/loading.py",
         "core/release/output.py",
         "core/release/shelf.py",
-        "core/release/study.py",
-        "pages/parts/analyse/opening.py",
     ),
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
     "output of a command": ("core/cli/main.py",),

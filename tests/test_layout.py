@@ -22,15 +22,18 @@ LAYERS = (
     "privacy",
     "ledger",
     "models",
+    "blurring",
     "methods",
-    "evaluation",
     "analysis",
+    "evaluation",
+    "planning",
+    "report",
     "release",
     "compare",
     "notebook",
     "cli",
 )
-"""The rooms of `core`, lowest first, as the README lists them: a room imports only rooms before it."""
+"""The rooms of `core`, lowest first: a room imports only rooms before it."""
 TOP = {"app.py", "core", "pages", "espalier", "tests", "sample_data", "benchmarks", "docs", "README.md"}
 TOOLING = {
     "requirements.txt",
@@ -45,7 +48,6 @@ TOOLING = {
     "requirements.lock",
     "LICENSE",
     "NOTICE",
-    "docs",
     "SECURITY.md",
 }
 
@@ -107,9 +109,9 @@ def layer(path: Path) -> str:
 
 
 def listed() -> list[str]:
-    """The rooms in the README's table, in its order: whatever stands as `core/…` in the first cell of a row."""
+    """Return the rooms in the first column of the table in docs/architecture.md, in its order."""
     out: list[str] = []
-    for line in (ROOT / "README.md").read_text("utf-8").splitlines():
+    for line in (ROOT / "docs" / "architecture.md").read_text("utf-8").splitlines():
         if line.startswith("| `core/"):
             out += re.findall(r"`core/(\w+)", line.split("|")[1])
     return out
@@ -140,7 +142,44 @@ def test_an_import_upwards_is_found(tmp_path):
         assert rooms_of(tmp_path / "x.py") == {"release"}
 
 
-def test_the_readme_lists_the_rooms_in_this_order():
+def file_of(module: str) -> Path | None:
+    """Return the file of a module of `core`; `None` if there is none."""
+    place = ROOT.joinpath(*module.split(".")[1:])
+    return next((p for p in (place.with_suffix(".py"), place / "__init__.py") if p.exists()), None)
+
+
+def imported_files(path: Path) -> set[Path]:
+    """Return the files of `core` that a file imports when it is loaded, packages as their `__init__`."""
+    found: set[Path] = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("espalier.core"):
+            continue
+        for alias in node.names:
+            module = file_of(f"{node.module}.{alias.name}") or file_of(node.module or "")
+            found |= {module} if module else set()
+    return found - {path}
+
+
+def circle(after: dict[Path, set[Path]]) -> set[Path]:
+    """Return the files that are left once every file that imports none of the others is taken away."""
+    left = {path: needs & set(after) for path, needs in after.items()}
+    while free := [path for path, needs in left.items() if not needs]:
+        left = {path: needs - set(free) for path, needs in left.items() if path not in free}
+    return set(left)
+
+
+def test_no_files_of_core_are_in_a_circle():
+    """Imports inside functions are left out: they load a heavy library or a room above only when it is needed."""
+    assert circle({path: imported_files(path) for path in CORE}) == set()
+
+
+def test_a_circle_is_found():
+    a, b, c = Path("a"), Path("b"), Path("c")
+    assert circle({a: {b}, b: {a}, c: set()}) == {a, b}
+    assert circle({a: {b}, b: {c}, c: set()}) == set()
+
+
+def test_the_architecture_lists_the_rooms_in_this_order():
     assert listed() == list(LAYERS)
 
 
@@ -183,7 +222,7 @@ def test_no_module_state_is_drawn_from_numpys_global_generator():
     [
         ("espalier.core.models.graphical", {"pandas", "scipy", "networkx", "opendp", "sklearn", "pyarrow"}),
         ("espalier.core.release", {"pandas", "scipy", "networkx", "sklearn", "fairlearn", "streamlit"}),
-        ("espalier.core.release.planning", {"pandas", "scipy", "networkx", "sklearn", "pyarrow"}),
+        ("espalier.core.planning.preview", {"pandas", "scipy", "networkx", "sklearn", "pyarrow"}),
         ("espalier.core.evaluation", {"sklearn", "fairlearn"}),
     ],
 )

@@ -152,7 +152,8 @@ def test_the_installed_server_is_closed_by_default(port):
         upload = urllib.request.Request(url, body, {"Content-Type": "multipart/form-data; boundary=b"}, method="PUT")
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(upload, timeout=20)
-        assert refused.value.code == 403, "an upload without the token against forged requests"
+        with refused.value as answer:
+            assert answer.code == 403, "an upload without the token against forged requests"
         token = generate_xsrf_token_string()
         upload.add_header("X-Xsrftoken", token)
         upload.add_header("Cookie", f"_streamlit_xsrf={token}")

@@ -54,8 +54,8 @@ def add(commands: Any) -> None:
 def _copies(opt: argparse.Namespace) -> None:
     import numpy as np
 
+    from espalier.core.analysis.study import Study
     from espalier.core.release.files import check_folder, copy_files, save_files
-    from espalier.core.release.study import Study
 
     study = Study.of_folder(opt.folder)
     out = opt.out or opt.folder.resolve().with_name(f"{opt.folder.resolve().name}-copies")
@@ -72,9 +72,9 @@ def _copies(opt: argparse.Namespace) -> None:
 
 
 def _analyse(opt: argparse.Namespace) -> None:
-    from espalier.core.release import asking
-    from espalier.core.release.missing_cells import missing_sentences
-    from espalier.core.release.study import Study
+    from espalier.core.analysis import asking
+    from espalier.core.analysis.missing_cells import missing_sentences
+    from espalier.core.analysis.study import Study
 
     if (opt.outcome is None) != (opt.predictors is None):
         raise ProjectError("a regression needs both --outcome and --predictors")

@@ -14,8 +14,8 @@ from espalier.core.errors import ProjectError, TableError
 from espalier.core.progress import part
 
 if TYPE_CHECKING:
+    from espalier.core.analysis.loading import Released
     from espalier.core.project.file import Project
-    from espalier.core.release.loading import Released
     from espalier.core.tables.source import Source
     from espalier.core.tables.table import Table
 
@@ -47,8 +47,8 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
+    from espalier.core.analysis.loading import load_release
     from espalier.core.evaluation import evaluate
-    from espalier.core.release.loading import load_release
     from espalier.core.tables.frames import as_table, opened, read_data
     from espalier.core.tables.relation import Relation
     from espalier.core.tables.table import Table

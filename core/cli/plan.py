@@ -18,7 +18,7 @@ from espalier.core.project.file import Project
 from espalier.core.tables.catalogue import TRUSTED
 
 if TYPE_CHECKING:
-    from espalier.core.release.planning import Line
+    from espalier.core.planning.preview import Line
 
 
 MOST_SHOWN = 40
@@ -66,9 +66,9 @@ def _origin(data: str | None, relation: str | None) -> str | None:
 
 
 def run(opt: argparse.Namespace) -> None:
+    from espalier.core.analysis.drawing import predicted
+    from espalier.core.planning.preview import not_in_rows, preview
     from espalier.core.privacy.unit import Unit
-    from espalier.core.release.drawing import predicted
-    from espalier.core.release.planning import not_in_rows, preview
 
     if opt.explain_sql:
         _explain(project_file.load(opt.project), opt.data, opt.relation)

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from espalier.core.blurring.registry import is_blurring
 from espalier.core.cli import ledger, questions
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import EspalierError, ProjectError
-from espalier.core.methods import check_options, method_of
+from espalier.core.methods import check_options
 from espalier.core.project.file import Project
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def add(commands: Any) -> None:
 
 def run(opt: argparse.Namespace) -> None:
     project = questions.load(opt)
-    if not method_of(project.plan).private:
+    if is_blurring(project.plan):
         _not_private(project, opt)
         return
     if opt.public:
@@ -74,9 +75,10 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def _not_private(project: Project, opt: argparse.Namespace) -> None:
-    """Release rows of a method that is not private. Choosing it in the plan is the consent; no ledger can count it."""
-    from espalier.core.release.files import NOT_PRIVATE, check_folder
-    from espalier.core.release.not_private import blurred, shown
+    """Rows of a method that is not private. Choosing it in the plan is the consent; no ledger can stand for it."""
+    from espalier.core.blurring.notice import NOT_PRIVATE
+    from espalier.core.release.blurred import blurred, shown
+    from espalier.core.release.files import check_folder
     from espalier.core.release.spend import refuse_guessed
     from espalier.core.tables.reading import read_table
 
@@ -155,7 +157,7 @@ def release_to(
             raise
         entry = made.reservation.entry.id
         raise type(error)(
-            f"{error}. The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
+            f"{error} The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
         ) from None
     if place is not None:
         if isinstance(read, Relation):
@@ -164,7 +166,7 @@ def release_to(
             with bar(quiet) as progress:
                 made.write_into(place, progress)
         except EspalierError as error:
-            raise type(error)(f"{error}. The release is made and written to {out}") from None
+            raise type(error)(f"{error} The release is made and written to {out}") from None
     if not quiet:
         from espalier.core.privacy.accounting import round_up
 

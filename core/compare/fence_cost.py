@@ -111,7 +111,8 @@ def fence_cost(
         made = release(free, real)
         theirs.append(figures(made.synthetic, made.edges))
     report(1.0, "Compared")
-    return FenceCost(free.plan.method, free.plan.options.get("width", 1), ours, tuple(theirs), best_tree_quality(real))
+    width = method_of(free.plan).limits.width(free.plan)
+    return FenceCost(free.plan.method, width, ours, tuple(theirs), best_tree_quality(real))
 
 
 def _auc(project: Project, table: Table, tested: Table) -> float | None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from espalier.core.methods import method_of
+from espalier.core.methods import is_fenced, keeps_causes_only
 from espalier.core.project.file import Project
 
 Grade = Literal["good", "fair", "poor", "unknown"]
@@ -43,11 +43,11 @@ def verdict(
     (learned, task), (shares, columns) = _task(facts["tstr"]), _columns(facts["fidelity"])
     grades = learned, shares
     away = [_away(name, facts["tstr"], other["tstr"], project) for name, other in (elsewhere or {}).items()]
-    fair, fenced = _fairness(facts), method_of(project.plan).fenced(project.plan)
+    fair, fenced = _fairness(facts), is_fenced(project.plan)
     if any(away) and learned != "poor":
         task = ""  # the first sentence already names the better one at home, and by how much
     sentences = [s for s in (*away, *(fair if fenced else ()), task, _missing(facts["tstr"]), columns) if s]
-    if not away and _regime(project) == "causal":
+    if not away and keeps_causes_only(project.plan):
         sentences.append("Whether it holds in another place cannot be known without a table from there.")
     if not fenced:
         sentences += fair
@@ -62,10 +62,6 @@ def verdict(
     else:
         head = sentences.pop(0)
     return Verdict(grade, head, tuple(sentences))
-
-
-def _regime(project: Project) -> str:
-    return str(project.plan.options.get("regime", ""))
 
 
 def _task(t: Mapping[str, Any]) -> tuple[Grade, str]:
@@ -110,7 +106,7 @@ def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project:
     if _winner(home) == _winner(away):
         return f"{at_home}, and in {there} too ({_both(away)})."
     text = f"{at_home}; in {there} it is the one trained on {_winner(away)} rows ({_both(away)})."
-    if _winner(away) == "synthetic" and _regime(project) == "causal":
+    if _winner(away) == "synthetic" and keeps_causes_only(project.plan):
         text += " The real rows hold links that break elsewhere; this table keeps the direct causes only."
     return text
 

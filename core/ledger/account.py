@@ -23,7 +23,6 @@ from espalier.core.privacy.draws import Subtotal
 from espalier.core.project.file import Project
 from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.people import stated
-from espalier.core.project.plan import NO_EPSILON
 
 KEPT_BYTES = 64 << 20
 """Releases are kept up to this size, zipped."""
@@ -56,7 +55,7 @@ class Account:
 
         A plan takes all of its (ε, δ) in ρ, whatever is spent of that in the end.
         """
-        if project.plan.epsilon == NO_EPSILON:
+        if not project.plan.has_epsilon:
             raise LedgerError(
                 "a ledger counts private releases: this plan gives no epsilon, so its release is not private",
                 key="epsilon",
@@ -185,7 +184,7 @@ class Reservation:
             if wait is None or not isinstance(trouble, LedgerUnavailable):
                 break
             time.sleep(wait)
-        return f"{trouble}. The release counts in full, as it was reserved; the ledger does not know its hash"
+        return f"{trouble} The release counts in full, as it was reserved; the ledger does not know its hash."
 
     def end(self, drawn: bool, reason: str, acts: Sequence[Subtotal] = ()) -> str:
         """The run ended without a release: returned if nothing was ``drawn``, else it counts in full.
@@ -199,7 +198,7 @@ class Reservation:
         try:
             self._close(end, acts)
         except EspalierError as error:
-            return f"{error}. What was reserved counts as spent"
+            return f"{error} What was reserved counts as spent."
         return ""
 
     def _close(self, end: _End, acts: Sequence[Subtotal], zip_: bytes | None = None) -> None:

@@ -9,6 +9,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -114,3 +115,13 @@ def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes
             return {name: archive.read(name) for name in (found if names is None else names)}
     except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):
         raise ProjectError("it is damaged, or no archive") from None
+
+
+def check_release(folder: Path) -> None:
+    """Raise :class:`ProjectError` unless ``folder`` is one that a release wrote."""
+    if not (folder / "release.json").is_file():
+        lacking = "holds no release.json" if folder.is_dir() else "is a file" if folder.exists() else "is not there"
+        raise ProjectError(
+            f"{folder} {lacking}, so it is not a release folder: name the folder that `release` wrote (its --out)",
+            path=str(folder),
+        )

@@ -2,7 +2,22 @@
 
 from espalier.core.methods.base import Fitted, Method
 from espalier.core.methods.frame import Frame, Task
-from espalier.core.methods.registry import DEFAULT, METHODS, asks, check_options, fit, frame_of, method_of, need_private
+from espalier.core.methods.registry import (
+    DEFAULT,
+    METHODS,
+    asks,
+    asks_causes_only,
+    check_options,
+    fit,
+    frame_of,
+    is_fenced,
+    keeps_causes_only,
+    may_be_fenced,
+    method_of,
+    options_of,
+    planned_effect,
+    unused_options,
+)
 
 __all__ = [
     "DEFAULT",
@@ -12,9 +27,15 @@ __all__ = [
     "Method",
     "Task",
     "asks",
+    "asks_causes_only",
     "check_options",
     "fit",
     "frame_of",
+    "is_fenced",
+    "keeps_causes_only",
+    "may_be_fenced",
     "method_of",
-    "need_private",
+    "options_of",
+    "planned_effect",
+    "unused_options",
 ]

@@ -6,9 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.frame import Frame
 from espalier.core.models.base import Model
@@ -68,25 +65,6 @@ class Fit(Protocol):
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Rows as ``codes``, with the ``numbers`` of numeric columns."""
-
-    codes: Mapping[str, NDArray[Any]]
-    numbers: Mapping[str, NDArray[np.float64]]
-
-
-class Blur(Protocol):
-    """The algorithm of a method that is not private: it reads the real rows and gives other ones for them.
-
-    In addition to the rows it reports what they disclose, for release.json: shares of people, and a description.
-    """
-
-    def __call__(self, project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
-        """Return rows that replace ``real``, in another order, and what they disclose."""
-        ...
-
-
-@dataclass(frozen=True)
 class NoOptions:
     """The options of a method that has none of its own."""
 
@@ -125,67 +103,134 @@ def no_steps(project: Project, outcome: str, others: Sequence[str], treatment: s
 
 @dataclass(frozen=True)
 class Purpose:
-    """How a method serves a purpose: the plan keys that it then needs, and why, in a sentence."""
+    """How a method serves a purpose: the plan keys that it then needs, and the reason in one sentence."""
 
     why: str
     changes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Method:
-    """One published method. Pages, plan, release, report and command line render what it says; no other file names it.
+class PlannedEffect:
+    """The effect that a plan asks for: of ``treatment`` on ``outcome``, adjusted for ``adjust``.
 
-    ``title`` is its name on screen, ``summary`` half a sentence on what it does, ``when`` one sentence on when to
-    choose it. ``fit`` is the algorithm; a method that is not ``private`` refuses a curator there, and makes its rows
-    by ``blur``. ``options`` is the dataclass of its own plan keys. ``frame`` makes the plan's frame, from the
-    separations that the fence and the project ask for (none where the plan has no fence) and a list for warnings.
-    ``largest`` are the largest tables that its private choices could lead to, refused when planned or never; ``cells``
-    the most that they could bring the whole model to, where a cap bounds it; ``fits`` how many models on the
-    way choose what to count next. ``targets``: it spends on predicting the plan's target. ``holds_constraints``:
-    its model can keep cells without probability. ``links``: its
-    model may link columns with one another. ``without_fence`` are the changes of the plan that make it the same method
-    without its fence. ``numbers``: it reads numeric columns as numbers, so tables of codes alone are refused.
-    ``unseparated`` describes the table where the plan has no separation (given whether
-    arrows are drawn), ``purposes`` what it is recommended for (the keys of
-    :data:`espalier.core.methods.purpose.PURPOSES`), ``arrows`` which of the drawn arrows shape the table, ``advice``
-    the meaning of the drawing's annotations for it. ``counts_with`` gives the step on the Plan page so that each of the
-    columns is counted with an outcome (and with a treatment), to follow "On the Plan page"; empty where no option
-    makes sure of it. ``load`` reads its model's file.
-    ``questions`` defines its use of the project's questions and counts: none; it ends with `Marginals`, so that
-    a share of the budget can measure them as well (``beside``, `espalier.core.methods.questions`); or it spends on them
-    ``alone``.
+    ``adjust`` is `None` if the plan leaves the choice to the drawing.
+    """
+
+    treatment: str
+    outcome: str
+    adjust: tuple[str, ...] | None
+
+
+def no_effect(plan: Plan) -> PlannedEffect | None:  # noqa: ARG001
+    """Return `None`: the method asks for no effect."""
+    return None
+
+
+def no_advice(project: Project) -> tuple[str, ...]:  # noqa: ARG001
+    """Return nothing: the method has no advice on the drawing."""
+    return ()
+
+
+def no_arrows(project: Project) -> tuple[tuple[str, str], ...]:  # noqa: ARG001
+    """Return nothing: no drawn arrow shapes the table."""
+    return ()
+
+
+def never(plan: Plan) -> bool:  # noqa: ARG001
+    """Return False for every plan."""
+    return False
+
+
+def zero(project: Project) -> int:  # noqa: ARG001
+    """Return 0 for every project."""
+    return 0
+
+
+@dataclass(frozen=True)
+class Guidance:
+    """What screens and reports say of a method.
+
+    ``when`` is one sentence on when to choose it. ``purposes`` are what it is recommended for (the keys of
+    :data:`espalier.core.methods.purpose.PURPOSES`). ``unseparated`` describes a table without separations, given
+    whether arrows are drawn. ``advice`` says what the drawing's annotations mean for the method. ``counts_with``
+    returns the steps on the Plan page that make sure each of some columns is counted with an outcome (and a treatment);
+    empty if no option does. ``pools`` maps the method's own pools to what they pay for.
+    """
+
+    when: str
+    purposes: Mapping[str, Purpose] = field(default_factory=dict)
+    unseparated: Callable[[bool], str] = any_association
+    advice: Callable[[Project], tuple[str, ...]] = no_advice
+    counts_with: Callable[[Project, str, Sequence[str], str | None], str] = no_steps
+    pools: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a method can do.
+
+    ``targets``: it spends on predicting the plan's target. ``constraints``: its model can keep cells without
+    probability. ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so tables of
+    codes alone are refused. ``questions``: what it does with the project's questions and counts. It ignores them
+    (``no``), ends with `Marginals`, so that a share of the budget can measure them ``beside`` it
+    (`espalier.core.methods.questions`), or spends on them ``alone``.
+    """
+
+    fence: Fence = "optional"
+    targets: bool = False
+    constraints: bool = True
+    links: bool = True
+    numbers: bool = False
+    questions: Literal["no", "beside", "alone"] = "no"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What bounds a method's model before anything is read.
+
+    ``largest`` are the largest tables that private choices could lead to: refused in the plan, or never. ``cells`` is
+    the most that they could bring the whole model to, if a cap bounds it. ``fits`` is the number of models fitted on
+    the way. ``width`` is the largest group of columns that a plan allows, minus one.
+    """
+
+    largest: Callable[[Project, Frame], tuple[Clique, ...]] = nothing
+    cells: Callable[[Project], int] = zero
+    fits: Callable[[Project], int] = zero
+    width: Callable[[Plan], int] = field(default=lambda plan: 1)  # noqa: ARG005
+
+
+@dataclass(frozen=True)
+class Method:
+    """One published method. Everything else that knows about it reads this object; no other file names it.
+
+    ``title`` is its name on screen, ``summary`` half a sentence on what it does. ``fit`` is the algorithm, ``load``
+    reads its model's file, ``options`` is the dataclass of its own plan keys.
+
+    ``frame`` makes the plan's frame from the separations that the fence and the project ask for (none without a fence)
+    and a list for warnings. ``without_fence`` are the changes that make the plan the same method without its fence.
+    ``arrows`` are the drawn arrows that shape the table, ``effect_of`` is the effect that a plan asks for.
+    ``causes_only``: does the plan link the target to its drawn direct causes only?
     """
 
     name: str
     title: str
     summary: str
-    when: str
     fit: Fit
-    options: type[Any] = NoOptions
-    private: bool = True
-    fence: Fence = "optional"
-    frame: Callable[[Project, Separations, list[str]], Frame] = as_given
-    largest: Callable[[Project, Frame], tuple[Clique, ...]] = nothing
-    cells: Callable[[Project], int] = field(default=lambda project: 0)  # noqa: ARG005
-    fits: Callable[[Project], int] = field(default=lambda project: 0)  # noqa: ARG005
-    targets: bool = False
-    holds_constraints: bool = True
-    links: bool = True
-    without_fence: Mapping[str, Any] = field(default_factory=lambda: {"fair": False, "strict": False})
-    unseparated: Callable[[bool], str] = any_association
-    purposes: Mapping[str, Purpose] = field(default_factory=dict)
-    arrows: Callable[[Project], tuple[tuple[str, str], ...]] = field(default=lambda project: ())  # noqa: ARG005
-    advice: Callable[[Project], tuple[str, ...]] = field(default=lambda project: ())  # noqa: ARG005
-    counts_with: Callable[[Project, str, Sequence[str], str | None], str] = no_steps
+    guidance: Guidance
     load: Callable[[bytes], Model] = loads
-    questions: Literal["no", "beside", "alone"] = "no"
-    numbers: bool = False
-    blur: Blur | None = None
+    options: type[Any] = NoOptions
+    capabilities: Capabilities = Capabilities()
+    limits: Limits = Limits()
+    frame: Callable[[Project, Separations, list[str]], Frame] = as_given
+    without_fence: Mapping[str, Any] = field(default_factory=lambda: {"fair": False, "strict": False})
+    arrows: Callable[[Project], tuple[tuple[str, str], ...]] = no_arrows
+    effect_of: Callable[[Plan], PlannedEffect | None] = no_effect
+    causes_only: Callable[[Plan], bool] = never
 
     def fenced(self, plan: Plan) -> bool:
         """Return whether the plan holds the roles' separation."""
-        return plan.fair if plan.fair is not None else self.fence == "always"
+        return plan.fair if plan.fair is not None else self.capabilities.fence == "always"
 
     def read(self, plan: Plan) -> Any:
-        """The plan's options for this method; raises :class:`ProjectError` for a value that cannot be."""
+        """Return the plan's options for this method; raises :class:`ProjectError` for an invalid value."""
         return read_options(self.options, plan.options)

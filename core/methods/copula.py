@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from espalier.core.errors import ProjectError
 from espalier.core.graph.separations import Clique, Separation
-from espalier.core.methods.base import Method
+from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
 from espalier.core.methods.select.expected import independent, noisy_total
@@ -114,7 +114,7 @@ def _nominal(curator: Curator, layout: Layout) -> tuple[GraphicalModel | None, t
 
 
 def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
-    """Refuse separations and regimes. Warn of the dependence that the method cannot reproduce in this table."""
+    """Refuse separations, and warn of the dependence that the model cannot carry."""
     from espalier.core.models.copula.layout import Layout
 
     layout = Layout.of(project.schema, project.plan.target)
@@ -123,12 +123,6 @@ def _frame(project: Project, separations: tuple[Separation, ...], warnings: list
             "this method links every column with every other, so it can keep no separation: take the separations out "
             "of the project, set fair to false, or choose a method that keeps a fence",
             key="fair",
-        )
-    if project.plan.options.get("regime") == "causal":
-        raise ProjectError(
-            "this method predicts the target from all columns, so the causal regime cannot be kept: choose another "
-            "regime, or a method that follows the drawing",
-            key="regime",
         )
     return Frame(warnings=(*warnings, *layout.limits))
 
@@ -143,13 +137,19 @@ COPULA = Method(
     name="copula",
     title="Copula regression",
     summary="numbers stay numbers; the target is a smooth function of the other columns",
-    when="Choose it where a number is to be predicted from numbers, on which it depends smoothly.",
     fit=copula,
-    fence="never",
-    frame=_frame,
-    targets=True,
-    unseparated=lambda drawn: "No separation: the regression may link any two columns.",  # noqa: ARG005
     load=_load,
-    holds_constraints=False,
-    numbers=True,
+    frame=_frame,
+    guidance=Guidance(
+        when="Choose it where a number is to be predicted from numbers, on which it depends smoothly.",
+        unseparated=lambda drawn: "No separation: the regression may link any two columns.",  # noqa: ARG005
+        pools={
+            "dependence": "how columns depend on each other",
+            "regression": "what predicts the target",
+            "residuals": "what the prediction leaves over",
+            "tree choice": "choosing the pairs",
+            "two-way": "counts of pairs",
+        },
+    ),
+    capabilities=Capabilities(fence="never", targets=True, constraints=False, numbers=True),
 )

@@ -15,7 +15,7 @@ import numpy as np
 
 from espalier.core.errors import ProjectError
 from espalier.core.graph.separations import Clique, Separation
-from espalier.core.methods.base import Method
+from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import one_ways
 from espalier.core.models.decoder import Decoder, separated
@@ -210,12 +210,15 @@ DECODER = Method(
     name="decoder",
     title="Causal decoder",
     summary="every column is predicted from its drawn causes by a model trained with noisy gradients",
-    when="Choose it where the drawing is right and the table has many columns.",
     fit=decoder,
+    load=Decoder.loads,
     options=DecoderOptions,
     frame=_frame,
-    targets=True,
-    holds_constraints=False,
-    load=Decoder.loads,
+    guidance=Guidance(
+        when="Choose it where the drawing is right and the table has many columns.",
+        pools={"training": "training the model"},
+    ),
+    capabilities=Capabilities(targets=True, constraints=False),
     arrows=lambda project: project.dag.edges,
+    causes_only=lambda plan: plan.options.get("regime") == "causal",
 )

@@ -9,7 +9,7 @@ maximum-entropy fit of the same answers, and the projection is shown next to eac
 
 from __future__ import annotations
 
-from espalier.core.methods.base import Method
+from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.question_links import scopes_of
@@ -37,9 +37,10 @@ FPT_LP = Method(
     name="fpt-lp",
     title="FPT, projection",
     summary="noisy answers to your questions and the closest table's, with a proof that none is closer",
-    when="Choose it to compare with the paper. For reports, another method with a share for questions errs less and "
-    "has better rows.",
     fit=fpt_lp,
-    questions="alone",
-    holds_constraints=False,
+    guidance=Guidance(
+        when="Choose it to compare with the paper. For reports, another method with a share for questions errs less "
+        "and has better rows.",
+    ),
+    capabilities=Capabilities(questions="alone", constraints=False),
 )

@@ -16,7 +16,7 @@ import numpy as np
 from espalier.core.errors import ProjectError
 from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.graph.separations import Clique
-from espalier.core.methods.base import Method
+from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.question_links import links_of, scopes_of
 from espalier.core.methods.questions import Answers
@@ -196,11 +196,12 @@ FPT_MW = Method(
     name="fpt-mw",
     title="FPT, multiplicative weights",
     summary="learns from the questions it answers worst, one a round, chosen privately",
-    when="Choose it for thousands of questions on a few thousand rows. With fewer questions or more rows, another "
-    "method with a share for questions errs less.",
     fit=fpt_mw,
     options=WeightsOptions,
     frame=_as_planned,
-    questions="alone",
-    holds_constraints=False,
+    guidance=Guidance(
+        when="Choose it for thousands of questions on a few thousand rows. With fewer questions or more rows, another "
+        "method with a share for questions errs less.",
+    ),
+    capabilities=Capabilities(questions="alone", constraints=False),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from espalier.core.methods.base import Method
+from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.select.allocation import BudgetSplit
@@ -22,9 +22,10 @@ INDEPENDENT = Method(
     name="independent",
     title="Independent",
     summary="every column on its own, nothing is linked",
-    when="Choose it as the floor that every other method must beat.",
     fit=independent,
-    questions="beside",
-    links=False,
-    unseparated=lambda drawn: "Every column is counted by itself: the table shows no association at all.",  # noqa: ARG005
+    guidance=Guidance(
+        when="Choose it as the floor that every other method must beat.",
+        unseparated=lambda drawn: "Every column is counted by itself: the table shows no association at all.",  # noqa: ARG005
+    ),
+    capabilities=Capabilities(links=False, questions="beside"),
 )

@@ -10,11 +10,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from espalier.core.graph.separations import Clique, clique_edges
-from espalier.core.methods.base import Method, Purpose
+from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Purpose
 from espalier.core.methods.frame import Frame, Task
 from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.prism_effect import effect_regime
-from espalier.core.methods.prism_frame import PrismOptions, advice, arrows, counts_with, frame_of_prism, largest
+from espalier.core.methods.prism_frame import (
+    PrismOptions,
+    advice,
+    arrows,
+    causes_only,
+    counts_with,
+    effect_of,
+    frame_of_prism,
+    largest,
+)
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
 from espalier.core.methods.select.constrained import fits, trunk
 from espalier.core.methods.select.expected import noisy_total
@@ -245,23 +254,37 @@ PRISM = Method(
     name="prism",
     title="PRISM",
     summary="most of the budget goes to what predicts one column",
-    when="Choose it where one outcome matters most.",
     fit=prism,
-    questions="beside",
     options=PrismOptions,
     frame=frame_of_prism,
-    largest=largest,
-    cells=lambda project: most_cells(project, min(MAX_CELLS, project.plan.max_cells)),
-    fits=lambda project: FITS,  # noqa: ARG005
-    targets=True,
-    purposes={
-        "here": Purpose("Most of the budget goes to the columns that predict the target.", {"regime": "predictive"}),
-        "elsewhere": Purpose(
-            "Only the drawn direct causes of the target shape the table. They hold where coincidences break.",
-            {"regime": "causal"},
-        ),
-    },
+    guidance=Guidance(
+        when="Choose it where one outcome matters most.",
+        purposes={
+            "here": Purpose(
+                "Most of the budget goes to the columns that predict the target.", {"regime": "predictive"}
+            ),
+            "elsewhere": Purpose(
+                "Only the drawn direct causes of the target shape the table. They hold where coincidences break.",
+                {"regime": "causal"},
+            ),
+        },
+        advice=advice,
+        counts_with=counts_with,
+        pools={
+            "selection": "choosing what to count",
+            "task": "counts with the target",
+            "effect": "counts for the effect",
+            "background": "counts of the other columns",
+            "pair choice": "choosing the pairs",
+        },
+    ),
+    capabilities=Capabilities(targets=True, questions="beside"),
+    limits=Limits(
+        largest,
+        cells=lambda project: most_cells(project, min(MAX_CELLS, project.plan.max_cells)),
+        fits=lambda project: FITS,  # noqa: ARG005
+    ),
     arrows=arrows,
-    advice=advice,
-    counts_with=counts_with,
+    effect_of=effect_of,
+    causes_only=causes_only,
 )

@@ -9,9 +9,11 @@ from typing import Literal
 from espalier.core.errors import GraphError, ProjectError
 from espalier.core.graph.adjustment import Effect, checked, choices, refuse_fenced, verdict
 from espalier.core.graph.separations import Clique, Separation
+from espalier.core.methods.base import PlannedEffect
 from espalier.core.methods.frame import Frame, Task
 from espalier.core.project.file import Project
 from espalier.core.project.options import option, read_options
+from espalier.core.project.plan import Plan
 
 Regime = Literal["causal", "graphical", "predictive", "effect"]
 
@@ -83,6 +85,19 @@ class PrismOptions:
 
 def _options(project: Project) -> PrismOptions:
     return read_options(PrismOptions, project.plan.options)
+
+
+def effect_of(plan: Plan) -> PlannedEffect | None:
+    """Return the effect that the regime of an effect asks for, once treatment and target are given."""
+    options = read_options(PrismOptions, plan.options)
+    if options.regime != "effect" or options.treatment is None or plan.target is None:
+        return None
+    return PlannedEffect(options.treatment, plan.target, None if options.adjust is None else tuple(options.adjust))
+
+
+def causes_only(plan: Plan) -> bool:
+    """Is the regime causal?"""
+    return plan.options.get("regime") == "causal"  # also of a plan whose other options another method reads
 
 
 def largest(project: Project, frame: Frame) -> tuple[Clique, ...]:

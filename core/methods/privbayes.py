@@ -6,7 +6,7 @@ import math
 
 from espalier.core.errors import SizeError
 from espalier.core.graph.separations import Clique
-from espalier.core.methods.base import Method, any_association
+from espalier.core.methods.base import Capabilities, Guidance, Method, any_association
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
@@ -82,11 +82,13 @@ PRIVBAYES = Method(
     name="privbayes",
     title="PrivBayes",
     summary="a Bayesian network, every column counted together with its parents",
-    when="Choose it where all of the drawing should shape the table.",
     fit=privbayes,
-    questions="beside",
-    fence="never",
-    unseparated=_unseparated,
+    guidance=Guidance(
+        when="Choose it where all of the drawing should shape the table.",
+        unseparated=_unseparated,
+        pools={"network choice": "choosing the pairs", "network": "counts of columns together"},
+    ),
+    capabilities=Capabilities(fence="never", questions="beside"),
     arrows=lambda project: project.dag.edges,
 )
 """PrivBayes (Zhang et al. 2017). Where the graph is drawn its tables are known; where it is learned, tables above

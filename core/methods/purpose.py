@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from espalier.core.blurring.registry import is_blurring
 from espalier.core.methods.base import Method
 from espalier.core.methods.registry import METHODS, method_of
 from espalier.core.project.file import Project
@@ -33,8 +34,8 @@ class Advice:
 def advise(project: Project, purpose: str) -> Advice:
     """The first method that declares ``purpose``, with the options that it asks for; raises KeyError for no purpose."""
     PURPOSES[purpose]
-    method = next(m for m in METHODS.values() if purpose in m.purposes)
-    given = method.purposes[purpose]
+    method = next(m for m in METHODS.values() if purpose in m.guidance.purposes)
+    given = method.guidance.purposes[purpose]
     return Advice(method, given.changes, given.why, _lacking(project, purpose))
 
 
@@ -53,6 +54,8 @@ def _lacking(project: Project, purpose: str) -> str:
 
 def unused(project: Project) -> tuple[str, ...]:
     """Return a sentence for each drawn part that plays no part in the plan."""
+    if is_blurring(project.plan):
+        return ()
     method, roles = method_of(project.plan), project.roles
     idle = set(project.dag.edges) - set(method.arrows(project))
     out = []

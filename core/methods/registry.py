@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from espalier.core.blurring.registry import BLURRINGS, blurring_of, check_blurring, is_blurring, refuse_blurring
 from espalier.core.errors import ProjectError
 from espalier.core.graph.separations import Separation
-from espalier.core.methods.base import Fitted, Method
+from espalier.core.methods.base import Fitted, Method, PlannedEffect
 from espalier.core.methods.copula import COPULA
 from espalier.core.methods.decoder import DECODER
 from espalier.core.methods.fpt_lp import FPT_LP
@@ -18,69 +20,101 @@ from espalier.core.methods.privbayes import PRIVBAYES
 from espalier.core.methods.question_links import scopes_of, widened
 from espalier.core.methods.questions import fit_beside
 from espalier.core.methods.trees import MST, PREFAIR, PRIVCI
-from espalier.core.methods.two_stage import TWO_STAGE
 from espalier.core.methods.workload import WORKLOAD
 from espalier.core.privacy.curator import Curator
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
-from espalier.core.project.options import check_known
-from espalier.core.project.plan import NO_EPSILON, Plan
+from espalier.core.project.options import check_known, declared
+from espalier.core.project.plan import ALWAYS, Plan
 
-_ALL = (WORKLOAD, PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT, TWO_STAGE)
+_ALL = (WORKLOAD, PRISM, PRIVCI, MST, PREFAIR, PRIVBAYES, DECODER, COPULA, FPT_LP, FPT_MW, INDEPENDENT)
 METHODS: dict[str, Method] = {m.name: m for m in _ALL}
 DEFAULT = WORKLOAD.name
-"""The method of a new project."""
+"""The method of a new project's plan."""
 
 
 def method_of(plan: Plan) -> Method:
-    """The method that ``plan`` names; raises :class:`ProjectError` for one that is not known."""
+    """Return the method that ``plan`` names; raises :class:`ProjectError` for one that is unknown or not private."""
+    refuse_blurring(plan)
     if plan.method not in METHODS:
-        raise ProjectError(f"plan: method is {plan.method!r}; it must be one of {', '.join(METHODS)}", key="method")
+        known = ", ".join([*METHODS, *BLURRINGS])
+        raise ProjectError(f"plan: method is {plan.method!r}; it must be one of {known}", key="method")
     return METHODS[plan.method]
 
 
 def check_options(plan: Plan) -> None:
     """Raise :class:`ProjectError` for a method, a key or a value of a key that no method knows.
 
-    A key of another method than the plan's is accepted and unused.
+    A key of another method than the plan's is accepted and ignored.
     """
-    method = method_of(plan)
-    if method.private and plan.epsilon == NO_EPSILON:
-        raise ProjectError("plan: epsilon is missing", key="epsilon")
-    if not method.private and plan.epsilon != NO_EPSILON:
-        raise ProjectError(
-            f"the method {method.name} is not private: it keeps no ε, so take epsilon out of the plan", key="epsilon"
-        )
-    method.read(plan)
-    check_known(plan.options, [m.options for m in METHODS.values()])
+    if is_blurring(plan):
+        check_blurring(plan)
+    else:
+        method = method_of(plan)
+        if not plan.has_epsilon:
+            raise ProjectError("plan: epsilon is missing", key="epsilon")
+        method.read(plan)
+    check_known(plan.options, _every_option())
 
 
-def need_private(plan: Plan) -> None:
-    """Raise :class:`ProjectError` for a method that is not private: no entrance that promises privacy takes it."""
-    method = method_of(plan)
-    if not method.private:
-        raise ProjectError(
-            f"the method {method.name} is not private ({method.summary}): no budget, no ledger and nothing that "
-            "promises privacy can take it; `release` makes its rows"
-            + ("" if plan.epsilon == NO_EPSILON else ", once epsilon is out of the plan"),
-            key="method",
-        )
+def _every_option() -> list[type[Any]]:
+    """Return the options that any method declares."""
+    return [*(m.options for m in METHODS.values()), *(b.options for b in BLURRINGS.values())]
+
+
+def options_of(plan: Plan) -> type[Any]:
+    """Return the dataclass of the plan's own options, with or without a privacy guarantee."""
+    return blurring_of(plan).options if is_blurring(plan) else method_of(plan).options
+
+
+def unused_options(plan: Plan) -> list[str]:
+    """Return the options that the plan gives and its method ignores, without those that repeat the default."""
+    read = declared(method_of(plan).options)
+    usual: dict[str, Any] = {}
+    for kind in _every_option():
+        usual |= vars(kind())
+    return [k for k, v in plan.options.items() if k not in (*read, *ALWAYS) and usual.get(k) != v]
+
+
+def is_fenced(plan: Plan) -> bool:
+    """Does the plan carry the roles' separation? False for a method without a privacy guarantee."""
+    return not is_blurring(plan) and method_of(plan).fenced(plan)
+
+
+def may_be_fenced(plan: Plan) -> bool:
+    """Can the plan's method keep separations? False for a method without a privacy guarantee."""
+    return not is_blurring(plan) and method_of(plan).capabilities.fence != "never"
+
+
+def keeps_causes_only(plan: Plan) -> bool:
+    """Does the plan link the target to its drawn direct causes only?"""
+    return not is_blurring(plan) and method_of(plan).causes_only(plan)
+
+
+def asks_causes_only(plan: Plan) -> bool:
+    """Does any method read the plan so that the target is linked to its drawn direct causes only?"""
+    return any(method.causes_only(plan) for method in METHODS.values())
+
+
+def planned_effect(plan: Plan) -> PlannedEffect | None:
+    """Return the effect that the plan asks for; `None` if it asks for none."""
+    return None if is_blurring(plan) else method_of(plan).effect_of(plan)
 
 
 def frame_of(project: Project) -> Frame:
     """The frame of ``project``; raises :class:`ProjectError` where plan, roles and graph conflict."""
     plan, method = project.plan, method_of(project.plan)
     check_options(plan)
-    if method.private:
-        check_plan(plan)
-    if method.fence == "never" and plan.fair:
-        others = ", ".join(m.name for m in METHODS.values() if m.fence != "never")
+    check_plan(plan)
+    can = method.capabilities
+    if can.fence == "never" and plan.fair:
+        others = ", ".join(m.name for m in METHODS.values() if m.capabilities.fence != "never")
         raise ProjectError(
             f"the method {method.name} knows no fence: set fair to false, or choose a method that keeps one ({others})",
             key="fair",
         )
-    if method.fence == "always" and plan.fair is False:
-        others = ", ".join(m.name for m in METHODS.values() if m.fence != "always")
+    if can.fence == "always" and plan.fair is False:
+        others = ", ".join(m.name for m in METHODS.values() if m.capabilities.fence != "always")
         raise ProjectError(
             f"the method {method.name} always carries the fence: set fair to true, or choose a method that has none "
             f"({others})",
@@ -99,7 +133,7 @@ def frame_of(project: Project) -> Frame:
 def asks(project: Project) -> bool:
     """Return whether the plan spends on questions and counts. Raises :class:`ProjectError` where it cannot."""
     plan, method = project.plan, method_of(project.plan)
-    if method.questions == "alone":
+    if method.capabilities.questions == "alone":
         if not project.question_list:
             raise ProjectError(
                 f"the method {method.name} answers questions: list questions or counts first",
@@ -109,8 +143,8 @@ def asks(project: Project) -> bool:
         return True
     if not plan.question_share or not project.question_list:
         return False
-    if method.questions == "no":
-        able = ", ".join(m.name for m in METHODS.values() if m.questions == "beside")
+    if method.capabilities.questions == "no":
+        able = ", ".join(m.name for m in METHODS.values() if m.capabilities.questions == "beside")
         raise ProjectError(
             f"the method {method.name} counts no marginals, so it cannot measure questions as well: set the share "
             f"of the budget for questions (question_share) to 0, or choose one of {able}",
@@ -122,7 +156,7 @@ def asks(project: Project) -> bool:
 def fit(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Fitted:
     """Run the plan's method, and measure the project's questions with their share of the budget."""
     method = method_of(project.plan)
-    if method.questions == "beside" and asks(project):
+    if method.capabilities.questions == "beside" and asks(project):
         return fit_beside(method.fit, curator, project, frame, report)
     return method.fit(curator, project, frame, report)
 
@@ -136,16 +170,10 @@ def _around(project: Project, separations: tuple[Separation, ...]) -> tuple[Sepa
 
 def _check_constraints(project: Project, method: Method) -> None:
     """Raise where the plan's method cannot hold them, or where they do not fit the columns."""
-    if not method.holds_constraints:
+    if not method.capabilities.constraints:
         raise ProjectError(
             f"the method {method.title} cannot hold constraints (impossible combinations, ordered pairs, "
             "dependencies): choose another method, or leave them out on the Data page",
             key="constraints",
-        )
-    if project.plan.options.get("compress"):
-        raise ProjectError(
-            "rare categories cannot be merged in a plan with constraints, which name single categories: "
-            "set compress to false",
-            key="compress",
         )
     project.constraints.masks(project.schema, project.plan.max_cells)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from espalier.core.errors import ProjectError
 from espalier.core.graph.separations import Separation, clique_edges
-from espalier.core.methods.base import Method, Purpose, largest_pair
+from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Purpose, largest_pair
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.select.adaptive import BATCHES, Further, measure_further
@@ -53,6 +54,8 @@ class TreeOptions:
         fenced=True,
         help="Buys noisy scores of the pairs that the fence refuses, and an estimate of what the fence cost. "
         "Without it a release says nothing about them. The counts get that much less.",
+        pool="explain",
+        unbought="This plan refuses no pair in a tree, so the share for explaining buys nothing",
     )
     compress: bool = option(
         False,
@@ -128,6 +131,17 @@ def _fits(project: Project) -> int:
     return min(BATCHES, _rounds(project))
 
 
+def _frame(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
+    """The frame as given; refuses merged categories in a plan with constraints."""
+    if project.constraints and read_options(TreeOptions, project.plan.options).compress:
+        raise ProjectError(
+            "rare categories cannot be merged in a plan with constraints, which name single categories: "
+            "set compress to false",
+            key="compress",
+        )
+    return Frame(separations, warnings=tuple(warnings))
+
+
 def _prefair(project: Project, separations: tuple[Separation, ...], warnings: list[str]) -> Frame:
     """PreFair (Pujol, Gilad & Machanavajjhala 2023) as PrivCI §II-C describes it, as one more frame.
 
@@ -146,22 +160,29 @@ def _prefair(project: Project, separations: tuple[Separation, ...], warnings: li
         for name in schema.clique(project.roles.outcome)
         if set(schema.names) - admissible - {name}
     )
-    return Frame((*separations, *touching), warnings=tuple(warnings))
+    return _frame(project, (*separations, *touching), warnings)
 
 
+_POOLS = {
+    "tree choice": "choosing the pairs",
+    "two-way": "counts of pairs",
+    "pair choice": "choosing the pairs",
+    "further cliques": "counts of columns together",
+    "explain": "scores of refused pairs",
+}
+_LIMITS = Limits(largest_pair, fits=_fits, width=lambda plan: read_options(TreeOptions, plan.options).width)
 _WITHOUT_FENCE = {"method": "mst", "fair": None, "strict": False, "explain": 0.0}
 
 MST = Method(
     name="mst",
     title="MST",
     summary="a tree of pair counts, no fence",
-    when="Choose it to compare with the published tree.",
     fit=tree,
-    questions="beside",
     options=TreeOptions,
-    fence="never",
-    largest=largest_pair,
-    fits=_fits,
+    frame=_frame,
+    guidance=Guidance("Choose it to compare with the published tree.", pools=_POOLS),
+    capabilities=Capabilities(fence="never", questions="beside"),
+    limits=_LIMITS,
 )
 """A maximum spanning tree of pair counts (McKenna, Miklau & Sheldon 2021): PrivCI §III-C without any separation."""
 
@@ -169,19 +190,21 @@ PRIVCI = Method(
     name="privci",
     title="PrivCI",
     summary="a tree of pair counts that respects the fence",
-    when="Choose it where there is a fairness requirement.",
-    purposes={
-        "fairness": Purpose(
-            "It counts only pairs that the fence allows, and links outcome and protected columns "
-            "through admissible ones only."
-        )
-    },
     fit=tree,
-    questions="beside",
     options=TreeOptions,
-    fence="always",
-    largest=largest_pair,
-    fits=_fits,
+    frame=_frame,
+    guidance=Guidance(
+        "Choose it where there is a fairness requirement.",
+        purposes={
+            "fairness": Purpose(
+                "It counts only pairs that the fence allows, and links outcome and protected columns "
+                "through admissible ones only."
+            )
+        },
+        pools=_POOLS,
+    ),
+    capabilities=Capabilities(fence="always", questions="beside"),
+    limits=_LIMITS,
     without_fence=_WITHOUT_FENCE,
 )
 """PrivCI's Algorithm 1: the tree is grown inside the fence outcome ⊥ protected | admissible."""
@@ -190,14 +213,12 @@ PREFAIR = Method(
     name="prefair",
     title="PreFair",
     summary="a tree in which the outcome touches admissible columns only",
-    when="Choose it to compare with PrivCI.",
     fit=tree,
-    questions="beside",
     options=TreeOptions,
-    fence="always",
     frame=_prefair,
-    largest=largest_pair,
-    fits=_fits,
+    guidance=Guidance("Choose it to compare with PrivCI.", pools=_POOLS),
+    capabilities=Capabilities(fence="always", questions="beside"),
+    limits=_LIMITS,
     without_fence=_WITHOUT_FENCE,
 )
 """PreFair, greedy: the same tree, but an outcome column attaches to admissible columns only."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from espalier.core.errors import ProjectError
 from espalier.core.graph.separations import Clique, Separation, clique_edges
-from espalier.core.methods.base import Method, Purpose, Separations
+from espalier.core.methods.base import Capabilities, Guidance, Limits, Method, Purpose, Separations
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import Marginals, one_ways
 from espalier.core.methods.select.allocation import BudgetSplit, Choices, label
@@ -125,6 +125,8 @@ class WorkloadOptions:
         fenced=True,
         help="Buys noisy scores of the pairs that the fence refuses, and an estimate of what the fence cost. "
         "Without it a release says nothing about them. The counts get that much less.",
+        pool="explain",
+        unbought="This plan refuses no pair in a tree, so the share for explaining buys nothing",
     )
 
 
@@ -427,18 +429,29 @@ WORKLOAD = Method(
     name="workload",
     title="Workload",
     summary="the pairs that bring the whole table closest to the real one, chosen and counted in two rounds",
-    when="Choose it for general use, with a fence or without: all pairs of columns should be right.",
     fit=workload,
-    questions="beside",
     options=WorkloadOptions,
     frame=_frame,
-    cells=lambda project: most_cells(project, Workload.of(project).max_cells),
-    fits=lambda project: FITS,  # noqa: ARG005
-    purposes={
-        "general": Purpose("It brings all pairs of columns as close to the real table as the budget allows."),
-        "questions": Purpose(
-            "It answers your questions in addition to pairs of columns. List them on this page and give them a share."
-        ),
-    },
+    guidance=Guidance(
+        when="Choose it for general use, with a fence or without: all pairs of columns should be right.",
+        purposes={
+            "general": Purpose("It brings all pairs of columns as close to the real table as the budget allows."),
+            "questions": Purpose(
+                "It answers your questions beside the pairs of columns. List them on this page and give them a share."
+            ),
+        },
+        pools={
+            "pair choice": "choosing the pairs",
+            "pairs": "counts of pairs",
+            "tree choice": "choosing the pairs",
+            "two-way": "counts of pairs",
+            "explain": "scores of refused pairs",
+        },
+    ),
+    capabilities=Capabilities(questions="beside"),
+    limits=Limits(
+        cells=lambda project: most_cells(project, Workload.of(project).max_cells),
+        fits=lambda project: FITS,  # noqa: ARG005
+    ),
     without_fence={"fair": False, "strict": False, "explain": 0.0},
 )

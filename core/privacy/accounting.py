@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from espalier.core.errors import ProjectError
-from espalier.core.project.plan import NO_EPSILON, Plan
+from espalier.core.project.plan import Plan
 
 LARGEST_DELTA = 1e-3
 """No plan has a larger δ where the number of rows is private or not given."""
@@ -45,7 +45,7 @@ class Budget:
         Raises :class:`ProjectError` without a δ, and for one above 1/n (above `LARGEST_DELTA` where n is private or
         not given): publishing one random row outright would satisfy it.
         """
-        if plan.epsilon == NO_EPSILON:
+        if not plan.has_epsilon:
             raise ProjectError("this plan gives no epsilon, so it has no budget and promises nothing", key="epsilon")
         delta = plan.delta
         if delta is None:

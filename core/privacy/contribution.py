@@ -102,8 +102,8 @@ def known_rows(source: Source, unit: Unit) -> int | None:
             left = "any number" if source.kept is None else str(source.kept)
             raise TableError(
                 f"the table names people (column {source.person_column!r}) and keeps {left} of each one's rows, but "
-                f"the unit of privacy says at most {unit.rows_per_person}; pass it through "
-                "espalier.core.privacy.contribution.bounded first",
+                f"the unit of privacy says at most {unit.rows_per_person}. Release it with a plan that names this "
+                "column and this limit.",
                 column=source.person_column,
             )
         if source.names_people:

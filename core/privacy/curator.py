@@ -30,6 +30,9 @@ from espalier.core.privacy.sums import PROVED, SumRecipe
 from espalier.core.privacy.unit import Unit
 from espalier.core.tables.source import Source
 
+Impossible = Mapping[Clique, NDArray[np.bool_]]
+"""The cells that no row of the model may have, by clique: True where a cell is impossible."""
+
 TOGETHER = 1 << 22
 """Cells of exact counts that are in memory at a time (32 MB)."""
 
@@ -95,14 +98,15 @@ class Curator(ABC):
         budget: Budget,
         rows: int | None,
         max_cells: int,
+        impossible: Impossible | None = None,
     ) -> None:
-        """A curator of columns of ``sizes``; what it may spend is ``budget.rho``."""
+        """A curator of columns of ``sizes``, which may spend ``budget.rho``."""
         self.sizes: Mapping[str, int] = dict(sizes)
         self.unit, self.budget, self.rows = unit, budget, rows
         self.spending = Spending(budget.rho)
         self.held_out = False
         self.scored: list[ScoreMeasurement] = []
-        self.impossible: Mapping[Clique, NDArray[np.bool_]] = {}
+        self.impossible: Impossible = impossible or {}
         self.whole: Mapping[str, int] = dict(sizes)
         self._max_cells = max_cells
         self._order = {name: i for i, name in enumerate(sizes)}
@@ -296,10 +300,16 @@ class PrivateCurator(Curator):
     """
 
     def __init__(
-        self, source: Source, unit: Unit, budget: Budget, max_cells: int, spending: Spending | None = None
+        self,
+        source: Source,
+        unit: Unit,
+        budget: Budget,
+        max_cells: int,
+        spending: Spending | None = None,
+        impossible: Impossible | None = None,
     ) -> None:
         """``max_cells`` is the largest marginal it will count; ``spending`` is where it books, if not in its own."""
-        super().__init__(source.schema.sizes, unit, budget, known_rows(source, unit), max_cells)
+        super().__init__(source.schema.sizes, unit, budget, known_rows(source, unit), max_cells, impossible)
         if spending is not None:
             if spending.limit > budget.rho:
                 raise ValueError("what is booked elsewhere is held to the budget all the same")

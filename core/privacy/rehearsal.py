@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from espalier.core.graph.separations import Clique
 from espalier.core.privacy.accounting import Budget
-from espalier.core.privacy.curator import Curator
+from espalier.core.privacy.curator import Curator, Impossible
 from espalier.core.privacy.draws import Draw, Merged
 from espalier.core.privacy.questions.recipes import WorstQuestion
 from espalier.core.privacy.scores import Score
@@ -30,9 +30,17 @@ class Rehearsal(Curator):
     ``columns`` open.
     """
 
-    def __init__(self, sizes: Mapping[str, int], unit: Unit, budget: Budget, rows: int | None) -> None:
-        """``rows`` is n where the plan gives it. The caller checks sizes."""
-        super().__init__(sizes, unit, budget, rows if unit.neighbors == "replace-one" else None, sys.maxsize)
+    def __init__(
+        self,
+        sizes: Mapping[str, int],
+        unit: Unit,
+        budget: Budget,
+        rows: int | None,
+        impossible: Impossible | None = None,
+    ) -> None:
+        """``rows`` is n if the person who plans has given it. The plan's preview checks the sizes."""
+        public = rows if unit.neighbors == "replace-one" else None
+        super().__init__(sizes, unit, budget, public, sys.maxsize, impossible)
         self._guess = rows or UNKNOWN_ROWS
         self._chosen = False
 

@@ -17,9 +17,9 @@ AllocationRule = Literal["auto", "optimal", "uniform"]
 AccountingRule = Literal["zcdp", "basic"]
 RowsDrawn = Literal["even", "independent"]
 MAX_ROWS = 1_000_000_000
+IN_MEMORY = 1_000_000
+"""Above this number, synthetic rows stay on disk as codes and are written in batches."""
 MOST_STATEMENTS = 10
-NO_EPSILON = math.inf
-"""The ε of a plan that gives none: it promises nothing."""
 MOST_ASKED = 0.9
 """The largest share of the budget that questions and counts may take next to a method."""
 _OLD_KEYS = {"looking": "private_evaluation"}
@@ -53,10 +53,10 @@ _LEFT_OUT = (
 class Plan:
     """How to release: method, unit of privacy and budget. Reads no data.
 
-    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget; ε is infinite where the plan gives
-    none, and the method registry refuses that for every method that is private. ``neighbors`` and
-    ``rows_per_person`` are the unit of privacy. ``person`` is the column of the table, not of the schema, that
-    identifies a row's person: at most ``rows_per_person`` rows of each are kept; without it that number is a promise.
+    ``epsilon`` and ``delta`` (None: 1/n², replace-one only) are the whole budget. ε is infinite if the plan gives none;
+    every private method refuses such a plan (`espalier.core.methods.registry.check_options`). ``neighbors`` and
+    ``rows_per_person`` are the unit of privacy. ``person`` is the column of the table, not of the schema, that says
+    whose a row is: at most ``rows_per_person`` rows of each are kept; without it that number is a promise.
     ``fair`` None means what the method implies; ``strict`` also keeps inadmissible columns away from the outcome.
     ``target`` is the column to predict; ``targets`` are further ones with their weights, the target's own weight being
     1 unless given. ``allocation`` may also map marginals ("age × income") to their parts of their
@@ -83,7 +83,7 @@ class Plan:
     """
 
     method: str
-    epsilon: float
+    epsilon: float = math.inf
     delta: float | None = None
     fair: bool | None = None
     strict: bool = False
@@ -114,12 +114,12 @@ class Plan:
             elif getattr(self, name) not in get_args(allowed):
                 known = ", ".join(get_args(allowed))
                 raise ProjectError(f"plan: {name} is {getattr(self, name)!r}; it must be one of {known}", key=name)
-        if self.epsilon != NO_EPSILON:
+        if self.has_epsilon:
             _check_finite("epsilon", self.epsilon)
-        if not 1e-6 <= self.epsilon <= 100 and self.epsilon != NO_EPSILON:
-            raise ProjectError(
-                f"plan: epsilon ({self.epsilon:g}) must be above 0 (at least 1e-6) and at most 100", key="epsilon"
-            )
+            if not 1e-6 <= self.epsilon <= 100:
+                raise ProjectError(
+                    f"plan: epsilon ({self.epsilon:g}) must be above 0 (at least 1e-6) and at most 100", key="epsilon"
+                )
         if self.delta is not None:
             _check_finite("delta", self.delta)
             if not 1e-300 <= self.delta < 1:
@@ -144,6 +144,11 @@ class Plan:
         check_number("schema_share", self.schema_share, Option("", low=0, high=0.5))
         check_number("private_evaluation", self.private_evaluation, Option("", low=0, high=0.5))
         check_number("question_share", self.question_share, Option("", low=0, high=MOST_ASKED))
+
+    @property
+    def has_epsilon(self) -> bool:
+        """Does the plan give an ε? A plan without one promises nothing."""
+        return self.epsilon != math.inf
 
     @property
     def weights(self) -> dict[str, float]:
@@ -173,7 +178,7 @@ class Plan:
                 del out[key]
         if self.fair is None:
             del out["fair"]
-        if self.epsilon == NO_EPSILON:
+        if not self.has_epsilon:
             del out["epsilon"]
         return {**out, **ALWAYS, **self.options}
 
@@ -190,10 +195,10 @@ class Plan:
                 given[new] = given.pop(old)
         if "method" not in given:
             raise ProjectError("plan: method is missing", key="method")
-        if given.get("epsilon") == NO_EPSILON:
+        if given.get("epsilon") == math.inf:
             raise ProjectError("plan: epsilon must be a finite number", key="epsilon")
         if given.get("epsilon") is None:
-            given["epsilon"] = NO_EPSILON
+            given.pop("epsilon", None)
         if isinstance(given.get("statements"), list):
             given["statements"] = tuple(Separation.read(s) for s in given["statements"])
         own = {f.name for f in fields(cls)} - {"options"}

@@ -353,17 +353,45 @@ class Column:
 
         Raises :class:`TableError` naming column and value for text that the description does not allow.
         """
-        if self.kind == "numeric":
-            return self._encode_numbers(texts)
-        if self.hierarchy:  # until expansion a code is only known to be in the hierarchy
+        if self.hierarchy:  # which code is which is not told yet, only that it is one
             return np.where(self.leaves(texts) < len(self.tree.texts), 0, self.values)
-        known = {c: i for i, c in enumerate(self.categories)}
-        known |= {member: known[group] for group, members in self.groups for member in members}
-        codes = np.empty(len(texts), dtype=np.int64)
-        for i, text in enumerate(texts):
-            code = self._missing_code() if self._empty(text) else known.get(text)
-            codes[i] = self._unknown_code(text) if code is None else code
+        codes = self.judge(texts)
+        for i in np.flatnonzero(codes >= self.size)[:1].tolist():
+            self._refuse_empty() if codes[i] == self.empty_code else self._refuse_unknown(texts[i])
         return codes
+
+    @property
+    def empty_code(self) -> int:
+        """What :meth:`judge` says of an empty cell: the code of the missing, or ``size + 1`` where it is refused."""
+        return self.values if self.missing else self.size + 1
+
+    @property
+    def unknown_code(self) -> int:
+        """What :meth:`judge` says of an undeclared value: the code of the missing, or ``size`` where it is refused."""
+        return self.values if self.unknown == "missing" else self.size
+
+    def judge(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """The code of each text; :attr:`empty_code` and :attr:`unknown_code` for a text that has none.
+
+        Each code depends on its own text and on this description only. Columns with a hierarchy are read by
+        :func:`espalier.core.project.public_grid.as_read` first.
+        """
+        if self.kind != "numeric":
+            known = {c: i for i, c in enumerate(self.categories)}
+            known |= {member: known[group] for group, members in self.groups for member in members}
+            known |= dict.fromkeys((MISSING, *self.missing_marks), self.empty_code)
+            unknown = self.unknown_code
+            return np.fromiter((known.get(text, unknown) for text in texts), np.int64, len(texts))
+        numbers = [self._number(text) for text in texts]
+        codes = self.bins_of(np.array([math.nan if x is None else x for x in numbers], dtype=np.float64))
+        for i, number in enumerate(numbers):
+            if number is None:
+                codes[i] = self.empty_code if self._empty(texts[i]) else self.unknown_code
+        return codes
+
+    def bins_of(self, numbers: NDArray[Any]) -> NDArray[np.int64]:
+        """The bin of each number of a numeric column: how many inner edges are at or below it."""
+        return np.searchsorted(np.asarray(self.edges[1:-1], dtype=np.float64), numbers, side="right").astype(np.int64)
 
     def leaves(self, texts: Sequence[str]) -> NDArray[np.int64]:
         """The code of each text in the hierarchy, the missing cell's last; raises :class:`TableError`."""
@@ -372,22 +400,11 @@ class Column:
         for i, text in enumerate(texts):
             if text in known:
                 out[i] = known[text]
-            else:  # refused, or missing
-                self._missing_code() if text == MISSING else self._unknown_code(text)
+            elif text == MISSING and not self.missing:
+                self._refuse_empty()
+            elif text != MISSING and self.unknown != "missing":
+                self._refuse_unknown(text)
         return out
-
-    def _encode_numbers(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        inner = np.asarray(self.edges[1:-1], dtype=np.float64)
-        codes = np.empty(len(texts), dtype=np.int64)
-        for i, text in enumerate(texts):
-            if self._empty(text):
-                codes[i] = self._missing_code()
-            elif (number := self._number(text)) is not None:
-                codes[i] = np.searchsorted(inner, number, side="right")
-            else:
-                why = "is not a number" if self.dates is None else "is not a date written as 2024-01-31"
-                codes[i] = self._unknown_code(text, why)
-        return codes
 
     def numbers(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """The number (of a date: the day) that each text says, NaN for an empty cell and for what says none.
@@ -410,18 +427,18 @@ class Column:
             return day_number(text)
         return float(text) if NUMBER.fullmatch(text) else None
 
-    def _missing_code(self) -> int:
-        if not self.missing:
-            raise TableError(
-                f'column {self.name!r} has empty cells, but its schema does not say "missing": true',
-                column=self.name,
-                value=MISSING,
-            )
-        return self.values
+    def _refuse_empty(self) -> None:
+        raise TableError(
+            f'column {self.name!r} has empty cells, but its schema does not say "missing": true',
+            column=self.name,
+            value=MISSING,
+        )
 
-    def _unknown_code(self, text: str, why: str = "is not among its declared categories") -> int:
-        if self.unknown == "missing":
-            return self.values
+    def _refuse_unknown(self, text: str) -> None:
+        if self.kind != "numeric":
+            why = "is not among its declared categories"
+        else:
+            why = "is not a number" if self.dates is None else "is not a date written as 2024-01-31"
         shown = text if len(text) <= 60 else text[:57] + "…"
         raise TableError(
             f"column {self.name!r}: the value {shown!r} {why}; correct the table, declare it, "

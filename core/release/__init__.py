@@ -1,8 +1,7 @@
-"""From a project and a table to the files that are handed over."""
+"""Spending a plan's budget on a private table, and the files handed over."""
 
+from espalier.core.analysis.loading import Released, load_release
 from espalier.core.release.artefact import Release
-from espalier.core.release.loading import Released, load_release
-from espalier.core.release.planning import Preview, preview
 from espalier.core.release.spend import release
 
-__all__ = ["Preview", "Release", "Released", "load_release", "preview", "release"]
+__all__ = ["Release", "Released", "load_release", "release"]

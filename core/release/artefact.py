@@ -14,28 +14,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from espalier import __version__
+from espalier.core.analysis.drawing import Test, test_facts
 from espalier.core.analysis.drawing_test import Tested
+from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
 from espalier.core.display import card
 from espalier.core.evaluation.private.figures import PrivateEvaluation
 from espalier.core.ledger.archive import MODEL
 from espalier.core.methods import Fitted, Frame, method_of
 from espalier.core.models.base import Codes, Model
+from espalier.core.planning.hierarchies import ToldApart
+from espalier.core.planning.preview import error_bounds_of
 from espalier.core.privacy.accounting import Budget, round_up
 from espalier.core.privacy.curator import Spending
 from espalier.core.privacy.draws import Draw
 from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
-from espalier.core.release.counts import COUNTS, NoisyCounts
-from espalier.core.release.drawing import Test, test_facts
-from espalier.core.release.files import copy_files, csv_text, save_files
+from espalier.core.release.files import copy_files, save_files
 from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole
-from espalier.core.release.planning import error_bounds_of
-from espalier.core.release.questions import question_facts
-from espalier.core.release.told_apart import ToldApart
+from espalier.core.release.question_facts import question_facts
 from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.consistency import violations
 from espalier.core.tables.destination import Destination
+from espalier.core.tables.released import csv_text
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.table import Table
 
@@ -76,10 +77,9 @@ class Release:
     ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
     aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
     told that it was made. ``copies`` are what it might have been (`espalier.core.analysis.copies`), each a model and
-    codes; ``drawing`` is what the test of the drawing found, ``effect`` what `espalier.core.release.effect_section`
-    says of the plan's treatment. ``date`` is the day it was made, in UTC. Of more than a million rows ``codes`` and
-    ``table`` hold only some, and ``whole`` all, as codes on disk while somebody holds the release
-    (`espalier.core.release.output`).
+    codes; ``drawing`` is what the test of the drawing found, ``effect`` what `espalier.core.report.effect` says of the
+    plan's treatment. ``date`` is the day it was made, in UTC. Of more than a million rows ``codes`` and ``table`` hold
+    only some, and ``whole`` all, as codes on disk while somebody holds the release (`espalier.core.release.output`).
     """
 
     project: Project
@@ -148,7 +148,7 @@ class Release:
             "project": project,
             "method": plan.method,
             "method_title": method.title,
-            "private": method.private,
+            "private": True,
             "spent": {
                 "epsilon": epsilon_beside(s.rho, self.budget.delta, [s.delta] if s.delta else []),
                 "delta": self.budget.delta,
@@ -232,8 +232,8 @@ class Release:
     @cached_property
     def files(self) -> dict[str, bytes]:
         """What is handed over, by file name: the table, the accounting, the project file, the report, the model."""
-        from espalier.core.release.card import card
-        from espalier.core.release.report import render
+        from espalier.core.report.croissant import card
+        from espalier.core.report.page import render
 
         facts, model, table = self.to_json(), self._dumped, self.csv().encode()
         return {
@@ -255,7 +255,7 @@ class Release:
     @cached_property
     def _counted(self) -> NoisyCounts | None:
         """The noisy counts of the fit, for copies made later."""
-        return NoisyCounts.of(self.fitted) if method_of(self.project.plan).private else None
+        return NoisyCounts.of(self.fitted)
 
     def save(self, folder: str | Path, kind: Literal["csv", "parquet"] = "csv", report: Report = silent) -> None:
         """Write the :attr:`files` into a new or empty folder; all of them or nothing.

@@ -26,8 +26,6 @@ from espalier.core.tables.csv_safety import defuse
 from espalier.core.tables.destination import Destination
 from espalier.core.tables.snapshot import CodeFile, Snapshot
 
-IN_MEMORY = 1_000_000
-"""More synthetic rows than these stay on disk as codes until they are written, batch by batch."""
 SHOWN = 100_000
 """So many of them are in memory all the same, and are the release's ``synthetic.csv``. Rows come in random order."""
 STEP = 1 << 17

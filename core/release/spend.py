@@ -12,29 +12,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from espalier.core.analysis.drawing import outcome
+from espalier.core.analysis.noisy_counts import NoisyCounts
+from espalier.core.analysis.plan_effect import effect_facts
+from espalier.core.analysis.study import Study
 from espalier.core.errors import Cancelled, EspalierError, ProjectError, SchemaError
 from espalier.core.evaluation.private.figures import PrivateEvaluation
 from espalier.core.evaluation.private.held_out import judge
-from espalier.core.methods import check_options, fit, method_of, need_private
+from espalier.core.methods import check_options, method_of
 from espalier.core.models.base import Codes, Model, NumberModel
-from espalier.core.privacy.accounting import total_up
-from espalier.core.privacy.bought_schema import buy, described, left, nothing_found, prices
+from espalier.core.planning.hierarchies import told_apart
+from espalier.core.planning.preview import Preview, preview
+from espalier.core.planning.procedure import carry_out
+from espalier.core.privacy.accounting import Budget, total_up
+from espalier.core.privacy.bought_schema import Part, buy, described, nothing_found
 from espalier.core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
-from espalier.core.privacy.curator import PrivateCurator, Spending
+from espalier.core.privacy.curator import Impossible, PrivateCurator, Spending
 from espalier.core.privacy.draws import Draw, subtotals_of
 from espalier.core.privacy.unit import Unit
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
-from espalier.core.project.plan import MAX_ROWS, Plan
+from espalier.core.project.plan import IN_MEMORY, MAX_ROWS, Plan
 from espalier.core.release.artefact import Release
-from espalier.core.release.counts import NoisyCounts
-from espalier.core.release.drawing import outcome, tested
-from espalier.core.release.effect_section import effect_facts
 from espalier.core.release.files import with_identifiers
-from espalier.core.release.output import IN_MEMORY, on_disk
-from espalier.core.release.planning import Preview, preview
-from espalier.core.release.study import Study
-from espalier.core.release.told_apart import told_apart
+from espalier.core.release.output import on_disk
 from espalier.core.tables.consistency import settle
 from espalier.core.tables.frames import opened
 from espalier.core.tables.relation import Relation
@@ -43,7 +44,7 @@ from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
 
 if TYPE_CHECKING:
-    from espalier.core.ledger.account import Account
+    from espalier.core.ledger.account import Account, Reservation
 
 
 def release(project: Project, data: Any, report: Report = silent, ledger: Account | None = None) -> Release:
@@ -72,7 +73,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     (1000, ['smoker', 'sick'])
     """
     check_options(project.plan)
-    need_private(project.plan)
+    method_of(project.plan)
     project.need_unit()
     refuse_guessed(project)
     reading = 0.0
@@ -103,7 +104,7 @@ def _release(
     check_fits(project, table)
     planned = ledger.check(project) if ledger else project
     plan = planned.plan
-    if method_of(plan).numbers:
+    if method_of(plan).capabilities.numbers:
         for column in project.schema.columns:
             if column.kind == "numeric":
                 table.numbers(column.name)  # refused here, before anything is drawn, where there are codes only
@@ -120,85 +121,94 @@ def _release(
             key="rows",
         )
     shown = preview(planned, total)  # a rehearsal: refuses conflicts and plans that are too large
-    rest, held = _parts(plan, table, total, files)
-    looked, of_schema = Spending(0.0), Spending(shown.budget.rho)  # ``looked``: until it is known what was spent before
-    bought = [of_schema, looked]
+    rows = _PrivateRows(*_parts(plan, table, total, files), shown.budget)
     reservation = ledger.reserve(planned, shown.budget, table.digest, shown.delta, relation) if ledger else None
     try:
         report(0.0, "Measuring")  # the last moment to cancel for nothing
-        known, rest, held = _described(planned, shown, rest, held, of_schema)
-        unit = Unit(plan.neighbors, plan.rows_per_person)
-        curator = PrivateCurator(rest, unit, left(shown.budget, of_schema), plan.max_cells)
-        curator.impossible = known.constraints.masks(known.schema, plan.max_cells)
-        bought = [of_schema, curator.spending, looked]
-        made = _Run(known, curator, held, looked, total, shown).release(report)
-        every = Spending(shown.budget.rho, [*of_schema.draws, *curator.spending.draws])
-        public, apart = project.bought(known.schema), told_apart(project.schema, known.schema)
-        warnings = (*made.warnings, *nothing_found(project.schema, known.schema))
-        made = replace(
-            made,
-            project=public,
-            apart=apart,
-            warnings=warnings,
-            budget=shown.budget,
-            spending=every,
-            reservation=reservation,
-            relation=relation,
-        )
+        made = _Run(planned, project, rows, total, shown, reservation, relation).release(report)
         kept = made.files if reservation else {}
     except BaseException as error:
         if reservation is None:
             raise
         reason = "cancelled" if isinstance(error, Cancelled) else type(error).__name__  # a text could tell of rows
-        drawn = any(spending.draws for spending in bought)
-        trouble = reservation.end(drawn, f"ended without a release: {reason}", subtotals_of(_draws(bought)))
+        trouble = reservation.end(bool(rows.draws), f"ended without a release: {reason}", subtotals_of(rows.draws))
         if trouble and isinstance(error, EspalierError):
-            raise type(error)(f"{error}. {trouble}", **error.data) from None
+            raise type(error)(f"{error} {trouble}", **error.data) from None
         raise
     if reservation:
         said = json.loads(kept["release.json"])["spent"]["rho"]  # what counts is what the release says of itself
-        draws = _draws(bought)
-        if trouble := reservation.spend(said, kept, subtotals_of(draws), total_up(draw.delta for draw in draws)):
+        delta = total_up(draw.delta for draw in rows.draws)
+        if trouble := reservation.spend(said, kept, subtotals_of(rows.draws), delta):
             made = replace(made, ledger_trouble=trouble)
     return made
 
 
-def _draws(bought: Sequence[Spending]) -> list[Draw]:
-    """What was drawn, from the release's own rows and from those held out."""
-    return [draw for spending in bought for draw in spending.draws]
+class _PrivateRows:
+    """The private rows of one release, and what was bought from them.
+
+    ``own`` are the rows that the release is made from, ``held`` those that judge it.
+    """
+
+    def __init__(self, own: Source, held: Source | None, budget: Budget) -> None:
+        self.own, self.held, self._delta = own, held, budget.delta
+        self.schema_spending, self.held_spending = Spending(budget.rho), Spending(0.0)
+        self._curator: PrivateCurator | None = None
+
+    @property
+    def draws(self) -> list[Draw]:
+        """Every draw so far, from the release's own rows and from those held out."""
+        own = self._curator.spending.draws if self._curator else []
+        return [*self.schema_spending.draws, *own, *self.held_spending.draws]
+
+    def describe(self, project: Project, parts: Sequence[Part]) -> Project:
+        """Buy ``parts`` of the schema from the own rows, and recode all rows by it."""
+        if not parts:
+            return project
+        wanted = project.schema
+        schema = buy(self.own, wanted, _unit(project.plan), parts, self._delta, self.schema_spending)
+        self.own = described(self.own, wanted, schema)
+        self.held = None if self.held is None else described(self.held, wanted, schema)
+        return project.bought(schema)
+
+    def curator(self, project: Project, budget: Budget, impossible: Impossible) -> PrivateCurator:
+        """Return the curator of the own rows."""
+        plan = project.plan
+        self._curator = PrivateCurator(self.own, _unit(plan), budget, plan.max_cells, impossible=impossible)
+        return self._curator
+
+    def judge(self, project: Project, synthetic: Table, budget: Budget, spent: float) -> PrivateEvaluation | None:
+        """Judge ``synthetic`` on the rows held out, for as much ρ as the release ``spent``.
+
+        The two parts of the people are disjoint, so together they cost the larger ρ, which is the release's.
+        """
+        if self.held is None:
+            return None
+        self.held_spending.limit = spent
+        return judge(project, synthetic, self.held, replace(budget, rho=spent), self.held_spending)
 
 
-def _described(
-    project: Project, shown: Preview, rest: Source, held: Source | None, spending: Spending
-) -> tuple[Project, Source, Source | None]:
-    """Project and rows by a schema without gaps: what is not declared is bought from ``rest``."""
-    parts = prices(project, shown.budget)
-    if not parts:
-        return project, rest, held
-    plan = project.plan
-    unit, wanted = Unit(plan.neighbors, plan.rows_per_person), project.schema
-    schema = buy(rest, wanted, unit, parts, shown.budget.delta, spending)
-    own, judged = described(rest, wanted, schema), None if held is None else described(held, wanted, schema)
-    return project.bought(schema), own, judged
+def _unit(plan: Plan) -> Unit:
+    return Unit(plan.neighbors, plan.rows_per_person)
 
 
 @dataclass(frozen=True)
 class _Run:
-    """One release under way: what it is made from, where it pays (``curator``; ``looked`` for what judges it on the
-    rows ``held`` out), and how many rows are public."""
+    """One release under way: the ``planned`` project with the ledger's δ, the one that was ``given``, the private rows
+    and their number if it is public, the preview, the ledger's reservation, and the kind of the relation read."""
 
-    project: Project
-    curator: PrivateCurator
-    held: Source | None
-    looked: Spending
+    planned: Project
+    given: Project
+    private: _PrivateRows
     total: int | None
-    planned: Preview
+    preview: Preview
+    reservation: Reservation | None
+    relation: str | None
 
     def release(self, report: Report) -> Release:
         """Measure, fit, sample and judge."""
-        project, curator, plan = self.project, self.curator, self.project.plan
-        with tested(curator, project) as tests:
-            fitted = fit(curator, project, self.planned.frame, part(report, 0.0, 0.4))
+        preview, budget = self.preview, self.preview.budget
+        carried = carry_out(self.planned, budget, preview.frame, self.private, part(report, 0.0, 0.4))
+        project, fitted, plan = carried.project, carried.fitted, carried.project.plan
         fitted.size(plan.max_cells)
         report(0.4, "Fitting the model")
         start = time.perf_counter()
@@ -211,22 +221,30 @@ class _Run:
         text = settle(project.constraints, project.schema, codes, text)
         text = with_identifiers(project.schema, text, rng)
         seconds = {"fit": done - start, "sample": time.perf_counter() - done}
-        judged = self._judge(Table(project.schema, codes, len(next(iter(codes.values())))), report)
+        if self.private.held is not None:
+            report(0.9, "Judging it on the rows held out")
+        synthetic = Table(project.schema, codes, len(next(iter(codes.values()))))
+        spending = carried.curator.spending
+        judged = self.private.judge(project, synthetic, carried.curator.budget, spending.rho)
+        wanted = self.given.schema
         made = Release(
-            project,
-            curator.budget,
-            self.planned.frame,
+            self.given.bought(project.schema),
+            budget,
+            preview.frame,
             fitted,
             model,
             codes,
             text,
             rows,
-            curator.spending,
+            Spending(budget.rho, [*self.private.schema_spending.draws, *spending.draws]),
             seconds,
-            self.planned.warnings,
+            (*preview.warnings, *nothing_found(wanted, project.schema)),
             judged,
             whole=whole,
-            drawing=outcome(project, tests, rng),
+            drawing=outcome(project, carried.tests, rng),
+            apart=told_apart(wanted, project.schema),
+            reservation=self.reservation,
+            relation=self.relation,
         )
         if plan.copies:
             start = time.perf_counter()
@@ -236,14 +254,6 @@ class _Run:
             made = replace(made, effect=effect_facts(Study.of(made), part(report, 0.98, 1.0)))
         report(1.0, "Done")
         return made
-
-    def _judge(self, synthetic: Table, report: Report) -> PrivateEvaluation | None:
-        if self.held is None:
-            return None
-        report(0.9, "Judging it on the rows held out")
-        spent = self.curator.spending.rho
-        self.looked.limit = spent  # never more than the release, whose ρ is then the larger one
-        return judge(self.project, synthetic, self.held, replace(self.curator.budget, rho=spent), self.looked)
 
 
 def drawn(

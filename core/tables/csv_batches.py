@@ -8,36 +8,40 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from espalier.core.errors import TableError
 from espalier.core.tables.csv_lines import check_lines, header_names, plain_lines
-from espalier.core.tables.reading import _check_names, _parsed
+from espalier.core.tables.reading import _parsed, check_names
 
 BLOCK = 1 << 24
 
 
-@dataclass(frozen=True)
 class Lines:
     """A CSV file as a feed (`espalier.core.tables.relation.Feed`) of texts."""
 
-    path: Path
+    rows = None
 
-    def schema(self, names: Sequence[str]) -> Any:  # noqa: ARG002
-        """The Arrow schema of :meth:`batches`: all columns, since a line is parsed whole."""
+    def __init__(self, path: Path) -> None:
+        """Read the header line; raises :class:`TableError`."""
+        self.columns = dict.fromkeys(csv_names(path), "string")
+        self.files = (path,)
+
+    def schema(self, names: Sequence[str]) -> Any:
+        """The Arrow schema of these columns."""
         import pyarrow as pa
 
-        return pa.schema([(name, pa.string()) for name in csv_names(self.path)])
+        return pa.schema([(name, pa.string()) for name in names])
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:  # noqa: ARG002
-        """All columns of all rows."""
-        return csv_batches(self.path)
+        """These columns of all rows."""
+        for batch in csv_batches(self.files[0]):
+            yield batch.select(list(names))
 
-    def statements(self, names: Sequence[str]) -> list[str]:  # noqa: ARG002
-        """None: nothing is asked."""
-        return []
+    def statements(self, names: Sequence[str]) -> list[str]:
+        """What is read, as a comment: no engine is asked."""
+        return [f"-- Espalier reads these columns of the CSV file in batches: {', '.join(map(repr, names))}"]
 
     def close(self) -> None:
         """Nothing stays open."""
@@ -48,7 +52,7 @@ def csv_names(path: Path) -> tuple[str, ...]:
     with _opened(path) as file:
         head, _ = _header(file, path)
     names, _ = header_names(plain_lines(head, str(path)), str(path))
-    _check_names(names, str(path))
+    check_names(names, str(path))
     return tuple(names)
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
+
+import numpy as np
 
 from espalier.core.errors import TableError
 from espalier.core.progress import Report, silent
 from espalier.core.project.schema import Schema
 from espalier.core.tables.destination import TAKE_ROWS, Destination
-from espalier.core.tables.reading import TextTable, from_arrow, read_table
+from espalier.core.tables.reading import Cells, TextColumn, TextTable, check_names, from_arrow, read_table
 from espalier.core.tables.relation import Relation, is_url, open_relation
 from espalier.core.tables.remote import RemoteSnapshot
 from espalier.core.tables.snapshot import Snapshot
@@ -34,11 +40,59 @@ def text_of(frame: Any) -> TextTable:
         raise TableError(
             "this is no table: give a data frame (pandas, polars, PyArrow, DuckDB) or a table that was read"
         )
+    shown = "the data frame"
+    if (pandas := sys.modules.get("pandas")) is not None and isinstance(frame, pandas.DataFrame):
+        return _of_pandas(frame, shown)
     try:
         arrow = pa.table(frame)
     except (pa.ArrowException, TypeError, ValueError):
         raise TableError("this frame cannot be read as a table: give each column one type of values") from None
-    return from_arrow(arrow.drop_columns([n for n in arrow.column_names if n == "__index_level_0__"]), "the data frame")
+    return from_arrow(arrow, shown)
+
+
+def _of_pandas(frame: Any, shown: str) -> TextTable:
+    """A pandas frame as text. Arrow would infer a type for a column of Python objects from all its cells, so that one
+    row would change how others are read: each such cell is written as text by itself instead."""
+    import pyarrow as pa
+
+    named = [name for name in frame.index.names if name is not None]
+    frame = frame.reset_index(level=named) if named else frame
+    names = list(frame.columns)
+    if not all(isinstance(name, str) for name in names):
+        raise TableError(f"{shown} has a column whose name is no text; rename it")
+    check_names(names, shown)
+    columns = {}
+    for name in names:
+        cells = frame[name]
+        inside = cells.cat.categories.dtype if str(cells.dtype) == "category" else cells.dtype
+        if inside == np.dtype(object):
+            columns[name] = _of_objects(cells.tolist(), name, shown)
+            continue
+        try:
+            arrow = pa.table({name: pa.Array.from_pandas(cells)})
+        except (pa.ArrowException, TypeError, ValueError):
+            raise TableError(f"{shown}: column {name!r} cannot be read; give it one type of values") from None
+        columns |= from_arrow(arrow, shown).columns
+    return TextTable(columns, len(frame), shown)
+
+
+def _of_objects(cells: Sequence[Any], name: str, shown: str) -> TextColumn:
+    """The texts of Python objects, each by its own type."""
+    import pandas as pd
+
+    made = Cells()
+    for cell in cells:
+        plain = cell.item() if isinstance(cell, np.generic) else cell
+        if plain is None or plain is pd.NA or plain is pd.NaT:
+            made.add(None)
+        elif isinstance(plain, str | bool | int | float | Decimal | dt.date | dt.time | dt.timedelta | UUID):
+            made.add(plain)
+        else:
+            raise TableError(
+                f"{shown}: column {name!r} holds {type(cell).__name__} values; give one plain value per cell",
+                column=name,
+            )
+    return made.column()
 
 
 def as_table(data: Any, schema: Schema, person: str | None = None) -> Table:

@@ -8,11 +8,16 @@ alone under the header.
 
 CSV. One line is one row (`espalier.core.tables.csv_lines` has the proof).
 
-Excel. Each cell has a type of its own. A formula is refused, because its value may come from other rows. So is a row
+Excel. Each cell has a type of its own, and a person column must not mix types that may write two people in one way
+(:attr:`TextColumn.ambiguous`). A formula is refused, because its value may come from other rows. So is a row
 without a value that stands between others, and one whose number is not above that of the row before. Rows without a
 value at the end are no rows: a sheet has a million of them.
 
-Parquet. A type belongs to a whole column. Whoever wrote the file has chosen it, and here it is taken as given.
+Parquet and data frames. A type belongs to a whole column, and the author of the file or frame has chosen it. Columns
+of Python objects in a pandas frame have no such type: each cell is written as text by itself.
+
+`espalier.core.tables.encoding` encodes larger tables in batches. It has the table of canonical texts, and gives equal
+codes.
 
 Refusals name the line or the row. They quote no cell.
 """
@@ -25,11 +30,16 @@ import hashlib
 import io
 import json
 import math
+import re
 import zipfile
 import zlib
+from array import array
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
 from xml.etree import ElementTree
@@ -48,19 +58,70 @@ BOMB_BYTES, BOMB_RATIO = 50_000_000, 150
 people keep shrink to a fifth or a fiftieth."""
 
 
+EXCEL_CELLS, EXCEL_RATIO = 25_000_000, 100
+"""Cells of a sheet at most, and times its size that a workbook may unpack to. An ordinary sheet of 10⁶ rows has 10 to
+20 million cells and unpacks to 10 to 25 times its size."""
+EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
+"""Bytes of the texts that the cells of a workbook share at most, and of one text: Excel's own limit is 32,767
+characters."""
+_CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
+_ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
+
+
 @dataclass(frozen=True, repr=False)
 class TextColumn:
     """A column as text: ``values`` are its distinct texts, ``codes`` which of them each row has."""
 
     values: tuple[str, ...]
     codes: NDArray[Any]
+    ambiguous: bool = False
+    """Do cells of several types share the column, and is one of them a text that another type would be written as?
+    Then one text may be two people: the number 7 and the text 7."""
 
     @classmethod
     def of(cls, cells: Iterable[Any]) -> TextColumn:
         """From Python values, each written as :func:`_text` writes it."""
-        place: dict[str, int] = {}
-        codes = [place.setdefault(_text(cell), len(place)) for cell in cells]
-        return cls(tuple(place), np.asarray(codes, dtype=np.int32))
+        made = Cells()
+        for cell in cells:
+            made.add(cell)
+        return made.column()
+
+
+class Cells:
+    """A column of Python values as it grows: one small number per row, and each distinct text once."""
+
+    def __init__(self) -> None:
+        self._place: dict[str, int] = {}
+        self._codes = array("i")
+        self._texts: set[str] = set()
+        """Distinct cells that are text themselves."""
+        self._typed = False
+        """Is some cell neither text nor empty?"""
+
+    def add(self, cell: Any) -> None:
+        """Add the next row's cell."""
+        text = _text(cell)
+        self._codes.append(self._place.setdefault(text, len(self._place)))
+        if isinstance(cell, str):
+            self._texts.add(text)
+        elif text != MISSING:
+            self._typed = True
+
+    def column(self) -> TextColumn:
+        """The column so far."""
+        ambiguous = self._typed and any(map(spells_another_type, self._texts))
+        return TextColumn(tuple(self._place), np.array(self._codes, dtype=np.int32), ambiguous)
+
+
+def spells_another_type(text: str) -> bool:
+    """Is ``text`` what a number, a truth value, a date, a moment or a time of day is written as?"""
+    if text in ("True", "False"):
+        return True
+    for read in (int, float, Decimal, dt.date.fromisoformat, dt.datetime.fromisoformat, dt.time.fromisoformat):
+        with suppress(ValueError, ArithmeticError):
+            if _text(read(text)) == text:
+                return True
+    return False
 
 
 @dataclass(frozen=True, repr=False)
@@ -156,7 +217,7 @@ def _csv(data: bytes, shown: str) -> TextTable:
 
     text = plain_lines(data, shown)
     names, delimiter = header_names(text, shown)
-    _check_names(names, shown)
+    check_names(names, shown)
     check_lines(text, delimiter, shown)
     bad: list[Any] = []
 
@@ -213,7 +274,8 @@ def read_released(source: Path | bytes, names: Sequence[str]) -> TextTable:
         raise TableError(f"cannot read {shown}: {error}", path=shown) from None
 
 
-def _check_names(names: Sequence[str], shown: str) -> None:
+def check_names(names: Sequence[str], shown: str) -> None:
+    """Raise :class:`TableError` for a name that two columns have."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -234,24 +296,57 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     _check_fields(schema, rows, shown)
     kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     try:  # a long text that many rows share is kept once
-        table = parquet.read_table(io.BytesIO(data), read_dictionary=kept)
+        table = parquet.read_table(io.BytesIO(data), read_dictionary=kept, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
         raise TableError(f"{shown} is a damaged Parquet file") from None
     return _from_arrow(table, shown)
 
 
 def _check_fields(schema: Any, rows: int, shown: str) -> None:
-    import pyarrow as pa
 
-    _check_names(schema.names, shown)
+    check_names(schema.names, shown)
     if rows * len(schema) > MAX_CELLS:
         raise TableError(f"{shown} holds {rows:,} rows of {len(schema):,} columns; Espalier reads smaller tables only")
     for field in schema:
-        if pa.types.is_nested(field.type) or pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type):
-            raise TableError(
-                f"{shown}: column {field.name!r} holds {field.type} values; give one plain value per cell",
-                column=field.name,
-            )
+        check_type(field.name, value_type(field.type), shown)
+
+
+def value_type(kind: Any) -> Any:
+    """The Arrow type of a column's values. A dictionary, and texts in another layout, hold the same values."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(kind):
+        return value_type(kind.value_type)
+    return pa.string() if types.is_large_string(kind) or types.is_string_view(kind) else kind
+
+
+def is_plain(kind: Any) -> bool:
+    """Is each cell of this Arrow type one plain value, which has a canonical text?"""
+    import pyarrow as pa
+
+    types = pa.types
+    tests = (
+        *(types.is_null, types.is_boolean, types.is_integer, types.is_floating, types.is_decimal, types.is_string),
+        *(types.is_date, types.is_timestamp, types.is_time, types.is_duration, is_uuid),
+    )
+    return any(test(kind) for test in tests)
+
+
+def check_type(name: str, kind: Any, shown: str) -> None:
+    """Raise :class:`TableError` for a type whose cells are no plain values."""
+    if not is_plain(kind):
+        raise TableError(
+            f"{shown}: column {name!r} holds {kind} values; give one plain value per cell",
+            column=name,
+        )
+
+
+def is_uuid(kind: Any) -> bool:
+    """Is it Arrow's type of UUIDs?"""
+    import pyarrow as pa
+
+    return isinstance(kind, pa.UuidType)
 
 
 def from_arrow(table: Any, shown: str) -> TextTable:
@@ -265,6 +360,8 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
 
     columns = {}
     for name, chunks in zip(table.column_names, table.columns, strict=True):
+        if is_uuid(chunks.type):
+            chunks = pa.chunked_array([pa.array([x and str(x) for x in chunks.to_pylist()], pa.string())])
         if pa.types.is_dictionary(chunks.type):
             chunks = chunks.unify_dictionaries()
         array = chunks.combine_chunks().dictionary_encode()
@@ -326,18 +423,18 @@ def _excel(data: bytes, shown: str) -> TextTable:
     except ImportError:
         raise TableError(f"Excel workbooks need openpyxl: the extra [formats]. {wheel_with('formats')}") from None
 
-    rows: list[tuple[int, list[Any]]] = []  # those that hold something, each with its number in the sheet
-    number = 0
+    number, header, columns = 0, None, list[Cells]()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # openpyxl warns about styles and validations it leaves out
             with zipfile.ZipFile(io.BytesIO(data)) as parts:
-                _check_unpacked(sum(part.file_size for part in parts.infolist()), len(data), shown)
+                _check_workbook(parts, len(data), shown)
             book = load_workbook(io.BytesIO(data), read_only=True)
             sheet = book.worksheets[0]
             with book._archive.open(sheet._worksheet_path) as rows_of:
                 _check_ascending(rows_of, shown)
             sheet.reset_dimensions()  # what the file says of its size is not believed
+            place = 0  # the row that comes next
             for number, cells in enumerate(sheet.iter_rows(), start=1):
                 if any(cell.data_type == "f" for cell in cells):
                     raise TableError(
@@ -345,29 +442,69 @@ def _excel(data: bytes, shown: str) -> TextTable:
                         "their values (Paste Special), or give CSV",
                         row=number,
                     )
-                if any(cell.value is not None for cell in cells):
-                    rows.append((number, [cell.value for cell in cells]))
+                row = [cell.value for cell in cells]
+                if all(cell is None for cell in row):
+                    continue
+                if header is None:
+                    header = _header(row, shown)
+                    columns, place = [Cells() for _ in header], number + 1
+                    continue
+                if number != place:
+                    raise TableError(f"{shown}, row {place}: this row is empty; take it out of the sheet", row=place)
+                if any(cell is not None for cell in row[len(header) :]):
+                    raise TableError(f"{shown}, row {number}: more cells than the header has names", row=number)
+                place += 1
+                for column, cell in zip_longest(columns, row[: len(header)]):
+                    column.add(cell)
     except TableError:
         raise
     except Exception:  # openpyxl raises whatever its zip and XML parsers do, and the text may quote a cell
         where = f" (after row {number})" if number else ""
         raise TableError(f"{shown} cannot be read as an Excel workbook{where}; save it anew, or give CSV") from None
-    if not rows:
+    if header is None:
         raise TableError(f"{shown} is empty; its first sheet needs a header row and at least one row")
-    header = ["" if cell is None else _text(cell) for cell in rows[0][1]]
+    made = {name: column.column() for name, column in zip(header, columns, strict=True)}
+    return TextTable(made, len(next(iter(made.values())).codes) if made else 0, shown)
+
+
+def _header(cells: Sequence[Any], shown: str) -> list[str]:
+    header = ["" if cell is None else _text(cell) for cell in cells]
     while header and not header[-1]:
         header.pop()
-    _check_names(header, shown)
-    for place, (number, row) in enumerate(rows[1:], start=rows[0][0] + 1):
-        if number != place:
-            raise TableError(f"{shown}, row {place}: this row is empty; take it out of the sheet", row=place)
-        if any(cell is not None for cell in row[len(header) :]):
-            raise TableError(f"{shown}, row {number}: more cells than the header has names", row=number)
-    filled = (row[: len(header)] + [None] * (len(header) - len(row)) for _, row in rows[1:])
-    columns = {name: TextColumn.of(column) for name, column in zip(header, zip(*filled, strict=True), strict=False)}
-    if len(rows) == 1:
-        columns = {name: TextColumn.of([]) for name in header}
-    return TextTable(columns, len(rows) - 1, shown)
+    check_names(header, shown)
+    return header
+
+
+def _check_workbook(parts: zipfile.ZipFile, packed: int, shown: str) -> None:
+    """Refuse a workbook that unpacks to too much, by the sizes in its directory, beyond which no part is read."""
+    size = sum(part.file_size for part in parts.infolist())
+    _check_unpacked(size, packed, shown)
+    if size > BOMB_BYTES and size > EXCEL_RATIO * packed:
+        raise TableError(f"{shown} unpacks to more than {EXCEL_RATIO} times its size; save it anew, or give CSV")
+    for part in parts.infolist():
+        if part.filename.startswith("xl/worksheets/"):
+            with parts.open(part) as sheet:
+                _check_cells(sheet, shown)
+        elif part.file_size > EXCEL_TEXTS:
+            raise TableError(f"{shown} holds more than {EXCEL_TEXTS >> 20} MiB of distinct texts; give CSV or Parquet")
+
+
+def _check_cells(sheet: IO[bytes], shown: str) -> None:
+    """Refuse a sheet of too many cells, or with too long a text, before a parser holds it in memory."""
+    cells, rest = 0, sheet.read(1 << 20)
+    declared = _ENCODING.match(rest)
+    if b"\0" in rest or b"<!DOCTYPE" in rest or (declared and declared[1].lower() not in (b"utf-8", b"us-ascii")):
+        raise TableError(f"{shown} has a sheet that is not plain UTF-8; save it anew, or give CSV")
+    while piece := sheet.read(1 << 20):
+        done, _, opened = rest.rpartition(b"<")
+        cells += len(_CELL.findall(done))
+        rest = b"<" + opened + piece
+        if cells > EXCEL_CELLS:
+            break
+        if len(opened) > EXCEL_TEXT:
+            raise TableError(f"{shown} has a cell with a text longer than Excel allows; give CSV or Parquet")
+    if cells + len(_CELL.findall(rest)) > EXCEL_CELLS:
+        raise TableError(f"{shown} has a sheet of more than {EXCEL_CELLS:,} cells; give CSV or Parquet")
 
 
 def _check_ascending(sheet: IO[bytes], shown: str) -> None:

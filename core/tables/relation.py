@@ -1,10 +1,12 @@
-"""A private table that stays where it is: in files, in DuckDB, in PostgreSQL, in Spark, in any engine of Ibis.
+"""A private table that stays where it is: in files, in PostgreSQL, in Spark, in any engine of Ibis.
 
-:func:`open_relation` connects and reads nothing but the catalogue. :meth:`Relation.snapshot` scans the rows once, in
-one statement, and keeps what a release needs: small whole numbers, at most k rows of a person. One statement sees one
-state of the table, so whoever writes meanwhile changes nothing.
+:func:`open_relation` connects, and reads only the catalogue, footers or header. :meth:`Relation.snapshot` scans the
+rows once and keeps what a release needs: small whole numbers, at most k rows of a person. Files and most engines give
+rows, which `espalier.core.tables.encoding` turns into codes. PostgreSQL and Spark encode rows themselves
+(`espalier.core.tables.sql`). One statement sees one state of the table, and files that change during the scan are
+refused.
 
-No message here says what a cell holds or how many cells are wrong: a steward reads the column's name and looks there.
+No message here quotes a cell or says how many cells are wrong. It names the column.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import re
 import tempfile
 import weakref
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,19 +29,20 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables.catalogue import TRUSTED
+from espalier.core.tables.encoding import Batch, Encoder, refuse
 from espalier.core.tables.lots import kept_rows, new_key
-from espalier.core.tables.reading import TextColumn, TextTable, from_arrow
+from espalier.core.tables.reading import TextColumn, TextTable, from_arrow, is_plain, value_type
 from espalier.core.tables.snapshot import PERSON, CodeFile, Digest, Snapshot
 
 if TYPE_CHECKING:
     from espalier.core.tables.remote import RemoteSnapshot
 
-BATCH_ROWS = 1 << 19
-ENGINES = ("duckdb", "postgres", "postgresql", "pyspark")
-"""Schemes of the URLs of engines that encode rows themselves. Rows of others come here in batches and are encoded by
-the embedded engine (`espalier.core.tables.stream`)."""
+ENGINES = ("postgres", "postgresql", "pyspark")
+"""Schemes of the URLs of engines that encode rows themselves. Rows of others come here in batches."""
 EXTRAS = {"postgres": "postgres", "mysql": "mysql", "pyspark": "spark"}
 """This package's extras that install an engine's driver."""
+BUCKETS = 64
+"""Parts into which the rows of people are divided, so that one part at a time is in memory."""
 SAMPLE_ROWS = 10_000
 """Rows of a sample that a schema is guessed from."""
 ROWS = "espalier_rows"
@@ -47,14 +50,29 @@ ROWS = "espalier_rows"
 
 
 class Feed(Protocol):
-    """Rows that are handed to the embedded engine as it asks for them."""
+    """Rows that are encoded here, in Arrow batches."""
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Names and types of the columns."""
+        ...
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows if it is known without a scan; for progress only."""
+        ...
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that are read; none for an engine."""
+        ...
 
     def schema(self, names: Sequence[str]) -> Any:
-        """The Arrow schema of :meth:`batches`."""
+        """The Arrow schema of these columns; raises :class:`TableError` where files disagree."""
         ...
 
     def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:
-        """The columns ``names`` of all rows, or of the first ``most``, as Arrow batches; more of both is no harm."""
+        """The columns ``names`` of all rows, or of at least the first ``most``, as Arrow batches."""
         ...
 
     def statements(self, names: Sequence[str]) -> list[str]:
@@ -68,31 +86,32 @@ class Feed(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Relation:
-    """A table in an engine. ``backend`` is the connection, ``table`` the relation in it, ``shown`` what to call it.
+    """A table whose rows stay where they are; ``shown`` is its name in messages.
 
-    ``plain`` is the query that reads ``table`` with texts that are compared byte by byte, where the engine might not:
-    a collation that finds two ids equal would merge two people. ``feed`` gives the rows of a CSV file, or of an engine
-    that is no one of `ENGINES`, to an embedded engine. ``path`` is the file or folder that it lies in, if it does.
-    ``origin`` is what the engine's catalogue says the relation is (`espalier.core.tables.catalogue`); None for files.
+    ``feed`` gives rows that are encoded here. Without one the engine encodes: ``backend`` is the connection, ``table``
+    the relation in it. ``plain`` is then the query that reads ``table`` with texts that are compared byte by byte,
+    where the engine might not: a collation that finds two ids equal would merge two people. ``origin`` is what the
+    engine's catalogue says the relation is (`espalier.core.tables.catalogue`); None for files.
     """
 
-    backend: Any
-    table: Any
     shown: str
-    plain: str | None = None
     feed: Feed | None = None
-    path: Path | None = None
+    backend: Any = None
+    table: Any = None
+    plain: str | None = None
     origin: str | None = None
 
     @property
     def columns(self) -> dict[str, str]:
-        """Names and the engine's types, from the catalogue."""
+        """Names and types of the columns, from the catalogue."""
+        if self.feed is not None:
+            return self.feed.columns
         return {name: str(kind) for name, kind in self.table.schema().items()}
 
     @property
     def remote(self) -> bool:
         """Do its rows stay in a server, of which only counts and sums are asked?"""
-        return bool(self.backend.name == "postgres")
+        return self.feed is None and bool(self.backend.name == "postgres")
 
     @property
     def told(self) -> str:
@@ -103,7 +122,7 @@ class Relation:
     def _leaves(self) -> str:
         if self.remote:
             return "A release asks the database for counts and sums. Rows and codes stay there."
-        if self.feed is not None and self.path is None:
+        if self.feed is not None and not self.feed.files:
             return (
                 "A release reads it once, in batches that pass through Espalier. Their codes, not the rows, are kept "
                 "on this machine until it ends."
@@ -112,7 +131,12 @@ class Relation:
 
     def close(self) -> None:
         """Disconnect; nothing can be asked afterwards."""
-        _disconnected(self.backend, self.feed)
+        if self.feed is not None:
+            self.feed.close()
+        else:
+            from espalier.core.tables.sql import disconnect
+
+            disconnect(self.backend)
 
     def sample(self, rows: int = SAMPLE_ROWS) -> TextTable:
         """The first ``rows`` rows as text, for a steward who asks for them: to guess a schema, and nothing else."""
@@ -120,16 +144,8 @@ class Relation:
 
         try:
             if self.feed is not None:
-                import pyarrow as pa
-
-                columns = self.feed.schema(list(self.columns))
-                kept = [c.name for c in columns if not (pa.types.is_nested(c.type) or pa.types.is_binary(c.type))]
-                with closing(_asked(self.feed, kept, rows)) as batches:
-                    first = pa.Table.from_batches([next(batches)])
-                return from_arrow(first.slice(0, rows), self.shown)
+                return self._first(self.feed, rows)
             found = fetched(self.backend, self._text(self.table.limit(rows)))
-        except StopIteration:
-            found = []
         except EspalierError:
             raise
         except Exception as error:  # an engine's own message may quote a cell
@@ -139,14 +155,30 @@ class Relation:
         cells = zip(self.columns, zip(*found, strict=True), strict=True)
         return TextTable({name: TextColumn.of(column) for name, column in cells}, len(found), self.shown)
 
+    def _first(self, feed: Feed, rows: int) -> TextTable:
+        """The first rows of a feed as text, without columns that no schema can describe."""
+        import pyarrow as pa
+
+        columns = feed.schema(list(self.columns))
+        kept = [c.name for c in columns if is_plain(value_type(c.type))]
+        parts: list[Any] = []
+        with closing(feed.batches(kept, rows)) as batches:
+            while sum(len(part) for part in parts) < rows and (batch := next(batches, None)) is not None:
+                parts.append(batch.cast(pa.schema([columns.field(name) for name in kept])))
+        if not sum(len(part) for part in parts):
+            raise TableError("the table has a header but no rows")
+        return from_arrow(pa.Table.from_batches(parts).slice(0, rows), self.shown)
+
     def statements(self, schema: Schema, plan: Plan) -> list[str]:
         """All that an engine is told to make a release's snapshot, as text.
 
-        An engine that is embedded is asked one thing; lots are dealt here. ``KEY`` stands for a key that is drawn anew
+        An engine that gives rows is asked one thing; lots are dealt here. ``KEY`` stands for a key that is drawn anew
         each time, ``SIZE`` and ``SHORT`` for numbers of rows that are not known yet, ``CODES`` for what will be bought.
         """
-        told = [] if self.feed is None else self.feed.statements(self._needed(schema, plan.person))
-        told.append(self.query(as_read(schema), plan.person))
+        read = as_read(schema)
+        if self.feed is not None:
+            return self.feed.statements(self._needed(read, plan.person))
+        told = [self.query(read, plan.person)]
         if self.remote:
             from espalier.core.tables.remote import told_later
 
@@ -154,7 +186,7 @@ class Relation:
         return told
 
     def query(self, schema: Schema, person: str | None = None) -> str:
-        """The one statement that a snapshot runs, as text."""
+        """The one statement by which an engine encodes its rows, as text."""
         return self._text(self._encoding(schema, person))
 
     def _text(self, query: Any) -> str:
@@ -168,8 +200,13 @@ class Relation:
         return str(whole.sql(dialect))
 
     def _needed(self, schema: Schema, person: str | None) -> list[str]:
-        """The columns that a release reads."""
-        return [name for name in self.columns if name in schema or name == person]
+        """The columns that a release reads; raises :class:`TableError` for one that the table does not have."""
+        columns = self.columns
+        for name in (*schema.names, *([person] if person is not None else [])):
+            if name not in columns:
+                known = ", ".join(list(columns)[:12]) + (", …" if len(columns) > 12 else "")
+                raise TableError(f"there is no column {name!r}; the table has {known}", column=name)
+        return [name for name in columns if name in schema or name == person]
 
     def _encoding(self, schema: Schema, person: str | None) -> Any:
         from espalier.core.tables.sql import encoding, packed
@@ -186,9 +223,9 @@ class Relation:
         key: str | None = None,
         report: Report = silent,
     ) -> Snapshot | RemoteSnapshot:
-        """The rows as codes, read in one statement; with ``person``, at most ``most`` rows of each.
+        """The rows as codes, read once; with ``person``, at most ``most`` rows of each.
 
-        Of a file and of DuckDB they come into a file here, of PostgreSQL into a temporary table there.
+        The codes go into a file here, those of PostgreSQL into a temporary table there.
 
         ``key`` is that of the lots (a fresh one if not given). Raises :class:`TableError` that names the column, and
         never a value, where a cell is not declared, empty against the schema, or a row says not whose it is. Columns
@@ -199,10 +236,10 @@ class Relation:
             from espalier.core.tables.remote import RemoteSnapshot
 
             return RemoteSnapshot(self, schema, person, most, key, lambda: report(0.0, "Reading the table"))
-        before = _state(self.path)
+        files = self.feed.files if self.feed is not None else ()
+        before = _state(files)
         try:
-            needed = self._needed(schema, person)
-            with closing(self._batches(self._encoding(schema, person), schema, needed, report)) as batches:
+            with closing(self._batches(schema, person, report)) as batches:
                 if person is None:
                     read = _plain(schema, batches)
                 else:
@@ -213,40 +250,39 @@ class Relation:
             raise TableError(
                 f"{self.shown}: the engine gave up while it read the table ({type(error).__name__})"
             ) from None
-        if _state(self.path) != before:
+        if _state(files) != before:
             read.close()
             raise TableError(f"{self.shown} was changed while it was read; start again once it has been written")
         return read
 
-    def _batches(self, query: Any, schema: Schema, needed: Sequence[str], report: Report) -> Generator[Any]:
-        """The query's answer as Arrow batches; each checked against the schema, with progress between them."""
-        names = {f"c{i}": column for i, column in enumerate(schema.columns)}
+    def _batches(self, schema: Schema, person: str | None, report: Report) -> Generator[Batch]:
+        """The rows as codes that the schema has, with progress between the batches."""
         report(0.0, "Reading the table")
-        rows, total = 0, _known_rows(self)
-        if self.feed is not None:
-            answer = _through(self, self.feed, needed, query)
+        needed, rows = self._needed(schema, person), 0
+        if self.feed is None:
+            answer, total = self._spark(schema, person, lambda: report(0.0, "Reading the table")), None
         else:
-            answer = _answer(self, query, schema, lambda: report(0.0, "Reading the table"))
+            answer, total = self._encoded(self.feed, needed, schema, person), self.feed.rows
         with closing(answer):
             for batch in answer:
-                for own, column in names.items():
-                    largest = int(batch.column(own).to_numpy(zero_copy_only=False).max(initial=0))
-                    if largest >= column.size:
-                        raise refusal(self.shown, column.name, empty=largest > column.size)
-                rows += batch.num_rows
+                rows += batch.rows
                 report(min(rows / total, 1.0) if total else 0.0, "Reading the table")
                 yield batch
 
+    def _encoded(self, feed: Feed, needed: Sequence[str], schema: Schema, person: str | None) -> Generator[Batch]:
+        encode = Encoder(schema, feed.schema(needed), self.shown, person)
+        with closing(feed.batches(needed)) as batches:
+            for batch in batches:
+                yield encode(batch)
 
-def refusal(shown: str, name: str, *, empty: bool) -> TableError:
-    if empty:
-        text = f'column {name!r} has empty cells, but its schema does not say "missing": true'
-    else:
-        text = (
-            f"column {name!r} holds a value that its schema does not declare (which one is not told here); "
-            'correct the table, declare it, or say "unknown": "missing"'
-        )
-    return TableError(f"{shown}: {text}", column=name)
+    def _spark(self, schema: Schema, person: str | None, pulse: Callable[[], None]) -> Generator[Batch]:
+        from espalier.core.tables.spark import written
+
+        with closing(written(self.backend._session, self.query(schema, person), schema, pulse)) as batches:
+            for batch in batches:
+                for column, codes in zip(schema.columns, batch.codes, strict=True):
+                    refuse(self.shown, column, codes)
+                yield batch
 
 
 _URL = re.compile(r"([a-z][a-z0-9+]*)://")
@@ -264,32 +300,21 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
     password.
     """
     from espalier.core.tables import sql
-    from espalier.core.tables.csv_batches import Lines, csv_names
 
     if (scheme := _URL.match(text := str(where))) is None:
-        path = Path(text)
-        if not path.exists():
-            raise TableError(f"cannot read {path}: no such file or folder", path=text)
-        if path.is_dir() and not any(path.rglob("*.parquet")):
-            raise TableError(f"cannot read the folder {path}: it holds no Parquet file", path=text)
-        plain_text = path.is_file() and not _is_parquet(path)
-        try:
-            made = sql.open_lines(csv_names(path)) if plain_text else sql.open_parquet(path)
-        except EspalierError:
-            raise
-        except Exception as error:
-            raise TableError(f"{path} cannot be read as CSV or Parquet: {type(error).__name__}", path=text) from None
-        return Relation(*made, shown=text, feed=Lines(path) if plain_text else None, path=path)
+        return Relation(text, _file(Path(text)))
     shown = f"the {scheme[1]} relation {relation!r}"
     if not relation:
         raise TableError("a connection needs the name of its table: say --relation NAME")
     try:
         if scheme[1] in ENGINES:
             backend, table, plain = sql.open_url(text, relation)
-            opened = Relation(backend, table, shown, plain, origin=sql.origin_of(backend, relation))
+            opened = Relation(shown, backend=backend, table=table, plain=plain, origin=sql.origin_of(backend, relation))
+            weakref.finalize(opened, sql.disconnect, backend)
         else:
-            backend, table, stream = sql.open_stream(text, relation, shown)
-            opened = Relation(backend, table, shown, feed=stream, origin=sql.origin_of(stream.backend, relation))
+            stream = sql.open_stream(text, relation, shown)
+            opened = Relation(shown, stream, origin=sql.origin_of(stream.backend, relation))
+            weakref.finalize(opened, stream.close)
     except EspalierError:
         raise
     except ImportError:
@@ -299,27 +324,31 @@ def open_relation(where: str | Path, relation: str | None = None) -> Relation:
         raise TableError(f"The driver for {engine} is not installed where Espalier runs. {how}") from None
     except Exception as error:
         raise TableError(f"cannot open {shown}: {type(error).__name__}") from None
-    weakref.finalize(opened, _disconnected, backend, opened.feed)
     return opened
 
 
-def _disconnected(backend: Any, feed: Feed | None) -> None:
-    from espalier.core.tables.sql import disconnect
+def _file(path: Path) -> Feed:
+    """The rows of a CSV or Parquet file, or of a folder of Parquet files."""
+    from espalier.core.tables.csv_batches import Lines
+    from espalier.core.tables.parquet_files import ParquetFiles
 
-    disconnect(backend)
-    if feed is not None:
-        feed.close()
+    if not path.exists():
+        raise TableError(f"cannot read {path}: no such file or folder", path=str(path))
+    try:
+        return ParquetFiles(path) if path.is_dir() or _is_parquet(path) else Lines(path)
+    except OSError as error:
+        raise TableError(f"cannot read {path}: {error.strerror or type(error).__name__}", path=str(path)) from None
 
 
-def _state(path: Path | None) -> list[tuple[str, int, int, int]]:
-    """What changes when somebody writes: the files of ``path``, with their inodes, sizes and times."""
-    if path is None:
-        return []
-    found = []
-    for file in sorted(path.rglob("*.parquet")) if path.is_dir() else [path]:
-        with suppress(FileNotFoundError):
+def _state(files: Sequence[Path]) -> list[tuple[int, int, int] | None]:
+    """What changes when someone writes one of ``files``: its inode, size and time; `None` for one that is gone."""
+    found: list[tuple[int, int, int] | None] = []
+    for file in files:
+        try:
             of = file.stat()
-            found.append((str(file), of.st_ino, of.st_size, of.st_mtime_ns))
+            found.append((of.st_ino, of.st_size, of.st_mtime_ns))
+        except FileNotFoundError:
+            found.append(None)
     return found
 
 
@@ -328,89 +357,27 @@ def _is_parquet(path: Path) -> bool:
         return file.read(4) == b"PAR1"
 
 
-def _known_rows(relation: Relation) -> int | None:
-    """How many rows, where the engine knows without a scan (for progress only)."""
-    if relation.feed is not None or relation.backend.name == "pyspark":
-        return None
-    rows = relation.table
-    return int(relation.backend.con.sql(relation._text(rows.count())).fetchall()[0][0])
+def _named(codes: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Codes by the names that a file of codes gives its columns."""
+    return {f"c{i}": column for i, column in enumerate(codes)}
 
 
-def _answer(relation: Relation, query: Any, schema: Schema, pulse: Callable[[], None]) -> Generator[Any]:
-    """The answer in batches, never whole in memory."""
-    if relation.backend.name == "pyspark":
-        from espalier.core.tables.spark import written
-
-        yield from written(relation.backend._session, relation._text(query), schema, pulse)
-    else:  # Ibis' own reader keeps all rows
-        yield from relation.backend.con.sql(relation._text(query)).to_arrow_reader(BATCH_ROWS)
-
-
-def _through(relation: Relation, feed: Feed, needed: Sequence[str], query: Any) -> Generator[Any]:
-    """The query on rows that are handed to the engine; what is wrong with them is told as it is."""
-    import pyarrow as pa
-
-    failed: list[Exception] = []
-
-    def rows() -> Generator[Any]:
-        try:
-            yield from _asked(feed, needed)
-        except Exception as error:  # the engine would wrap it
-            failed.append(error)
-            raise
-
-    con, handed, columns = relation.backend.con, rows(), feed.schema(needed)
-    _check_case(relation.shown, columns.names)
-    con.register(ROWS, pa.RecordBatchReader.from_batches(columns, handed))
-    try:
-        yield from con.sql(relation._text(query)).to_arrow_reader(BATCH_ROWS)
-    except Exception:
-        if failed:
-            raise failed[0] from None
-        raise
-    finally:
-        con.unregister(ROWS)
-        handed.close()
-
-
-def _check_case(shown: str, names: Sequence[str]) -> None:
-    """The embedded engine does not tell names apart by their case: it would read one column for another."""
-    seen: dict[str, str] = {}
-    for name in names:
-        if (other := seen.setdefault(name.lower(), name)) != name:
-            raise TableError(
-                f"{shown}: the columns {other!r} and {name!r} differ in case only, and the engine that reads them "
-                "cannot tell them apart; rename one",
-                column=name,
-            )
-
-
-def _asked(feed: Feed, names: Sequence[str], most: int | None = None) -> Generator[Any]:
-    with closing(feed.batches(names, most)) as batches:
-        yield from batches
-
-
-def _codes(batch: Any, schema: Schema) -> dict[str, NDArray[Any]]:
-    return {f"c{i}": batch.column(f"c{i}").to_numpy(zero_copy_only=False) for i in range(len(schema.columns))}
-
-
-def _plain(schema: Schema, batches: Iterator[Any]) -> Snapshot:
+def _plain(schema: Schema, batches: Iterator[Batch]) -> Snapshot:
     file = CodeFile(Snapshot.sizes(schema))
     for batch in batches:
-        file.append(_codes(batch, schema))
+        file.append(_named(batch.codes))
     _some(file.rows)
     return Snapshot(schema, file)
 
 
-def _by_person(schema: Schema, batches: Iterator[Any], person: str, most: int | None, key: str) -> Snapshot:
-    """Rows dealt into parts by whose they are; then part by part, each with all rows of its people."""
+def _by_person(schema: Schema, batches: Iterator[Batch], person: str, most: int | None, key: str) -> Snapshot:
+    """Rows divided into parts by person identifier; then part by part, each with all rows of its people."""
     parts: dict[int, _Part] = {}
     digest, seen = Digest(schema), 0
     for batch in batches:
-        codes = _codes(batch, schema)
-        digest.add({c.name: codes[f"c{i}"] for i, c in enumerate(schema.columns)})
-        seen += batch.num_rows
-        for number, rows in _dealt(batch, person):
+        digest.add(dict(zip(schema.names, batch.codes, strict=True)))
+        seen += batch.rows
+        for number, rows in _divided(batch, person):
             parts.setdefault(number, _Part()).write(rows)
     _some(seen)
     file = CodeFile(Snapshot.sizes(schema, people=True))
@@ -430,26 +397,27 @@ def _some(rows: int) -> None:
         raise TableError("the table has a header but no rows")
 
 
-def _dealt(batch: Any, person: str) -> Iterator[tuple[int, Any]]:
-    """The batch's rows by part; a row without a person is refused."""
+def _divided(batch: Batch, person: str) -> Iterator[tuple[int, Any]]:
+    """The batch's rows by part, which the identifier alone determines; a row without a person is refused."""
     import pyarrow as pa
     from pyarrow import compute
 
-    names = batch.column("person")
-    if names.null_count or compute.any(compute.equal(names, "")).as_py():
+    if batch.person.null_count or compute.any(compute.equal(batch.person, "")).as_py():
         raise TableError(
             f"the person column {person!r} is empty in some row; write there whose row it is, or take such rows out of "
             "the table",
             column=person,
         )
-    bucket = batch.column("bucket").to_numpy()
-    batch = batch.drop_columns(["bucket"])
-    order = np.argsort(bucket.astype(np.uint8), kind="stable")
-    dealt = pa.Table.from_batches([batch]).take(pa.array(order))
-    ends = np.cumsum(np.bincount(bucket))
+    named = batch.person.dictionary_encode()
+    buckets = np.array([hash(name) % BUCKETS for name in named.dictionary.to_pylist()], dtype=np.uint8)
+    bucket = buckets[named.indices.to_numpy()]
+    order = np.argsort(bucket, kind="stable")
+    columns = {name: pa.array(codes[order]) for name, codes in _named(batch.codes).items()}
+    rows = pa.table({**columns, PERSON: batch.person.take(pa.array(order))})
+    ends = np.cumsum(np.bincount(bucket, minlength=BUCKETS))
     for number, (start, stop) in enumerate(zip([0, *ends[:-1].tolist()], ends.tolist(), strict=True)):
         if stop > start:
-            yield number, dealt.slice(start, stop - start)
+            yield number, rows.slice(start, stop - start)
 
 
 class _Part:

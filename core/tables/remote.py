@@ -32,9 +32,10 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Schema
 from espalier.core.tables.counting import assign, cover, marginal
+from espalier.core.tables.encoding import refusal
 from espalier.core.tables.gradient import Weights, residual_sums
 from espalier.core.tables.lots import new_key, runs
-from espalier.core.tables.relation import Relation, refusal
+from espalier.core.tables.relation import Relation
 
 CODES = "espalier_codes"
 STEP = 100_000

@@ -7,7 +7,7 @@ and all that is asked later is asked of what it wrote. It must run on this machi
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +15,15 @@ import numpy as np
 
 from espalier.core.progress import interruptible
 from espalier.core.project.schema import Schema, smallest_unsigned
+from espalier.core.tables.encoding import Batch
 from espalier.core.tables.lots import runs
+from espalier.core.tables.snapshot import PERSON
 
 BATCH_ROWS = 1 << 18
 
 
-def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None]) -> Iterator[Any]:
-    """The codes that ``query`` (of :func:`espalier.core.tables.sql.packed`) answers with, as Arrow batches of single
-    columns.
+def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None]) -> Generator[Batch]:
+    """The codes that ``query`` (of :func:`espalier.core.tables.sql.packed`) answers with.
 
     Raising from ``pulse`` stops Spark. Close it, and the folder is gone.
     """
@@ -42,16 +43,14 @@ def written(session: Any, query: str, schema: Schema, pulse: Callable[[], None])
             file.unlink()
 
 
-def _unpacked(batch: Any, schema: Schema) -> Any:
-    import pyarrow as pa
-
+def _unpacked(batch: Any, schema: Schema) -> Batch:
     radices = [column.size + 2 for column in schema.columns]
-    made = {name: batch.column(name) for name in batch.schema.names if name in ("person", "bucket")}
+    codes: list[Any] = [None] * len(radices)
     for i, run in enumerate(runs(radices)):
         number = batch.column(f"n{i}").to_numpy().view(np.uint64)
         for place in reversed(range(len(radices))[run]):
             above = number // np.uint64(radices[place])  # quicker than divmod
             code = number - above * np.uint64(radices[place])
-            made[f"c{place}"] = pa.array(code.astype(smallest_unsigned(radices[place])))
+            codes[place] = code.astype(smallest_unsigned(radices[place]))
             number = above
-    return pa.record_batch(made)
+    return Batch(codes, batch.column(PERSON) if PERSON in batch.schema.names else None)

@@ -30,15 +30,13 @@ from espalier.core.project.schema import MISSING, Column, Schema
 from espalier.core.tables.catalogue import Origin, origin
 from espalier.core.tables.lots import runs
 from espalier.core.tables.relation import ROWS
+from espalier.core.tables.snapshot import PERSON
 from espalier.core.tables.stream import Stream
 
 MEMORY = "384MB"
 """What DuckDB may use. It never spills to disk: a scan needs no more."""
-PERSON, BUCKET = "person", "bucket"
 FEW = 32
 """Edges of bins that a row is compared with one after the other."""
-BUCKETS = 64
-"""Parts that rows are dealt into by a hash of whose they are, so that one part at a time is in memory."""
 WHOLE = ("mysql", "singlestoredb", "sqlite")
 """Engines whose rows Ibis reads through pandas, all at once."""
 FIRST = {
@@ -52,29 +50,19 @@ _DATE = f"^[ \t\n\r\f\v]*{_ISO_DAY}([T ][0-9]{{2}}:[0-9]{{2}}[^ \t\n\r\f\v]*)?[ 
 _NUMBER = "^[ \t\n\r\f\v]*[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?[ \t\n\r\f\v]*$"
 
 
-def open_parquet(path: Path) -> tuple[Any, Any]:
-    """(an embedded engine, the relation of a Parquet file or a folder of them)."""
-    backend = _embedded()
-    return backend, backend.read_parquet(str(path / "**" / "*.parquet" if path.is_dir() else path))
-
-
-def open_lines(names: Sequence[str]) -> tuple[Any, Any]:
-    """(an embedded engine, a relation `ROWS` of texts that has yet to be handed to it)."""
-    return _embedded(), ibis.table(dict.fromkeys(names, "string"), name=ROWS)
-
-
 def open_url(url: str, name: str) -> tuple[Any, Any, str | None]:
     """(an engine of `ENGINES`, the relation, the query for it as `ROWS` with texts compared byte by byte)."""
-    if url.startswith("duckdb://"):
-        backend = ibis.connect(url, read_only=True)
-        _limit(backend)
-    else:
-        backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
+    backend = _spark(url) if url.startswith("pyspark://") else ibis.connect(url)
     return _binary(backend, _named(backend, name))
 
 
-def open_stream(url: str, name: str, shown: str) -> tuple[Any, Any, Stream]:
-    """(an embedded engine, a relation `ROWS` that has yet to be handed to it, the rows of another engine for it).
+def origin_of(backend: Any, name: str) -> Origin:
+    """What the catalogue says the relation ``name`` is."""
+    return origin(backend, _named(backend, name))
+
+
+def open_stream(url: str, name: str, shown: str) -> Stream:
+    """The rows of a table of an engine that encodes none itself.
 
     Any engine that Ibis has a backend for. Raises :class:`TableError` where it has none.
     """
@@ -83,17 +71,21 @@ def open_stream(url: str, name: str, shown: str) -> tuple[Any, Any, Stream]:
         raise TableError(f"{scheme} is no engine that is known here: {', '.join(known)}, or a file")
     with warnings.catch_warnings(action="ignore"):  # a MySQL server may know its zones by number only, see `FIRST`
         backend = _sqlite(url) if scheme == "sqlite" else ibis.connect(url, **_options(scheme))
+    if scheme == "duckdb":
+        _shut(backend)
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()
     table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
     kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
-    return _embedded(), ibis.table(kinds, name=ROWS), Stream(backend, table, kinds, shown)
+    return Stream(backend, table, kinds, shown)
 
 
 def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
     """What ``query`` answers, about ``rows`` at a time: Arrow batches, or lists of rows where Arrow would come through
     Python anyway. Ibis' own readers of `WHOLE` would keep all rows, and make floats of whole numbers beside a NULL."""
-    if backend.name in WHOLE or type(backend).to_pyarrow_batches is SQLBackend.to_pyarrow_batches:
+    if backend.name == "duckdb":  # Ibis' own reader keeps all rows
+        yield from backend.con.sql(str(backend.compile(query))).to_arrow_reader(rows)
+    elif backend.name in WHOLE or type(backend).to_pyarrow_batches is SQLBackend.to_pyarrow_batches:
         for part in backend._cursor_batches(query, chunk_size=rows):
             yield list(part)
     else:
@@ -103,11 +95,6 @@ def answers(backend: Any, query: Any, rows: int) -> Iterator[Any]:
 def _named(backend: Any, name: str) -> Any:
     catalog, _, own = name.rpartition(".")
     return backend.table(own, database=tuple(catalog.split(".")) if catalog else None)
-
-
-def origin_of(backend: Any, name: str) -> Origin:
-    """What the catalogue says the relation ``name`` is."""
-    return origin(backend, _named(backend, name))
 
 
 def _sqlite(url: str) -> Any:
@@ -133,7 +120,10 @@ def _as_declared(backend: Any, table: Any) -> Any:
 
 
 def _options(scheme: str) -> dict[str, Any]:
-    """MySQL: rows as they come, and all of Unicode, where two ids would else both be written as question marks."""
+    """DuckDB: a file that is only read. MySQL: rows as they come, and all of Unicode, where two ids would else both be
+    written as question marks."""
+    if scheme == "duckdb":
+        return {"read_only": True}
     if scheme != "mysql":
         return {}
     from MySQLdb.cursors import SSCursor
@@ -196,21 +186,18 @@ def connect_to_write(url: str) -> tuple[str, Any]:
     return backend.name, backend.con
 
 
-def _embedded() -> Any:
-    backend = ibis.duckdb.connect(temp_directory="")
-    _limit(backend)
-    return backend
+def _shut(backend: Any) -> None:
+    """Let DuckDB read its own file and nothing else: no file or network by a relation's name or by a view, no table of
+    this process, no spill to disk.
 
-
-def _limit(backend: Any) -> None:
-    """Nothing of a table is spilled to disk, and rows may come in any order."""
-    for setting in (
-        f"memory_limit = '{MEMORY}'",
-        "temp_directory = ''",
-        "preserve_insertion_order = false",
-        "enable_progress_bar = false",
-    ):
-        backend.con.execute(f"SET {setting}")
+    All connections of this process to one file share these settings, so that a later one finds them. DuckDB lets no
+    one open it up again. A lock on all settings would refuse what Ibis sets (the time zone) on a second connection.
+    """
+    backend.con.execute("SET enable_progress_bar = false")
+    backend.con.execute("SET python_enable_replacements = false")
+    if backend.con.execute("SELECT current_setting('enable_external_access')").fetchall() == [(True,)]:
+        for setting in (f"memory_limit = '{MEMORY}'", "temp_directory = ''", "enable_external_access = false"):
+            backend.con.execute(f"SET {setting}")
 
 
 def _binary(backend: Any, table: Any) -> tuple[Any, Any, str | None]:
@@ -242,18 +229,14 @@ def code_name(index: int) -> str:
 def encoding(table: Any, schema: Schema, dialect: str, person: str | None = None) -> Any:
     """The query for the codes of ``table``, one column per column of ``schema``.
 
-    ``dialect`` is the engine's name. ``person`` adds whose each row is, as text; where rows come here also a whole
-    number below `BUCKETS` that is the same for all rows of a person.
+    ``dialect`` is the engine's name. ``person`` adds whose each row is, as text.
     Raises :class:`TableError` for a column that is not there or whose type no cell of a table can have.
     """
     made = {}
     for i, column in enumerate(schema.columns):
-        narrow = "uint8" if dialect == "duckdb" and column.size + 2 <= 1 << 8 else "int32"
-        made[code_name(i)] = _code(_column(table, column.name), column, dialect).cast(narrow)
+        made[code_name(i)] = _code(_column(table, column.name), column, dialect).cast("int32")
     if person is not None:
         made[PERSON] = _person(_column(table, person))
-        if dialect != "postgres":
-            made[BUCKET] = ((made[PERSON].hash() % BUCKETS + BUCKETS) % BUCKETS).cast("int16")
     return table.select(**made)
 
 
@@ -269,7 +252,7 @@ def packed(codes: Any, schema: Schema) -> Any:
         for place in range(len(radices))[run]:
             number = number * radices[place] + codes[code_name(place)].cast("int64")
         made[f"n{i}"] = number
-    return codes.select(**made, **{name: codes[name] for name in (PERSON, BUCKET) if name in codes.columns})
+    return codes.select(**made, **{name: codes[name] for name in (PERSON,) if name in codes.columns})
 
 
 def lots_of(rows: Any, numbers: Sequence[str], key: str) -> NDArray[np.uint64]:

@@ -1,8 +1,9 @@
 """The rows of an engine that makes no snapshot of its own, in Arrow batches, as one statement answers them.
 
-One SELECT of the columns that a release needs sees one state of the table. Its rows pass through this process some at a
-time and are handed to the embedded engine, which turns them into codes; none is kept. So every engine gets the same
-encoding and the same lots: ids are compared here, byte by byte, and no collation or dialect there merges two people.
+One SELECT of the columns that a release needs sees one state of the table. It compares and computes nothing. Its rows
+pass through this process in batches, `espalier.core.tables.encoding` turns them into codes, and none is kept. So every
+engine gets the same encoding and the same lots: ids are compared here, byte by byte, and no collation, optimiser or
+dialect there merges two people.
 
 A driver's cells must be of the type that the catalogue says. One that is not is refused, never guessed at: SQLite keeps
 a text in a column of whole numbers, and another driver's surprises are not known.
@@ -36,6 +37,13 @@ class Stream:
     table: Any
     kinds: Mapping[str, Any]
     shown: str
+    rows = None
+    files = ()
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Names and types of the columns, from the catalogue."""
+        return {name: str(kind) for name, kind in self.kinds.items()}
 
     def statements(self, names: Sequence[str]) -> list[str]:
         """The one statement that asks for these columns, as text."""

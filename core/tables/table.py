@@ -84,6 +84,12 @@ class Table:
         if person is None:
             return cls(schema, codes, text.rows, text.digest, values=values, texts=texts)
         whose = _column(text, person)
+        if whose.ambiguous:
+            raise TableError(
+                f"{text.source}: the person column {person!r} mixes texts with numbers, dates or truth values, so that "
+                "one identifier may be two people (7 and the text 7); give all identifiers as text",
+                column=person,
+            )
         if MISSING in whose.values:
             row = int(np.flatnonzero(whose.codes == whose.values.index(MISSING))[0]) + 1
             raise TableError(

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from espalier.core.ledger.population import Population
-from espalier.core.release.planning import Line
-from espalier.core.release.pools import pool_in_words
+from espalier.core.methods.pools import pool_in_words
+from espalier.core.planning.preview import Line
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

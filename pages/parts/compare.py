@@ -11,7 +11,7 @@ import streamlit as st
 
 from espalier.core.compare.plans import FIGURES, Outcome, best, compare
 from espalier.core.errors import EspalierError
-from espalier.core.methods import DEFAULT, METHODS, method_of
+from espalier.core.methods import DEFAULT, METHODS, keeps_causes_only, method_of
 from espalier.core.project.file import Project
 from espalier.pages.parts import charts, shell
 from espalier.pages.parts.glossary import term
@@ -71,8 +71,8 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
     left, right = st.columns(2)
     methods = left.multiselect(
         "Methods",
-        [n for n, m in METHODS.items() if m.private],
-        list(dict.fromkeys((plan.method, DEFAULT))) if METHODS[plan.method].private else [DEFAULT],
+        list(METHODS),
+        list(dict.fromkeys((plan.method, DEFAULT))) if plan.method in METHODS else [DEFAULT],
         format_func=lambda n: METHODS[n].title,
         key=f"compare-methods-{state.opened}",
     )
@@ -83,7 +83,7 @@ def plans(state: Session, project: Project) -> dict[str, Project]:
     fenced = False
     for name in methods:
         for epsilon in budgets:
-            fair = plan.fair if METHODS[name].fence == "optional" else None
+            fair = plan.fair if METHODS[name].capabilities.fence == "optional" else None
             one = project.with_plan(method=name, epsilon=epsilon, fair=fair)
             out[f"{METHODS[name].title}, ε = {epsilon:g}"] = one
             if unfenced and method_of(one.plan).fenced(one.plan):
@@ -108,7 +108,7 @@ def start_button(state: Session, chosen: Mapping[str, Project]) -> None:
         state.compared = found
 
     if reason := state.trouble.get("compare"):
-        st.error(f"The comparison did not finish: {plain(reason)}.")
+        st.error(f"The comparison did not finish: {plain(reason)}")
     if st.button(
         f"Compare these {len(chosen)} plans" if len(chosen) > 1 else "Try this plan",
         type="primary",
@@ -170,7 +170,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         f"{term('AUC')}: 0.5 is a coin toss, 1 is perfect. The lines on the bars are 95 % intervals for the choice of "
         "tested rows; another draw of the noise gives other figures too."
     )
-    if any(p.plan.options.get("regime") == "causal" for p in plans_by_name.values()):
+    if any(keeps_causes_only(p.plan) for p in plans_by_name.values()):
         st.info(
             "These figures are of the open table alone. A plan of the causal regime keeps direct causes only: it may "
             "predict worse here and better in another place. Diagnostics can test a release on a table from there."

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from espalier.core.blurring.registry import BLURRINGS
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import METHODS, Frame
 from espalier.core.privacy.accounting import round_up
@@ -128,5 +129,5 @@ def guess(share: float) -> str:
 
 def method(name_: str) -> str:
     """A method's title, by the name that stands in files; the name itself where no such method is known here."""
-    known = METHODS.get(name_)
+    known = METHODS.get(name_) or BLURRINGS.get(name_)
     return plain(name_) if known is None else known.title

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from espalier.core.analysis import asking
 from espalier.core.analysis.answers import Copies, answer
 from espalier.core.analysis.figures import Level
 from espalier.core.analysis.gate import Gate, Needs
@@ -17,7 +18,6 @@ from espalier.core.analysis.tally import Tally
 from espalier.core.models.graphical import estimate
 from espalier.core.privacy.draws import Measurement
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release import asking
 
 SCHEMA = Schema(
     (

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from espalier.core.analysis import asking
 from espalier.core.analysis.figures import Regression
 from espalier.core.analysis.tally import Tally
-from espalier.core.release import asking
 from tests.support.app import field, finish, go, press, sample, sentences, state
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError
 from espalier.core.ledger.archive import zipped
 from espalier.core.project.file import Project
 from espalier.core.release.spend import release
-from espalier.core.release.study import Study
 from espalier.core.tables.reading import read_table
 from espalier.pages.parts.analyse import opening
 from espalier.pages.parts.session.session import Session

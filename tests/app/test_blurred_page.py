@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from streamlit.testing.v1 import AppTest
 
+from espalier.core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
 from espalier.core.methods import DEFAULT
-from espalier.core.project.plan import NO_EPSILON
-from espalier.core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
 from espalier.core.tables.reading import read_table
 from espalier.pages.parts.data.samples import FOLDER
 from tests.support.app import finish, go, press, sample, sentences, state
@@ -27,7 +28,7 @@ def chosen(app: AppTest) -> AppTest:
 def test_the_plan_says_it_and_asks_for_no_epsilon(app: AppTest) -> None:
     chosen(app)
     plan = state(app).project.plan
-    assert (plan.method, plan.epsilon, plan.delta) == ("two-stage", NO_EPSILON, None)
+    assert (plan.method, plan.epsilon, plan.delta) == ("two-stage", math.inf, None)
     assert any(NOT_PRIVATE in e.value for e in app.error)
     assert not any(t.label.startswith("ε") for t in app.text_input)
     next(b for b in app.selectbox if b.label == "Method").set_value("mst").run()
@@ -63,7 +64,7 @@ def test_the_defaults_are_refused_on_the_sample_and_one_click_takes_what_can_be_
     finish(press(app, "Make the rows (NOT PRIVATE)"))
     assert state(app).blurred is None
     assert any("cannot be reached" in e.value for e in app.error)
-    offer = state(app).lid_offered
+    offer = state(app).offered["lid"]
     finish(press(app, f"Ask for a LID of {offer:.0%}"))
     made = state(app).blurred
     assert made is not None, state(app).trouble

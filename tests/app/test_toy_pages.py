@@ -28,7 +28,7 @@ def plan_of(app: AppTest) -> dict[str, object]:
 
 
 def test_its_options_are_drawn_from_what_it_declares(toyed: AppTest) -> None:
-    assert f"{TOY.title}**: {TOY.summary}. {TOY.when}" in sentences(toyed)
+    assert f"{TOY.title}**: {TOY.summary}. {TOY.guidance.when}" in sentences(toyed)
     assert "Every row is alike" in sentences(toyed)
     assert not any(w.label.startswith("Steps of the dance") for w in toyed.slider)
     field(toyed, "selectbox", "Mood").set_value("wild").run()

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from espalier.core.release.files import NOT_PRIVATE, NOT_PRIVATE_CSV
+from espalier.core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
 
 pytestmark = [pytest.mark.browser]
 

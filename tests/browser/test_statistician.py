@@ -9,9 +9,9 @@ from math import log
 import numpy as np
 import pytest
 
+from espalier.core.analysis import asking
 from espalier.core.analysis.tally import Tally
 from espalier.core.project.file import Project
-from espalier.core.release import asking
 from sample_data.make import hospital
 from tests.conftest import SAMPLES
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -314,20 +312,11 @@ def test_every_method_on_adult(shared_data, work, capsys):
     capsys.readouterr()
 
 
-def test_the_readmes_notebook_cell_runs(tmp_path, monkeypatch):
-    after = (ROOT / "README.md").read_text("utf-8").split("**In a notebook**")[1].splitlines()[1:]
-    text = "\n".join(itertools.takewhile(lambda line: not line or line.startswith("    "), after))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
-    exec(textwrap.dedent(text), {})
-    assert (tmp_path / "out" / "hiring" / "synthetic.csv").exists()
-
-
 def test_no_command_lists_the_commands(capsys):
     assert main([]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert all(command in shown.err for command in ("plan", "release", "evaluate", "graph", "demo", "ledger"))
+    assert all(command in shown.err for command in ("plan", "release", "evaluate", "graph", "demo", "ledger", "app"))
 
 
 def test_one_line_of_a_table_cannot_swallow_the_others(work, capsys):

@@ -20,11 +20,11 @@ from espalier.core.compare.membership import play
 from espalier.core.compare.plans import compare
 from espalier.core.errors import ProjectError
 from espalier.core.ledger.ledger import Ledger
+from espalier.core.planning.preview import preview
 from espalier.core.project.file import Project
 from espalier.core.project.people import ROWS_KEPT, UNASKED, proposed
-from espalier.core.release.planning import preview
-from espalier.core.release.report import render
 from espalier.core.release.spend import release
+from espalier.core.report.page import render
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 

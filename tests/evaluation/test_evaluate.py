@@ -185,7 +185,7 @@ def test_tables_that_do_not_belong_to_the_project_are_refused():
     wider = random_table(schema_of(a=3, s=3, y=2), 20, 13)
     with pytest.raises(TableError, match="the real table was read with another schema .*'s' is missing") as caught:
         evaluate(project, wider, table)
-    assert caught.value.column == "s"
+    assert caught.value.data["column"] == "s"
     with pytest.raises(TableError, match="'y' is missing or differs"):
         evaluate(project, table, random_table(schema_of(a=3, s=2), 20, 14))
 

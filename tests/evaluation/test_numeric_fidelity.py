@@ -82,11 +82,11 @@ def test_a_forest_on_real_rows_without_a_hold_out_is_judged_on_rows_each_tree_di
 
 
 def test_a_release_and_the_same_read_back_give_the_same_figures(tmp_path):
+    from espalier.core.analysis.loading import load_release
     from espalier.core.evaluation.numeric_fidelity import numbers_of
     from espalier.core.project.file import Project
     from espalier.core.project.plan import Plan
     from espalier.core.project.schema import Column, Schema
-    from espalier.core.release.loading import load_release
     from espalier.core.release.spend import release
     from espalier.core.tables.table import Table
 

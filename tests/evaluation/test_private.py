@@ -15,14 +15,14 @@ from espalier.core.evaluation.classifier import fit
 from espalier.core.evaluation.private.counts import HeldOutCounts
 from espalier.core.evaluation.private.held_out import judge, judged, rehearse
 from espalier.core.graph.roles import Roles
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.planning import preview
-from espalier.core.release.report import render
 from espalier.core.release.spend import release
+from espalier.core.report.page import render
 from espalier.core.tables.table import Table
 
 SCHEMA = Schema(

@@ -110,10 +110,10 @@ def test_a_chosen_set_is_refused_with_its_open_path():
     assert checked(effect, ["age"]) == ("age",)
     with pytest.raises(GraphError, match="drug ← age → death stays open with nothing adjusted for") as caught:
         checked(effect, [])
-    assert caught.value.path == ("drug", "age", "death")
+    assert caught.value.data["path"] == ("drug", "age", "death")
     with pytest.raises(GraphError, match="dose lies on the way from drug to death") as caught:
         checked(effect, ["age", "dose"])
-    assert caught.value.forbidden == ("dose",)
+    assert caught.value.data["forbidden"] == ("dose",)
     with pytest.raises(GraphError, match="mark is an effect of dose"):
         checked(effect, ["age", "mark"])
     assert effect.mediators == ("dose",)
@@ -141,7 +141,7 @@ def test_a_fence_between_what_the_effect_needs_is_refused():
         refuse_fenced(effect, [], [Separation(("drug", "x"), ("death",), ("age",))])
     with pytest.raises(GraphError, match="needs age and death counted together") as caught:
         refuse_fenced(effect, ["age"], [Separation(("age",), ("death",), ())])
-    assert caught.value.pair == ("age", "death")
+    assert caught.value.data["pair"] == ("age", "death")
 
 
 def test_hidden_common_causes_are_named_and_may_leave_no_set():

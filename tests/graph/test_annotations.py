@@ -12,10 +12,10 @@ from espalier.core.graph.dag import Dag
 from espalier.core.graph.merge import differences, inside, merge
 from espalier.core.methods import method_of
 from espalier.core.methods.prism_frame import advice
+from espalier.core.planning.preview import preview
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.planning import preview
 
 A, B = Annotation("seen twice", "contested", "Smith 2019"), Annotation(belief="established", may_break=True)
 DAG = Dag((("a", "y"), ("b", "y"), ("y", "c")), annotations={("a", "y"): A, ("y", "c"): B, ("b",): Annotation("n")})
@@ -62,7 +62,7 @@ def test_an_empty_annotation_is_taken_away():
 def test_a_refused_arrow_names_the_cycle_it_would_close():
     with pytest.raises(GraphError, match="would close a cycle: c → a → y → c") as error:
         DAG.drawn("c", "a")
-    assert error.value.cycle == ("c", "a", "y", "c")
+    assert error.value.data["cycle"] == ("c", "a", "y", "c")
     assert DAG.path("c", "a") is None
 
 
@@ -78,7 +78,7 @@ def test_advice_on_the_regime():
     assert any("contested" in s for s in graphical)
     assert len(predictive) == 1
     tree = project(regime="causal").with_plan(method="mst")
-    assert method_of(tree.plan).advice(tree) == ()
+    assert method_of(tree.plan).guidance.advice(tree) == ()
     shown = preview(project(regime="graphical")).warnings
     assert set(graphical) <= set(shown)
 
@@ -89,7 +89,7 @@ def test_a_fragile_cause_is_said_under_the_causal_regime_too():
 
 
 def test_the_report_shows_what_was_said():
-    from espalier.core.release.report import _notes
+    from espalier.core.report.page import _notes
 
     html = _notes({"schema": [{"name": "b"}], "dag": {**DAG.to_json(), "notes": {"<old>": "kept"}}})
     for text in (

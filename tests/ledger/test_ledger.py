@@ -207,10 +207,10 @@ def test_releases_until_the_total_and_not_one_more(where, monkeypatch):
     monkeypatch.setattr(PrivateCurator, "measure", lambda *a: pytest.fail("drew"))
     with pytest.raises(LedgerError, match="refuses") as refusal:
         release(PROJECT, table(), ledger=ledger.account("people"))
-    assert refusal.value.requested == rho_of(1.0, DELTA)
+    assert refusal.value.data["requested"] == rho_of(1.0, DELTA)
     population = ledger.population_of("people")
     assert len(population.entries) == fit
-    assert refusal.value.remaining == population.left
+    assert refusal.value.data["remaining"] == population.left
     assert population.epsilon_after(population.spent) <= 2.0
     largest = population.largest()
     monkeypatch.undo()
@@ -264,7 +264,7 @@ def test_another_unit_is_refused(where, changes, key):
     ledger = opened(where)
     with pytest.raises(LedgerError, match="fixed") as refusal:
         release(PROJECT.with_plan(**changes), table(), ledger=ledger.account("people"))
-    assert refusal.value.key == key
+    assert refusal.value.data["key"] == key
     assert ledger.population_of("people").entries == ()
 
 
@@ -289,7 +289,7 @@ def test_a_release_for_another_person_column_is_refused_or_shown(where, other):
     assert "enforced by the person column “pid”" in first.files["report.html"].decode()
     with pytest.raises(LedgerError, match="fixed the person column 'pid'.*--another-unit") as refusal:
         release(of(other), visits(other), ledger=ledger.account("people"))
-    assert refusal.value.key == "person"
+    assert refusal.value.data["key"] == "person"
     population = ledger.population_of("people")
     assert len(population.entries) == 1
     assert population.caveats == []
@@ -326,7 +326,7 @@ def test_tables_of_one_population_have_a_person_column_each(where):
             population.fits(of(person), name)
     with pytest.raises(ProjectError, match="1 to 200") as error:
         ledger.open_table("other", "patients", person=" ")
-    assert error.value.key == "person"
+    assert error.value.data["key"] == "person"
 
 
 def test_a_second_name_does_not_give_a_table_a_second_unit(tmp_path):

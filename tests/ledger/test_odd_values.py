@@ -171,7 +171,7 @@ def test_the_calls_that_once_bricked_a_ledger(tmp_path, field, value):
     made = Ledger(tmp_path / "l.db", create=True)
     with pytest.raises(EspalierError, match=field.replace("_", " ")) as refused:
         made.open_table("people", **{"epsilon": 1.0, "delta": DELTA, field: value})
-    assert refused.value.key == field
+    assert refused.value.data["key"] == field
     assert made.verify() == []
     made.open_table("people", epsilon=1.0, delta=DELTA)
 

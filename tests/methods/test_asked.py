@@ -14,19 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.errors import ProjectError, SizeError
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import METHODS, frame_of
 from espalier.core.methods.question_links import links_of, widened
 from espalier.core.models.questions import Network, lower_bound
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.questions.lowering import Block
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.loading import load_release
-from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from tests.methods.test_contract import ASKED, SCHEMA, project, table
 
@@ -127,8 +127,8 @@ def test_many_questions_on_few_columns_are_answered_from_counts():
 def test_a_question_across_the_fence_is_refused_with_the_separation():
     with pytest.raises(ProjectError, match="'who' joins s, y") as error:
         preview(project(method="privci", question_list=CROSSING, question_share=0.3), 2000)
-    assert error.value.separation["left"] == ["y"]
-    assert error.value.key == "questions"
+    assert error.value.data["separation"]["left"] == ["y"]
+    assert error.value.data["key"] == "questions"
     apart = QuestionList(
         ({"name": "one", "where": {"s": ["f"], "x": [0, 10]}}, {"name": "two", "where": {"x": [0, 10], "y": ["no"]}})
     )
@@ -179,7 +179,7 @@ def test_a_widened_separation_holds_in_the_methods_graph_and_the_questions_toget
 
 
 def test_a_method_without_marginals_refuses_a_share():
-    unable = [name for name, m in METHODS.items() if m.questions == "no" and m.private]
+    unable = [name for name, m in METHODS.items() if m.capabilities.questions == "no"]
     for name in unable:
         with pytest.raises(ProjectError, match="counts no marginals"):
             frame_of(project(method=name, question_list=ASKED, question_share=0.2))

@@ -18,12 +18,12 @@ from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import METHODS
 from espalier.core.methods.marginals import Marginals
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import epsilon_of, total_up
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
 from tests.support.tables import bought
@@ -51,7 +51,11 @@ ASKED = QuestionList(
     ({"name": "marks", "of": {"x": [20, 40], "p": ["s", "w"]}},),
 )
 CASES = {
-    **{name: {"method": name} for name, m in METHODS.items() if m.questions != "alone" and not m.numbers},
+    **{
+        name: {"method": name}
+        for name, m in METHODS.items()
+        if m.capabilities.questions != "alone" and not m.capabilities.numbers
+    },
     "fpt-lp": {"method": "fpt-lp", "question_list": ASKED},  # fpt-mw may end early: tests/methods/test_asked.py
     "mst with questions": {"method": "mst", "question_list": ASKED, "question_share": 0.3},
     "privci with questions": {"method": "privci", "question_list": ASKED, "question_share": 0.3, "width": 2},

@@ -9,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.errors import ProjectError, TableError
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import frame_of
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import total_up
-from espalier.core.release.loading import load_release
-from espalier.core.release.planning import preview
-from espalier.core.release.report import render
 from espalier.core.release.spend import release
+from espalier.core.report.page import render
 from tests.models.copula.test_fit import SCHEMA, project, table
 
 
@@ -61,7 +61,6 @@ def test_its_table_holds_numbers_and_its_folder_comes_back(made, tmp_path):
     ("changed", "says"),
     [
         ({"fair": True}, "knows no fence"),
-        ({"regime": "causal"}, "causal regime cannot be kept"),
         ({"target": "c"}, "choose a numeric column as the target"),
         ({"target": None}, "choose a numeric column as the target"),
     ],
@@ -111,3 +110,9 @@ def test_one_input_and_no_category():
     made = release(replace(project(), schema=schema), small)
     assert made.rows == 800
     assert 0.999 * made.budget.rho < made.spending.rho <= made.budget.rho
+
+
+def test_a_plan_that_asks_for_causes_only_is_warned():
+    with_causal = preview(project(regime="causal"), 500)
+    assert any("depends on its drawn causes only" in warning for warning in with_causal.warnings)
+    assert not any("drawn causes" in warning for warning in preview(project(), 500).warnings)

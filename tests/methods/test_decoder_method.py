@@ -11,10 +11,10 @@ from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import frame_of
 from espalier.core.methods.decoder import heads_of
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from tests.support.tables import bought, random_table, schema_of
 
@@ -126,7 +126,7 @@ def test_more_than_two_hundred_thousand_parameters_are_refused_with_the_column()
     schema = schema_of(p=1000, x=300, y=2)
     with pytest.raises(SizeError, match="more than the 200,000 allowed") as error:
         preview(project(Dag((("p", "x"),)), schema=schema), 100)
-    assert error.value.column == "x"
+    assert error.value.data["column"] == "x"
 
 
 def test_training_is_cancelled_between_steps():

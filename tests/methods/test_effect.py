@@ -5,15 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from espalier.core.analysis import asking
+from espalier.core.analysis.study import Study
 from espalier.core.errors import ProjectError
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.methods import frame_of
+from espalier.core.planning.preview import preview
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release import asking, preview, release
-from espalier.core.release.study import Study
+from espalier.core.release import release
 from espalier.core.tables.table import Table
 
 SCHEMA = Schema(

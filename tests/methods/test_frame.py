@@ -41,7 +41,7 @@ def test_dag_sets():
 def test_a_cycle_is_refused_with_its_path():
     with pytest.raises(GraphError) as error:
         Dag((("a", "b"), ("b", "c"), ("c", "a"), ("a", "d")))
-    path = error.value.cycle
+    path = error.value.data["cycle"]
     assert path[0] == path[-1]
     assert set(itertools.pairwise(path)) == {("a", "b"), ("b", "c"), ("c", "a")}
     assert " → ".join(path) in str(error.value)

@@ -8,18 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from espalier.core.blurring.registry import BLURRINGS
 from espalier.core.methods import METHODS
+from espalier.core.project.options import declared
 
 ROOT = Path(__file__).resolve().parents[2]
 REGISTRY = "core/methods/registry.py"
 FILES = sorted([*(ROOT / "core").rglob("*.py"), *(ROOT / "pages").rglob("*.py"), ROOT / "app.py"])
-NAMES = {*METHODS, *(m.title for m in METHODS.values())}
+KNOWN = {**METHODS, **BLURRINGS}
+NAMES = {*KNOWN, *(m.title for m in KNOWN.values())}
 
 
 def own() -> set[str]:
     """The files in which methods are made, and the registry."""
     made = {method.fit.__module__.replace(".", "/") + ".py" for method in METHODS.values()}
-    return made | {REGISTRY}
+    return made | {REGISTRY, "core/blurring/two_stage.py", "core/blurring/registry.py"}
 
 
 def named(node: ast.AST | None) -> set[str]:
@@ -124,3 +127,50 @@ def test_each_method_has_a_file_and_the_registry_a_line():
         assert name == method.name
         assert (ROOT / (method.fit.__module__.replace(".", "/") + ".py")).exists()
         assert name.upper().replace("-", "_") in text
+
+
+def option_names() -> set[str]:
+    """Every plan key that a method declares for itself."""
+    kinds = [m.options for m in METHODS.values()] + [b.options for b in BLURRINGS.values()]
+    return {key for kind in kinds for key in declared(kind)}
+
+
+def options_used(tree: ast.AST, keys: set[str]) -> Iterator[tuple[int, str]]:
+    """Line and key of every option that is read from a plan, or set in one, by its name."""
+    for node in ast.walk(tree):
+        found: list[str | None] = []
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value).endswith("options"):
+            found = [node.slice.value] if isinstance(node.slice, ast.Constant) else []
+        elif isinstance(node, ast.Compare) and any(ast.unparse(c).endswith("options") for c in node.comparators):
+            found = [node.left.value] if isinstance(node.left, ast.Constant) else []
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in {"get", "pop"} and ast.unparse(node.func.value).endswith("options"):
+                found = [a.value for a in node.args[:1] if isinstance(a, ast.Constant)]
+            elif node.func.attr in {"changed", "change_plan", "with_plan"}:
+                found = [k.arg for k in node.keywords]
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith("options"):
+            found = [node.attr]
+        yield from ((getattr(node, "lineno", 0), key) for key in found if key in keys)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_other_file_names_a_methods_option(path):
+    where = str(path.relative_to(ROOT))
+    if where in own() or where.startswith(("core/methods/prism_", "core/blurring/")):
+        return
+    found = list(options_used(ast.parse(path.read_text("utf-8")), option_names()))
+    assert found == [], f"{where} knows a method's option: ask the Method instead"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        'plan.options.get("treatment")',
+        'x = project.plan.options["regime"]',
+        'x = "compress" in plan.options',
+        'state.change_plan(regime="causal")',
+        "x = method.options.width",
+    ],
+)
+def test_each_way_of_naming_an_option_is_found(code):
+    assert list(options_used(ast.parse(code), option_names()))

@@ -15,6 +15,7 @@ from espalier.core.graph.separations import clique_edges
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
 from espalier.core.methods.select.network import WIDE, choose_network
 from espalier.core.models.graphical import predict_size
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.rehearsal import Rehearsal
@@ -22,7 +23,6 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
 from tests.support.tables import bought
@@ -98,8 +98,8 @@ def test_parents_too_many_are_refused_naming_their_table_and_nothing_is_read():
     drawn = Dag(tuple((f"c{i}", "c59") for i in range(40)))
     with pytest.raises(SizeError, match="the table of c59 with all its causes, c0 \\(100\\) × c1") as error:
         preview(Project("t", schema, plan(), drawn), 1000)
-    assert error.value.column == "c59"
-    assert len(error.value.clique) == 41
+    assert error.value.data["column"] == "c59"
+    assert len(error.value.data["clique"]) == 41
 
 
 def test_a_drawn_graph_whose_tables_meet_in_one_too_large_is_refused():
@@ -155,7 +155,7 @@ def test_wide_tables_keep_their_candidates_few():
 def test_a_fence_is_a_conflict():
     with pytest.raises(ProjectError, match="privbayes knows no fence") as error:
         preview(Project("t", wide(3), plan(fair=True)), 1000)
-    assert error.value.key == "fair"
+    assert error.value.data["key"] == "fair"
 
 
 def test_one_and_two_columns():

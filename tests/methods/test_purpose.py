@@ -17,7 +17,7 @@ READMISSION, HIRING = (Project.load(SAMPLES / f"{name}.json") for name in ("read
 
 def planned(project: Project, purpose: str) -> tuple[Project, Method]:
     advice = advise(project, purpose)
-    fair = project.plan.fair if advice.method.fence == "optional" else None
+    fair = project.plan.fair if advice.method.capabilities.fence == "optional" else None
     return project.with_plan(method=advice.method.name, fair=fair, **advice.changes), advice.method
 
 
@@ -34,7 +34,7 @@ def test_what_is_recommended_can_be_planned(project: Project, purpose: str) -> N
 
 
 def test_only_known_purposes_are_declared() -> None:
-    assert {p for m in METHODS.values() for p in m.purposes} == set(PURPOSES)
+    assert {p for m in METHODS.values() for p in m.guidance.purposes} == set(PURPOSES)
 
 
 def test_elsewhere_asks_for_the_drawn_causes() -> None:
@@ -51,7 +51,7 @@ def test_elsewhere_asks_for_the_drawn_causes() -> None:
 
 def test_roles_without_a_fence_are_said_to_be_unused() -> None:
     fenced, method = planned(HIRING, "fairness")
-    assert method.fence == "always"
+    assert method.capabilities.fence == "always"
     assert not any("roles" in s for s in unused(fenced))
     free, _ = planned(HIRING.with_plan(fair=False), "general")
     assert any("no fence" in s for s in unused(free))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.cli.main import main
 from espalier.core.compare.fence_cost import fence_cost
 from espalier.core.errors import EspalierError, ProjectError
@@ -21,12 +22,11 @@ from espalier.core.graph.roles import Roles
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods import METHODS, check_options
 from espalier.core.models.base import MarginalModel, Model
+from espalier.core.planning.preview import preview
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
-from espalier.core.release.loading import load_release
-from espalier.core.release.planning import preview
-from espalier.core.release.report import render
 from espalier.core.release.spend import release
+from espalier.core.report.page import render
 from espalier.core.tables.table import Table
 from tests.support.tables import random_table, schema_of
 from tests.support.toy import TOY, ConstantModel, Toy, play

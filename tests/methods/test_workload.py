@@ -21,6 +21,7 @@ from espalier.core.methods.select.allocation import BudgetSplit
 from espalier.core.methods.select.marginals import TREES
 from espalier.core.methods.select.pairs import tells_its_pairs
 from espalier.core.methods.workload import TOGETHER, Request, Workload, measure_pairs, workload
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.unit import Unit
@@ -28,7 +29,6 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release.artefact import SHRUNK
-from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from espalier.core.tables.table import Table
 

@@ -245,7 +245,7 @@ def test_what_cannot_be_asked_is_refused():
         Heads(SIZES, {"a": ("nobody",)})
     with pytest.raises(SizeError, match="more than the 200,000 allowed") as error:
         Heads({"p": 1000, "x": 300}, {"x": ("p",)})
-    assert error.value.column == "x"
+    assert error.value.data["column"] == "x"
     with pytest.raises(ValueError, match="latent"):
         Heads(SIZES, {}, latent=9)
     with pytest.raises(ValueError, match="base"):

@@ -321,7 +321,7 @@ def test_what_cannot_be_is_refused(tmp_path):
     text = read_table(tmp_path / "t.csv")
     with pytest.raises(TableError, match=r"'id' is empty, first in data row 2;") as error:
         Table.encode(text, SCHEMA, "id")
-    assert (error.value.column, error.value.row) == ("id", 2)
+    assert (error.value.data["column"], error.value.data["row"]) == ("id", 2)
     with pytest.raises(TableError, match="no column 'nobody'"):
         Table.encode(text, SCHEMA, "nobody")
 
@@ -360,7 +360,7 @@ def test_a_table_read_with_another_person_column_than_the_plan_names_is_refused(
     project, table = replace(PROJECT, plan=plan), read_by(read)
     with pytest.raises(TableError, match="person column") as error:
         release(project, table)
-    assert error.value.column == planned
+    assert error.value.data["column"] == planned
     with pytest.raises(TableError, match="held-out part was read"):
         judge(project, table, table, Budget(1.0, 1e-6, 0.1))
     fenced = replace(project, plan=replace(plan, method="privci", target="a"), roles=Roles(("a",), ("b",)))

@@ -55,7 +55,7 @@ def test_overspending_raises_before_anything_is_read():
     c.measure({("a",): 0.06})
     with pytest.raises(BudgetError, match="nothing was read") as error:
         c.measure({("b",): 0.02, ("c",): 0.03})
-    assert error.value.remaining == pytest.approx(0.04)
+    assert error.value.data["remaining"] == pytest.approx(0.04)
     with pytest.raises(BudgetError):
         c.choose(FLAT, [("a", "b")], 0.05, "edge")
     assert table.asked == [("a",)]

@@ -101,7 +101,7 @@ def test_missing_and_unknown():
     assert c.labels == ("x", "y", "(missing)")
     with pytest.raises(TableError, match="'zzz' is not among") as error:
         Column("a", "categorical", ("x",)).encode(["zzz"])
-    assert (error.value.column, error.value.value) == ("a", "zzz")
+    assert (error.value.data["column"], error.value.data["value"]) == ("a", "zzz")
     with pytest.raises(TableError, match="empty cells"):
         Column("a", "categorical", ("x",)).encode([""])
 

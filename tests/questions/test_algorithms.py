@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from enumeration import answers, every_row, workload
 from scipy.optimize import linprog
 
 from espalier.core.errors import SizeError
@@ -31,6 +30,7 @@ from espalier.core.models.questions import (
     sensitivity,
 )
 from espalier.core.privacy.draws import Measurement
+from tests.support.enumeration import answers, every_row, workload
 
 
 def posed(seed):
@@ -165,7 +165,7 @@ def test_what_is_too_wide_is_refused_with_its_columns_and_questions():
     assert cost.seconds > 1.0
     with pytest.raises(SizeError, match="limit is 1,000,000") as error:
         check_cost(lowered, max_cells=1_000_000)
-    assert error.value.columns == cost.columns
+    assert error.value.data["columns"] == cost.columns
     assert not any("~" in word for word in str(error.value).split())
     assert "Leave out the question 'odd': without it the largest table has" in str(error.value)
     with pytest.raises(SizeError, match="Leave out the question '.*', and others: without it alone"):

@@ -14,6 +14,7 @@ from pyarrow import csv, parquet
 
 from espalier.core.errors import ProjectError, SchemaError
 from espalier.core.ledger.ledger import Ledger
+from espalier.core.planning.preview import preview
 from espalier.core.privacy import bought_schema
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.bought_schema import buy, described, prices
@@ -24,7 +25,6 @@ from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.public_grid import as_read
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.planning import preview
 from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation

@@ -10,6 +10,7 @@ from espalier.core.errors import EspalierError, ProjectError, SchemaError, SizeE
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.methods import METHODS, frame_of
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.rehearsal import Rehearsal
 from espalier.core.privacy.unit import Unit
@@ -17,9 +18,8 @@ from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.planning import preview
-from espalier.core.release.report import render
 from espalier.core.release.spend import release
+from espalier.core.report.page import render
 from espalier.core.tables.table import Table
 
 GIVEN = {
@@ -41,7 +41,7 @@ SCHEMA = Schema(
         Column("ill", "categorical", YES),
     )
 )
-GRAPHICAL = sorted(name for name, m in METHODS.items() if m.holds_constraints and m.private)
+GRAPHICAL = sorted(name for name, m in METHODS.items() if m.capabilities.constraints)
 
 
 def a_project(method: str = "mst", **plan: object) -> Project:
@@ -122,7 +122,7 @@ def test_guessed_ones_block_a_release_until_they_are_confirmed():
 
 
 def test_what_cannot_hold_them_refuses_them():
-    for method in (m for m in METHODS.values() if m.private and not m.holds_constraints):
+    for method in (m for m in METHODS.values() if not m.capabilities.constraints):
         with pytest.raises(EspalierError, match="cannot hold constraints"):
             preview(a_project(method.name), 600)
     with pytest.raises(ProjectError, match="merged"):
@@ -178,8 +178,8 @@ def test_a_network_leaves_out_what_would_be_too_large_beside_constraints(monkeyp
         monkeypatch.setattr(
             Rehearsal, "_pick", lambda self, score, candidates, scale, place=place: candidates[place % len(candidates)]
         )
-        curator = Rehearsal(sizes, Unit(), Budget(5.0, 1e-6, 0.5), 3000)
-        curator.impossible = project.constraints.masks(project.schema, 10**7)
+        impossible = project.constraints.masks(project.schema, 10**7)
+        curator = Rehearsal(sizes, Unit(), Budget(5.0, 1e-6, 0.5), 3000, impossible)
         fitted = METHODS["privbayes"].fit(curator, project, frame)
         assert fitted.size(6**3).largest_cells <= 6**3
         assert {name for clique in fitted.cliques for name in clique} == set(sizes)

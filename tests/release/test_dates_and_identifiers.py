@@ -7,12 +7,12 @@ from datetime import date
 import numpy as np
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.errors import SchemaError
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Schema
-from espalier.core.release.loading import load_release
 from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.project.file import Project
-from espalier.core.release.loading import load_release
-from espalier.core.release.report import render
 from espalier.core.release.spend import release
+from espalier.core.report.page import render
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 

@@ -74,8 +74,8 @@ def test_the_rows_are_those_of_the_release_and_no_file_tells_where_they_went(eng
 
 
 def output_rows(path):
-    from espalier.core.release.files import read_csv
     from espalier.core.tables.reading import read_released
+    from espalier.core.tables.released import read_csv
 
     read_csv(SCHEMA, path)
     read = read_released(path, list(SCHEMA.names))

@@ -8,13 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from espalier.core.analysis import asking
+from espalier.core.analysis.study import Study
 from espalier.core.cli.main import main
 from espalier.core.graph.dag import Dag
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release import asking, release
-from espalier.core.release.study import Study
+from espalier.core.release import release
 from espalier.core.tables.table import Table
 
 SCHEMA = Schema(

@@ -12,13 +12,13 @@ import pytest
 
 from espalier.core.errors import Cancelled, ProjectError, SchemaError, SizeError, TableError
 from espalier.core.graph.roles import Roles
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
 from espalier.core.release import load_release, release
-from espalier.core.release.planning import preview
-from espalier.core.release.report import render
+from espalier.core.report.page import render
 from espalier.core.tables.table import Table
 
 NASTY = 'a, "b" <script>alert(1)</script> 年齢'
@@ -149,7 +149,7 @@ def test_a_delta_that_one_row_published_outright_would_keep_is_refused():
     for delta in (0.9, 1.01 / 300):
         with pytest.raises(ProjectError, match=r"above 1/n = 0\.00333.*Give a delta far below") as error:
             release(PROJECT.with_plan(delta=delta), table())
-        assert error.value.key == "delta"
+        assert error.value.data["key"] == "delta"
     for neighbors, rows in (("replace-one", None), ("add-remove", None), ("add-remove", 300)):
         with pytest.raises(ProjectError, match=r"above 0\.001:"):
             preview(PROJECT.with_plan(delta=0.0011, neighbors=neighbors), rows)
@@ -215,7 +215,7 @@ def test_too_large_a_plan_is_refused_before_the_first_draw(monkeypatch):
     monkeypatch.setattr(PrivateCurator, "measure", lambda *a: pytest.fail("measured"))
     with pytest.raises(SizeError) as error:
         release(PROJECT.with_plan(max_cells=5), table())
-    assert error.value.clique
+    assert error.value.data["clique"]
 
 
 def test_cancelling_stops_the_work():

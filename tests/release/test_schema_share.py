@@ -10,18 +10,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from espalier.core.analysis.loading import load_release
 from espalier.core.errors import EspalierError, ProjectError, SchemaError
 from espalier.core.ledger.ledger import Ledger
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import rho_of
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.loading import load_release
-from espalier.core.release.planning import preview
-from espalier.core.release.report import render
 from espalier.core.release.spend import release
+from espalier.core.report.page import render
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.table import Table
 

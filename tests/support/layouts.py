@@ -508,6 +508,20 @@ def in_postgres(con: Any, url: str) -> Callable[..., Any]:
     return write
 
 
+def in_mariadb(con: Any, url: str) -> Callable[..., Any]:
+    """A writer of a table ``t`` on a MariaDB server."""
+
+    def write(cells: Cells, kinds: Mapping[str, Kind | None], _: Path) -> Any:
+        with con.cursor() as cursor:
+            cursor.execute("SET SESSION sql_mode = 'ANSI_QUOTES'")
+            cursor.execute("DROP TABLE IF EXISTS t")
+            cursor.execute(f"CREATE TABLE t ({declared(kinds, cells, 'varchar(40)')}) CHARACTER SET utf8mb4")
+            cursor.execute(f"INSERT INTO t VALUES {values(cells)}".replace("%", "%%"))
+        return open_relation(url, "t")
+
+    return write
+
+
 DUCKDB_LAYOUTS = [
     Layout("DuckDB, last, relation", in_duckdb),
     Layout("DuckDB, first, relation", in_duckdb, odd_first=True),

@@ -7,7 +7,7 @@ value in the odd row, because a reader may only go wrong where two of them meet 
 `check_people` does the same for row limits: the kept rows of a person may depend only on that person's rows. A column
 `owner` marks the true owner of each row, so that merged or divided people are seen.
 
-Nothing here knows how a reader works: data goes in through files and engines, and codes come out of a source.
+Nothing here knows how a reader works: data goes in through files and engines, and a source returns codes.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from espalier.core.graph.separations import Clique, Separation
-from espalier.core.methods.base import Method
+from espalier.core.methods.base import Capabilities, Guidance, Method
 from espalier.core.methods.frame import Frame
 from espalier.core.methods.marginals import one_ways
 from espalier.core.methods.select.allocation import BudgetSplit
@@ -101,8 +101,8 @@ TOY = Method(
     name="toy",
     title="Toy",
     summary="one row, over and over",
-    when="Choose it to see whether a new method needs changes elsewhere.",
     fit=play,
+    guidance=Guidance("Choose it to see whether a new method needs changes elsewhere."),
     options=ToyOptions,
-    links=False,
+    capabilities=Capabilities(links=False),
 )

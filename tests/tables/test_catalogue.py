@@ -13,8 +13,8 @@ from espalier.core.ledger.ledger import Ledger
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.report import render
 from espalier.core.release.spend import release
+from espalier.core.report.page import render
 from espalier.core.tables.catalogue import TRUSTED, origin
 from espalier.core.tables.relation import open_relation
 

@@ -22,8 +22,10 @@ from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
 from espalier.core.tables.table import Table
+from tests.support import layouts
 from tests.support.mariadb import server
 from tests.support.postgres import Absent
+from tests.support.row_by_row import Layout, check, check_people
 from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, people, rows_in, rows_of
 
 
@@ -82,6 +84,24 @@ def test_days_are_binned_as_the_schema_does(put, tmp_path):
     cells = {name: list(CALENDAR[name]) for name in ("t", "d", "m", "n")}
     relation, _ = put(cells, {"t": "text", "d": "date", "m": "datetime(6)", "n": "int"})
     assert rows_in(relation.snapshot(DATES)) == expected(cells, DATES, tmp_path)
+
+
+def test_row_by_row(maria, tmp_path):
+    """The generated test of `test_row_by_row`, for MariaDB's types."""
+    con = MySQLdb.connect(
+        host="127.0.0.1", port=maria.port, user=getpass.getuser(), database="test", charset="utf8mb4", autocommit=True
+    )
+    layout = Layout("MariaDB, relation", layouts.in_mariadb(con, maria.url), together=20)
+    outcome = check(layouts.MARIA, layout, tmp_path)
+    print(f"{outcome.combinations} combinations; refused: {', '.join(sorted(outcome.refused))}")
+    assert outcome.broken == []
+    assert outcome.refused <= {"bit", "blob", "time", "timestamp"}, outcome.unnamed
+    assert outcome.unnamed == []
+    people = layouts.TEXT_PEOPLE._replace(kind=layouts.TEXT_PEOPLE.kind._replace(declared="varchar(40)"))
+    own = tmp_path / "people"
+    own.mkdir()
+    assert check_people(people, layout, own).broken == []
+    con.close()
 
 
 def test_what_a_collation_would_merge_stays_apart(put):

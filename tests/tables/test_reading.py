@@ -85,7 +85,7 @@ def test_a_malformed_row_is_refused_with_its_line_and_no_cell_is_quoted(name, ar
         read_table(data, "people.csv")
     assert "people.csv, line 6: " in str(error.value)
     assert words in str(error.value)
-    assert error.value.row == 6
+    assert error.value.data["row"] == 6
     assert not any(cell in str(error.value) for cell in ("Zelda", "Z;", "x,", '"0'))
 
 

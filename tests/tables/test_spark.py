@@ -22,6 +22,8 @@ from espalier.core.release.spend import release
 from espalier.core.tables.reading import read_table
 from espalier.core.tables.relation import open_relation
 from espalier.core.tables.table import Table
+from tests.support import layouts
+from tests.support.row_by_row import Layout, check
 from tests.tables.test_relation import CALENDAR, DATES, HOSTILE, SCHEMA, SMALL, in_memory, local_rows, people, rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -70,6 +72,24 @@ def test_the_same_rows_are_kept_as_in_memory_and_by_duckdb(table):
     expected = rows_of(in_memory(data, "key", 3)[0].codes, SMALL)
     assert local_rows(relation.snapshot(SMALL, "id", 3, key="key")) == expected
     assert local_rows(open_relation(path).snapshot(SMALL, "id", 3, key="key")) == expected
+
+
+def test_row_by_row(session, tmp_path):
+    """The generated test of `test_row_by_row`, for types that Spark reads from Parquet."""
+
+    def write(cells, kinds, folder):
+        path = layouts.one_file()(cells, kinds, folder)
+        session.read.parquet(str(path)).createOrReplaceTempView("t")
+        return open_relation(URL, "t")
+
+    names = ("constant", "int64", "decimal", "bool", "date32", "string")
+    for kind in (kind for kind in layouts.ARROW if kind.name in names):
+        own = tmp_path / kind.name
+        own.mkdir()
+        outcome = check([kind], Layout("Spark, relation", write, together=20), own)
+        print(f"{kind.name}: {outcome.combinations} combinations")
+        assert outcome.broken == []
+        assert outcome.unnamed == []
 
 
 def test_a_collation_merges_nobody(session, table):

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import streamlit as st
 
+from espalier.core.analysis.loading import files_of
+from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.ledger.archive import check_names, has_model, unpacked
-from espalier.core.release.loading import files_of
 from espalier.core.release.shelf import identity
-from espalier.core.release.study import Study
 from espalier.pages.parts import doors, shell
 from espalier.pages.parts.session.session import Session
 from espalier.pages.parts.text import plain
@@ -20,7 +20,7 @@ from espalier.pages.parts.text import plain
 def show(state: Session, *, open_: bool) -> None:
     """Where a release may come from. A folder only where no one else uses this server: its paths are the server's."""
     if reason := state.trouble.pop("analyse", None):
-        st.error(f"This release was not opened: {plain(reason)}.")
+        st.error(f"This release was not opened: {plain(reason)}")
     with st.expander("Open another release", expanded=open_):
         st.markdown("One that another session made. It is read as a release alone, and costs nothing.")
         file = st.file_uploader(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from espalier.core.analysis import asking
+from espalier.core.analysis.asking import of_observed
 from espalier.core.analysis.effect import StandardisedEffect
 from espalier.core.analysis.figures import (
     Difference,
@@ -15,13 +17,12 @@ from espalier.core.analysis.figures import (
     Proportion,
     Regression,
 )
+from espalier.core.analysis.missing_cells import missing_sentences
+from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError
 from espalier.core.graph.adjustment import Effect, choices
+from espalier.core.methods import planned_effect
 from espalier.core.project.file import Project
-from espalier.core.release import asking
-from espalier.core.release.asking import of_observed
-from espalier.core.release.missing_cells import missing_sentences
-from espalier.core.release.study import Study
 from espalier.pages.parts.text import name, names, plain
 
 FEW = 8
@@ -150,7 +151,8 @@ def _regression(project: Project, key: str) -> Regression | None:
 
 def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
     columns = [c.name for c in project.schema.columns if c.size > 1]
-    target, planned = project.plan.target, project.plan.options.get("treatment")
+    target, effect = project.plan.target, planned_effect(project.plan)
+    planned = effect.treatment if effect else None
     left, right = st.columns(2)
     with left:
         treatment = st.selectbox(

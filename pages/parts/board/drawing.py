@@ -15,7 +15,7 @@ from espalier.core.errors import EspalierError, GraphError
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
-from espalier.core.methods import frame_of, method_of
+from espalier.core.methods import frame_of, may_be_fenced
 from espalier.core.project.file import Project
 from espalier.pages.parts.board.boxes import Places, arranged
 from espalier.pages.parts.session.session import Session
@@ -60,7 +60,7 @@ def take(state: Session, sent: Any) -> None:
         try:
             text = _ACTIONS[_text(action, "do")](state, action)
         except EspalierError as error:
-            say(state, f"Refused: {error}. The drawing is unchanged.", bad=True)
+            say(state, f"Refused: {error} The drawing is unchanged.", bad=True)
         except KeyError:
             say(state, "The drawing sent something that is not understood; it is unchanged.", bad=True)
         else:
@@ -229,7 +229,7 @@ def _separate(state: Session, action: Mapping[str, Any]) -> str:
     if any((set(s.left + s.right), s.given) == ({one, other}, new.given) for s in project.separations):
         raise GraphError(f"{one} and {other} are kept apart so already")
     state.change_separations([*project.separations, new])
-    kept = "" if method_of(project.plan).fence != "never" else " The plan's method does not keep it: choose another."
+    kept = "" if may_be_fenced(project.plan) else " The plan's method does not keep it: choose another."
     how = f"linked only through {', '.join(gate)}" if gate else "not linked at all"
     return f"{one} and {other} will be {how} in the released table.{kept}"
 

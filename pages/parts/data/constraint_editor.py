@@ -12,6 +12,7 @@ from typing import Any
 
 import streamlit as st
 
+from espalier.core.blurring.registry import blurring_of, is_blurring
 from espalier.core.errors import EspalierError, SchemaError
 from espalier.core.methods import METHODS, frame_of
 from espalier.core.project.constraint_kinds import Determines, Impossible, Monotone, Range, Values
@@ -39,7 +40,7 @@ def show(state: Session) -> None:
     _listed(state)
     _form(state)
     if trouble := state.trouble.get("constraint"):
-        st.error(f"{plain(trouble)}.")
+        st.error(plain(trouble))
     _look(state)
 
 
@@ -76,7 +77,7 @@ def _listed(state: Session) -> None:
 def _form(state: Session) -> None:
     assert state.project is not None
     schema, key = state.project.schema, f"constraint-{state.opened}"
-    unable = "; ".join(m.title for m in METHODS.values() if not m.holds_constraints)
+    unable = "; ".join(m.title for m in METHODS.values() if not m.capabilities.constraints)
     kind = st.selectbox(
         "Kind of constraint",
         list(KINDS),
@@ -162,7 +163,7 @@ def refuse(project: Project) -> None:
     """Raise for constraints that do not fit the columns, or that lead around a separation of the plan."""
     project.constraints.masks(project.schema, project.plan.max_cells)
     try:
-        frame_of(project)
+        blurring_of(project.plan).check(project) if is_blurring(project.plan) else frame_of(project)
     except EspalierError as error:
         if error.data.get("key") == "constraints":
             raise

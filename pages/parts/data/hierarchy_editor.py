@@ -61,7 +61,7 @@ def show(state: Session) -> None:
     except UnicodeDecodeError:
         st.error("The file is not UTF-8 text: save it as UTF-8.")
     except EspalierError as error:
-        st.error(f"{plain(error)}.")
+        st.error(plain(error))
     if made is not None and given is not None and (alone := _orphans(column, given)):
         st.warning(
             f"{len(alone):,} declared categories are not in the hierarchy: {names(alone, 8)}. Each stands at the top "

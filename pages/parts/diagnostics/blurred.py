@@ -6,9 +6,9 @@ from typing import Any
 
 import streamlit as st
 
+from espalier.core.blurring.notice import NOT_PRIVATE
 from espalier.core.evaluation.numeric_fidelity import numbers_of
-from espalier.core.release.files import NOT_PRIVATE
-from espalier.core.release.not_private import Blurred
+from espalier.core.release.blurred import Blurred
 from espalier.core.tables.table import Table
 from espalier.pages.parts import shell
 from espalier.pages.parts.diagnostics import numbers, prices
@@ -32,7 +32,7 @@ def show(state: Session, made: Blurred, real: Table) -> None:
             icon=":material/monitoring:",
         )
     if reason := state.trouble.get("diagnostics"):
-        st.error(f"The comparison did not finish: {plain(reason)}.")
+        st.error(f"The comparison did not finish: {plain(reason)}")
     if state.blurred_figures is not None:
         (place,) = st.tabs(["Numbers"])
         with place:

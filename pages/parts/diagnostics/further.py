@@ -116,7 +116,7 @@ def _result(
         if state.job is not None and state.job.kind == kind:
             shell.progress()
     if reason := state.trouble.get(kind):
-        st.error(f"This did not finish: {plain(reason)}.")
+        st.error(f"This did not finish: {plain(reason)}")
     return state.further.get(key)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import streamlit as st
 
 from espalier.core.models.base import Model
-from espalier.core.release.questions import agreement, agreement_said
+from espalier.core.release.question_facts import agreement
+from espalier.core.report.questions import agreement_said
 from espalier.pages.parts import charts
 from espalier.pages.parts.text import plain
 

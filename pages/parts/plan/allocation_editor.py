@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from espalier.core.methods.pools import pool_in_words
 from espalier.core.methods.select.allocation import MOST_BY_HAND, label
-from espalier.core.release.planning import Line, Preview, preview
-from espalier.core.release.pools import pool_in_words
+from espalier.core.planning.preview import Line, Preview, preview
 from espalier.pages.parts.session.session import Session
 from espalier.pages.parts.text import plain
 

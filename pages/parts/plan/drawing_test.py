@@ -7,9 +7,9 @@ from typing import Any
 
 import streamlit as st
 
+from espalier.core.analysis.drawing import LEVEL, POOL, predicted
+from espalier.core.planning.preview import Preview
 from espalier.core.project.plan import MOST_STATEMENTS
-from espalier.core.release.drawing import LEVEL, POOL, predicted
-from espalier.core.release.planning import Preview
 from espalier.pages.parts.session.session import Session
 from espalier.pages.parts.text import names, plain
 

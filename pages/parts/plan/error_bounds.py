@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from espalier.core.planning.error_bounds import excess_risk
+from espalier.core.planning.preview import Preview
 from espalier.core.project.plan import Plan
-from espalier.core.release.error_bounds import excess_risk
-from espalier.core.release.planning import Preview
 from espalier.pages.parts import text
 
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 
-from espalier.core.methods import method_of
-from espalier.core.project.options import Option, declared
+from espalier.core.methods import is_fenced, options_of
+from espalier.core.project.options import Option, declared, read_options
 from espalier.pages.parts import fields, text
 from espalier.pages.parts.session.session import Session
 
@@ -64,19 +64,19 @@ def any_further(state: Session) -> bool:
 def any_changed(state: Session) -> bool:
     """Does the plan give one of those another value than the method's own?"""
     assert state.project is not None
-    usual = vars(method_of(state.project.plan).options())
+    usual = vars(options_of(state.project.plan)())
     return any(given.value != usual[given.key] for given in _shown(state) if not given.leads)
 
 
 def _shown(state: Session) -> list[Given]:
     assert state.project is not None
     plan = state.project.plan
-    method = method_of(plan)
-    now = vars(method.read(plan))
+    own = options_of(plan)
+    now = vars(read_options(own, plan.options))
     return [
         Given(key, option, now[key])
-        for key, option in declared(method.options).items()
-        if (method.fenced(plan) or not option.fenced) and all(now[k] == v for k, v in option.only.items())
+        for key, option in declared(own).items()
+        if (is_fenced(plan) or not option.fenced) and all(now[k] == v for k, v in option.only.items())
     ]
 
 
@@ -140,7 +140,7 @@ def _weights(state: Session, given: Given, bound: Bound) -> None:
     tip = f"{option.help} One a line, such as age × income: 2".strip()
     st.text_area(option.label, lines, placeholder="age × income: 2", help=tip, **bound(state, key, take))
     if key in state.trouble:
-        st.error(f"{text.plain(state.trouble[key])}. The plan keeps its old weights.")
+        st.error(f"{text.plain(state.trouble[key])} The plan keeps its old weights.")
 
 
 def _share(state: Session, given: Given, bound: Bound) -> None:

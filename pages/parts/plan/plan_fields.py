@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
 
+from espalier.core.blurring.notice import NOT_PRIVATE
+from espalier.core.blurring.registry import BLURRINGS, blurring_of, is_blurring
 from espalier.core.errors import EspalierError
 from espalier.core.methods import METHODS, method_of
 from espalier.core.methods.purpose import Advice
 from espalier.core.privacy.contribution import public_rows
-from espalier.core.project.options import declared
-from espalier.core.project.plan import ALWAYS, NO_EPSILON
-from espalier.core.release.files import NOT_PRIVATE
-from espalier.core.release.not_private import SENTENCE
+from espalier.core.project.plan import Plan
+from espalier.core.release.blurred import SENTENCE
 from espalier.pages.parts import fields, shell, text
 from espalier.pages.parts.plan import drawing_test, options, people_fields, purpose
 from espalier.pages.parts.session.session import Session
@@ -33,7 +34,7 @@ def show(state: Session) -> Spots:
     """Draw the fields; returns the place under each where a conflict belongs."""
     assert state.project is not None
     plan, columns = state.project.plan, list(state.project.schema.names)
-    method = method_of(plan)
+    offered, private = [*METHODS, *BLURRINGS], not is_blurring(plan)
     spots: Spots = {}
 
     purpose.show(state, _purposeful)
@@ -41,12 +42,12 @@ def show(state: Session) -> Spots:
     with left:
         st.selectbox(
             "Method",
-            list(METHODS),
-            index=list(METHODS).index(plan.method),
+            offered,
+            index=offered.index(plan.method),
             format_func=text.method,
             **_bound(state, "method", _method),
         )
-        st.markdown(f"**{method.title}**: {method.summary}. {method.when}")
+        st.markdown(_about(plan))
         st.selectbox(
             "Target (the column to predict)",
             columns,
@@ -56,14 +57,14 @@ def show(state: Session) -> Spots:
         )
         spots["target"] = st.container()
         spots |= options.first(state, _bound)
-        if method.private:
+        if private:
             _fence(state, spots)
     with right:
-        if method.private:
+        if private:
             _promise(state, spots)
         else:
             st.error(f"**{NOT_PRIVATE}.** {SENTENCE} This method takes no ε and enters no ledger.")
-    if method.private:
+    if private:
         with st.expander("More: allocation, accounting, synthetic rows, schema"):
             _more(state)
             spots["schema_share"] = st.container()
@@ -71,10 +72,19 @@ def show(state: Session) -> Spots:
             drawing_test.fields(state, _bound)
             spots["test_drawing"] = spots["statements"] = st.container()
     if options.any_further(state):
-        with st.expander(f"More: options of {method.title}", expanded=options.any_changed(state)):
+        with st.expander(f"More: options of {text.method(plan.method)}", expanded=options.any_changed(state)):
             options.further(state, _bound)
     purpose.left_aside(state)
     return spots
+
+
+def _about(plan: Plan) -> str:
+    """What the plan's method does, and when to choose it."""
+    if is_blurring(plan):
+        method = blurring_of(plan)
+        return f"**{method.title}**: {method.summary}. {method.when}"
+    private = method_of(plan)
+    return f"**{private.title}**: {private.summary}. {private.guidance.when}"
 
 
 def _advanced(state: Session, spots: Spots, public: bool) -> None:
@@ -104,7 +114,7 @@ def _advanced(state: Session, spots: Spots, public: bool) -> None:
         )
         spots["delta"] = st.container()
         if "delta" in state.trouble:
-            spots["delta"].error(f"{plain(state.trouble['delta'])}. The plan keeps its old δ.")
+            spots["delta"].error(f"{plain(state.trouble['delta'])} The plan keeps its old δ.")
         people_fields.show(state, spots, _bound)
 
 
@@ -112,13 +122,13 @@ def _fence(state: Session, spots: Spots) -> None:
     """The switches of the fence."""
     assert state.project is not None
     plan, method = state.project.plan, method_of(state.project.plan)
-    fair = _bound(state, "fair")
+    fair, kept = _bound(state, "fair"), method.capabilities.fence
     st.session_state[fair["key"]] = method.fenced(plan)
     st.toggle(
         "Fence between outcome and protected columns",
         wrap=True,
-        disabled=method.fence != "optional" and plan.fair in (None, method.fence == "always"),
-        help="The outcome may depend on protected columns only through the admissible ones. " + _FENCE[method.fence],
+        disabled=kept != "optional" and plan.fair in (None, kept == "always"),
+        help="The outcome may depend on protected columns only through the admissible ones. " + _FENCE[kept],
         **fair,
     )
     spots["fair"] = spots["roles"] = st.container()
@@ -174,7 +184,7 @@ def _more(state: Session) -> None:
             **_bound(state, "accounting"),
         )
     with b:
-        if method.targets:
+        if method.capabilities.targets:
             _further_targets(state)
         if plan.person is None or plan.neighbors != "replace-one":
             st.number_input(
@@ -251,7 +261,7 @@ def _epsilon(state: Session) -> None:
         **field,
     )
     if "epsilon" in state.trouble:
-        st.error(f"{plain(state.trouble['epsilon'])}. The plan keeps ε = {epsilon:g}.")
+        st.error(f"{plain(state.trouble['epsilon'])} The plan keeps ε = {epsilon:g}.")
     key = f"preset-{state.opened}"
     st.session_state[key] = epsilon if epsilon in PRESETS else None
 
@@ -316,16 +326,13 @@ def _method(state: Session, method: str) -> None:
     """Another method; what the plan says of the fence is remembered for the methods that leave it to the plan."""
     assert state.project is not None
     plan = state.project.plan
-    if method_of(plan).private and (method_of(plan).fence == "optional" or plan.fair is not None):
+    if not is_blurring(plan) and (method_of(plan).capabilities.fence == "optional" or plan.fair is not None):
         state.drafts.plan.fair = plan.fair
-    if METHODS[method].numbers:  # it refuses what it cannot keep, and has no field to take that back
-        shown = declared(METHODS[method].options)
-        state.change_plan(**{key: usual for key, usual in ALWAYS.items() if key not in shown})
-    if not METHODS[method].private:  # it takes nothing that promises something
+    if method in BLURRINGS:  # it refuses a plan that promises something
         state.change_plan(
             method=method,
             fair=None,
-            epsilon=NO_EPSILON,
+            epsilon=math.inf,
             delta=None,
             person=None,
             private_evaluation=0.0,
@@ -334,10 +341,11 @@ def _method(state: Session, method: str) -> None:
             test_drawing=0.0,
         )
         return
-    if plan.epsilon == NO_EPSILON:
+    if not plan.has_epsilon:
         state.drafts.plan.epsilon = None
         state.change_plan(method=method, epsilon=1.0)
-    state.change_plan(method=method, fair=state.drafts.plan.fair if METHODS[method].fence == "optional" else None)
+    optional = METHODS[method].capabilities.fence == "optional"
+    state.change_plan(method=method, fair=state.drafts.plan.fair if optional else None)
 
 
 def _purposeful(state: Session, advice: Advice) -> None:
@@ -402,6 +410,6 @@ def conflict(spots: Spots, error: EspalierError) -> None:
         if step := to_fill_in(error):
             st.info(step)
         else:
-            st.error(_ON_SCREEN.get(key, f"{sentence[:1].upper()}{sentence[1:]}."))
+            st.error(_ON_SCREEN.get(key, f"{sentence[:1].upper()}{sentence[1:]}"))
         if key in ("roles", "regime"):
             shell.link_to("Structure", "Fix this on the Structure page", primary=False)

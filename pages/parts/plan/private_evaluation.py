@@ -7,8 +7,8 @@ import json
 import streamlit as st
 
 from espalier.core.evaluation.private.figures import PrivateEvaluation, PrivateFigure
+from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
-from espalier.core.release.planning import Preview
 from espalier.pages.parts.plan import measured
 from espalier.pages.parts.text import SAFE, name, plain
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import streamlit as st
 
+from espalier.core.blurring.registry import is_blurring
 from espalier.core.errors import EspalierError
 from espalier.core.methods import method_of
+from espalier.core.planning.preview import Preview
 from espalier.core.project.question_list import QuestionList, in_words, read_questions
 from espalier.core.project.schema import Column
-from espalier.core.release.planning import Preview
 from espalier.pages.parts.session.session import Session
 from espalier.pages.parts.text import plain
 
@@ -32,7 +33,7 @@ def show(state: Session) -> Any:
         _listed(state, listed)
         _build(state, listed)
         _file(state, listed)
-        kind = method_of(plan).questions
+        kind = "no" if is_blurring(plan) else method_of(plan).capabilities.questions
         in_the_way = kind == "no" and plan.question_share > 0  # so the field stays, to take it back
         if listed and (kind == "beside" or in_the_way):
             key = f"question-share-{state.opened}"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
+from espalier.core.analysis.noisy_counts import COUNTS
 from espalier.core.errors import EspalierError
 from espalier.core.ledger.archive import zipped
-from espalier.core.methods import method_of
+from espalier.core.methods import is_fenced
+from espalier.core.planning.preview import Line, lines_of
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.bought_schema import nothing_found
 from espalier.core.release import shelf
 from espalier.core.release.artefact import Release
-from espalier.core.release.counts import COUNTS
-from espalier.core.release.planning import Line, lines_of
 from espalier.pages.parts import charts, doors, shell, text
 from espalier.pages.parts.board import graph_picture
 from espalier.pages.parts.plan import measured
@@ -142,7 +142,7 @@ def _picture(release: Release) -> None:
         fence.picture(release)
     else:
         refused = fence.refused_pairs(release)
-        gate = project.roles.admissible if method_of(project.plan).fenced(project.plan) else ()
+        gate = project.roles.admissible if is_fenced(project.plan) else ()
         columns, target = project.schema.names, project.plan.target
         graph_picture.tree(columns, edges, refused, project.roles, target, "release-tree", gate)
     if release.fitted.features:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import streamlit as st
 
+from espalier.core.blurring.notice import NOT_PRIVATE
+from espalier.core.blurring.registry import blurring_of
 from espalier.core.errors import EspalierError
-from espalier.core.methods import frame_of
 from espalier.core.progress import Report
-from espalier.core.release.files import NOT_PRIVATE
-from espalier.core.release.not_private import SENTENCE, Blurred, blurred, shown
+from espalier.core.release.blurred import SENTENCE, Blurred, blurred, shown
 from espalier.core.tables.reading import TextTable, read_table
 from espalier.core.tables.table import Table
 from espalier.pages.parts import shell
@@ -28,7 +30,7 @@ def show(state: Session) -> None:
     else:
         _make(state, state.text)
     if reason := state.trouble.get("release"):
-        st.error(f"No rows were made: {plain(reason)}.")
+        st.error(f"No rows were made: {plain(reason)}")
     if state.blurred is not None:
         _result(state.blurred)
 
@@ -36,9 +38,9 @@ def show(state: Session) -> None:
 def _make(state: Session, text: TextTable) -> None:
     assert state.project is not None
     try:
-        frame_of(state.project)
+        blurring_of(state.project.plan).check(state.project)
     except EspalierError as error:
-        st.error(f"{plain(error)}.")
+        st.error(plain(error))
         shell.link_to("Plan", "Fix this on the Plan page")
         return
     given = st.file_uploader(
@@ -51,37 +53,37 @@ def _make(state: Session, text: TextTable) -> None:
         f"I understand: each row of {name(text.source)} comes out as a blurred real person", key=f"blur-{state.opened}"
     )
 
-    def start(lid: float | None = None) -> None:
-        if lid is not None:
-            state.change_plan(lid=lid)
+    def start(changes: Mapping[str, float] | None = None) -> None:
+        state.change_plan(**(changes or {}))
         project = state.project
         assert project is not None
         data, called = (None, "") if given is None else (given.getvalue(), given.name)
-        offered: list[float] = []
+        offered: dict[str, float] = {}
 
         def work(report: Report) -> Blurred:
             try:
                 return blurred(project, text, report, None if data is None else read_table(data, called))
             except EspalierError as error:
-                offered.extend(filter(None, [error.data.get("offer")]))
+                if offer := error.data.get("offer"):
+                    offered[error.data["key"]] = offer
                 raise
 
         def done(made: Blurred) -> None:
             state.blurred, state.blurred_from, state.blurred_figures = made, Table.encode(text, project.schema), None
 
         def ended(reason: str) -> None:
-            state.trouble["release"], state.lid_offered = reason, offered[0] if offered else None
+            state.trouble["release"], state.offered = reason, offered
 
-        state.lid_offered = None
+        state.offered = {}
         state.start("release", work, done, ended)
 
     st.button("Make the rows (NOT PRIVATE)", disabled=not agreed, on_click=start, icon=":material/lock_open:")
-    if (offer := state.lid_offered) is not None and "release" in state.trouble:
+    for key, offer in state.offered.items() if "release" in state.trouble else ():
         st.button(
-            f"Ask for a LID of {offer:.0%} and make the rows (NOT PRIVATE)",
+            f"Ask for a {key.upper()} of {offer:.0%} and make the rows (NOT PRIVATE)",
             disabled=not agreed,
             on_click=start,
-            args=(offer,),
+            args=({key: offer},),
             icon=":material/lock_open:",
         )
 

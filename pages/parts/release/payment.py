@@ -11,10 +11,10 @@ import streamlit as st
 from espalier.core.errors import EspalierError, LedgerUnavailable
 from espalier.core.ledger.ledger import Ledger, default_ledger, whoami
 from espalier.core.ledger.population import Population
+from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.contribution import public_rows
 from espalier.core.project.plan import Neighbors
-from espalier.core.release.planning import Preview
 from espalier.core.tables.source import Source
 from espalier.pages.parts import doors, fields, shell, text
 from espalier.pages.parts.session import session
@@ -70,7 +70,7 @@ def choose(state: Session) -> tuple[bool, Population | None]:
     ledger, away = open_ledger()
     known, broken = budgets(ledger)
     if trouble := trouble or away or broken:
-        st.error(f"{plain(trouble)}.")
+        st.error(plain(trouble))
     options = [*known, NEW, UNRECORDED]
     undecided = UNRECORDED if state.sample or trouble else NEW
     now = UNRECORDED if state.paid_from == "" else state.paid_from if state.paid_from in known else undecided
@@ -105,7 +105,7 @@ def fits(state: Session, population: Population) -> bool:
     try:
         population.fits(state.project, state.paid_from or "")
     except EspalierError as error:
-        st.error(f"{plain(error)}.")
+        st.error(plain(error))
 
         def mend() -> None:
             delta = None if population.neighbors == "replace-one" else population.delta
@@ -169,7 +169,7 @@ def known_table(state: Session) -> tuple[bool, bool]:
         )
         return ticked, ticked
     if ledger is None or state.text is None:
-        st.error(f"{plain(trouble or 'The ledger is gone')}.")
+        st.error(f"{plain(trouble or 'The ledger is gone.')}")
         return False, False
     warnings = ledger.account(state.paid_from).warnings(state.text.digest)
     for warning in warnings:
@@ -270,7 +270,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             )
         st.button("Open this budget", type="primary", on_click=_open, args=(state, key, nobody), key=f"{key}-go")
         if trouble := state.trouble.get("ledger"):
-            st.error(f"{plain(trouble)}.")
+            st.error(plain(trouble))
 
 
 def _open(state: Session, key: str, nobody: str) -> None:
@@ -336,5 +336,5 @@ def recorded(state: Session) -> None:
         "also when this tab is closed."
     )
     if release.ledger_trouble:
-        st.warning(f"{plain(release.ledger_trouble)}. Download what you need before you close this tab.")
+        st.warning(f"{plain(release.ledger_trouble)} Download what you need before you close this tab.")
     shell.link_to("Ledger", "See the ledger", primary=False)

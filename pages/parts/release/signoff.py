@@ -7,7 +7,7 @@ from dataclasses import replace
 import streamlit as st
 
 from espalier.core.project.file import SIGNOFF
-from espalier.core.release.report_front import SIGNED
+from espalier.core.report.front import SIGNED
 from espalier.pages.parts.session.session import Session
 
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from espalier.core.errors import LedgerError, TableError
 from espalier.core.ledger.ledger import Ledger, default_ledger
+from espalier.core.planning.preview import Preview, preview
 from espalier.core.privacy.accounting import epsilon_of, total_up
 from espalier.core.privacy.bought_schema import table_described
 from espalier.core.privacy.contribution import public_rows, split
 from espalier.core.progress import Report, part
 from espalier.core.project.file import Project
 from espalier.core.release.artefact import Release
-from espalier.core.release.planning import Preview, preview
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
 from espalier.pages.parts.session.session import ReleaseBundle, Session, Spent
@@ -58,9 +58,9 @@ def start(state: Session, share: float, rho: float, delta: float, paid: Paid | N
         if known and paid is not None:
             state.known_elsewhere = bill.table, paid.table
         if not began.is_set():
-            state.trouble["release"] = f"{reason}. Nothing was read and nothing is spent"
+            state.trouble["release"] = f"{reason} Nothing was read and nothing is spent."
             return
-        state.trouble["release"] = f"{reason}. What had been drawn counts as spent, at most the whole ε asked for"
+        state.trouble["release"] = f"{reason} What had been drawn counts as spent, at most the whole ε asked for."
         state.spent.append(replace(bill, complete=False))
 
     def work(report: Report) -> tuple[Release, Table | None, Table | None]:

@@ -152,12 +152,12 @@ class Job:
         except EspalierError as error:
             self.state, self.reason = "failed", str(error)
         except MemoryError:
-            self.state, self.reason = "failed", "not enough memory; coarsen the columns with the most categories"
+            self.state, self.reason = "failed", "not enough memory; coarsen the columns with the most categories."
         except Exception as error:  # a thread's last resort: say so, keep values out of the log
             where = traceback.extract_tb(error.__traceback__)[-1]
             logging.getLogger(__name__).error(
                 "job %s: %s in %s, line %s", self.kind, type(error).__name__, where.filename, where.lineno
             )
-            self.state, self.reason = "failed", f"an unexpected error ({type(error).__name__}); please report it"
+            self.state, self.reason = "failed", f"an unexpected error ({type(error).__name__}); please report it."
         finally:
             QUEUE.leave(self)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from espalier.core.analysis.study import Study
 from espalier.core.compare.plans import Outcome
 from espalier.core.errors import EspalierError
 from espalier.core.graph.dag import Dag
@@ -24,6 +25,7 @@ from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Clique, Separation
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods.registry import DEFAULT
+from espalier.core.planning.preview import Preview, preview
 from espalier.core.privacy.contribution import public_rows
 from espalier.core.progress import Report
 from espalier.core.project.file import Project
@@ -31,9 +33,7 @@ from espalier.core.project.plan import Plan
 from espalier.core.project.question_list import QuestionList
 from espalier.core.project.schema import Schema
 from espalier.core.release.artefact import Release
-from espalier.core.release.not_private import Blurred
-from espalier.core.release.planning import Preview, preview
-from espalier.core.release.study import Study
+from espalier.core.release.blurred import Blurred
 from espalier.core.tables.reading import TextTable
 from espalier.core.tables.relation import Relation
 from espalier.core.tables.table import Table
@@ -126,8 +126,8 @@ class Session:
     """The real rows that they were made from."""
     blurred_figures: dict[str, Any] | None = None
     """What was found when they were compared with the real ones."""
-    lid_offered: float | None = None
-    """The threshold that can be kept, where the last attempt to make such rows missed its own."""
+    offered: dict[str, float] = field(default_factory=dict)
+    """The option and the value that can be kept, if the last attempt to make such rows missed its own."""
     earlier: list[ReleaseBundle] = field(default_factory=list)
     """Releases before the last one: what was paid for stays to be taken home."""
     studied: tuple[str, Study] | None = None

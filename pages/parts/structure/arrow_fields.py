@@ -105,7 +105,7 @@ def causes(state: Session) -> None:
         wrap=True,
     )
     if refused:
-        st.error(f"{plain(refused[1])}. The graph is unchanged; your choice is still in the field.")
+        st.error(f"{plain(refused[1])} The graph is unchanged; your choice is still in the field.")
     box = field(state, "target", target, columns)
     st.selectbox(
         "Target",

@@ -45,7 +45,7 @@ def show(state: Session) -> None:
         },
     )
     if "arrow_table" in state.trouble:
-        st.error(f"{plain(state.trouble['arrow_table'])}. The drawing is unchanged until the table is right.")
+        st.error(f"{plain(state.trouble['arrow_table'])} The drawing is unchanged until the table is right.")
     if draft.half:
         st.caption(f"{len(draft.half)} row(s) lack a cause or an effect: they count when both are there.")
 

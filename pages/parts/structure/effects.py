@@ -7,6 +7,7 @@ import streamlit as st
 from espalier.core.errors import EspalierError
 from espalier.core.graph.adjustment import Effect, choices, verdict, ways
 from espalier.core.graph.paths import arrows_of
+from espalier.core.methods import planned_effect
 from espalier.pages.parts.session.session import Session
 from espalier.pages.parts.text import name, names, plain
 
@@ -17,7 +18,8 @@ def show(state: Session) -> None:
     assert project is not None
     with st.expander("The effect of one column on another: what to adjust for"):
         columns, target = list(project.schema.names), project.plan.target
-        planned = project.plan.options.get("treatment")
+        effect = planned_effect(project.plan)
+        planned = effect.treatment if effect else None
         left, right = st.columns(2)
         treatment = left.selectbox(
             "Effect of",
@@ -47,8 +49,8 @@ def asked(state: Session) -> tuple[Effect, tuple[str, ...]] | None:
     """The effect that the fields ask for, and the set that is tried; None while none is, or it cannot be asked."""
     project = state.project
     assert project is not None
-    kept, planned = st.session_state, project.plan.options.get("treatment")
-    treatment = kept.get(f"effect-of-{state.opened}", planned)
+    kept, planned = st.session_state, planned_effect(project.plan)
+    treatment = kept.get(f"effect-of-{state.opened}", planned.treatment if planned else None)
     outcome = kept.get(f"effect-on-{state.opened}", project.plan.target)
     if treatment not in project.schema or outcome not in project.schema:
         return None

@@ -231,7 +231,7 @@ def _take_over(state: Session, title: str, resolved: Resolved, keep: bool) -> No
             target = roles.outcome[0]
         state.redraw(dag, roles, target=target)
     except EspalierError as error:
-        state.trouble["graph_taking"] = f"{error}. The drawing is unchanged."
+        state.trouble["graph_taking"] = f"{error} The drawing is unchanged."
         return
     if not keep:
         state.drafts.board.places = {}

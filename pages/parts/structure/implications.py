@@ -8,12 +8,13 @@ from typing import Any
 
 import streamlit as st
 
+from espalier.core.blurring.registry import is_blurring
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.implied import Change, Implied, change, implied
 from espalier.core.graph.paths import Path, is_causal
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Separation
-from espalier.core.methods import method_of
+from espalier.core.methods import is_fenced, method_of
 from espalier.core.project.file import Project
 from espalier.pages.parts.fields import field, taken
 from espalier.pages.parts.glossary import term
@@ -27,7 +28,7 @@ PARENT, BLANKET, BEHIND, GATE = "◆", "◇", "▮", "∩"
 def tags(column: str, project: Project, now: Implied, marks: Iterable[str]) -> list[str]:
     """The marks of one column, in words."""
     out, roles = [], project.roles
-    if "fence" in marks and method_of(project.plan).fenced(project.plan) and roles.protected and roles.outcome:
+    if "fence" in marks and is_fenced(project.plan) and roles.protected and roles.outcome:
         role = roles.of(column)
         far = role == "protected" or (role == "inadmissible" and project.plan.strict)
         out += [BEHIND] * far + [GATE] * (role == "admissible")
@@ -72,7 +73,7 @@ def told(project: Project, now: Implied) -> list[dict[str, Any]]:
         if past:
             tell(
                 "The plan's fence erases these links in the released table."
-                if method_of(project.plan).fenced(project.plan)
+                if is_fenced(project.plan)
                 else "The plan has no fence: these links may show in the released table."
             )
     return out
@@ -137,8 +138,9 @@ def show(state: Session, dag: Dag, found: Implied) -> None:
         else:
             _open(found, dag, project, ends)
     contested(state)
-    for sentence in method_of(project.plan).advice(project):
-        st.info(plain(sentence))
+    if not is_blurring(project.plan):
+        for sentence in method_of(project.plan).guidance.advice(project):
+            st.info(plain(sentence))
 
 
 def _open(found: Implied, dag: Dag, project: Project, ends: str) -> None:

@@ -120,7 +120,7 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
             st.button(f"{label} for the rest", on_click=_rest, args=(state, open_, side), disabled=not open_)
         st.button("Put theirs away", on_click=_away, args=(state,))
     if "merge" in state.trouble:
-        st.error(f"{plain(state.trouble['merge'])}. Resolve one of these arrows the other way.")
+        st.error(f"{plain(state.trouble['merge'])} Resolve one of these arrows the other way.")
 
 
 def _choice(d: Difference, side: Side) -> str:

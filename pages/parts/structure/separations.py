@@ -6,7 +6,7 @@ import streamlit as st
 
 from espalier.core.errors import GraphError
 from espalier.core.graph.separations import Separation
-from espalier.core.methods import METHODS, method_of
+from espalier.core.methods import METHODS, may_be_fenced
 from espalier.pages.parts import text
 from espalier.pages.parts.session.session import Session
 from espalier.pages.parts.text import names, plain
@@ -17,7 +17,7 @@ def show(state: Session) -> None:
     project = state.project
     assert project is not None
     listed = project.separations
-    fenced = "; ".join(m.title for m in METHODS.values() if m.fence != "never")
+    fenced = "; ".join(m.title for m in METHODS.values() if m.capabilities.fence != "never")
     with st.expander(
         f"Further separations ({len(listed)})" if listed else "Further separations", expanded=bool(listed)
     ):
@@ -45,7 +45,7 @@ def show(state: Session) -> None:
         st.button("Add this separation", key=f"{key}-add", on_click=_add, args=(state, key))
         if trouble := state.trouble.get("separation"):
             st.error(plain(trouble))
-        if method_of(project.plan).fence == "never" and listed:
+        if listed and not may_be_fenced(project.plan):
             st.warning(
                 f"The plan's method, {text.method(project.plan.method)}, does not keep these; choose one with a fence "
                 "on Plan."

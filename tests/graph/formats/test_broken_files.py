@@ -58,8 +58,8 @@ def survives(data: bytes, name: str = "") -> None:
     if error is None:
         assert summary(graph, "file")
     else:
-        assert error.line >= 1
-        assert f"line {error.line}: " in str(error)
+        assert error.data["line"] >= 1
+        assert f"line {error.data['line']}: " in str(error)
         assert len(str(error)) < 400
         assert "\n" not in str(error)
 
@@ -135,7 +135,7 @@ def test_the_line_is_named(name: str) -> None:
     text, line, words = BROKEN[name]
     with pytest.raises(GraphError, match=words) as caught:
         read_graph(text)
-    assert caught.value.line == line
+    assert caught.value.data["line"] == line
     assert str(caught.value).startswith(f"line {line}: ")
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from espalier.core.methods import fit, frame_of
 from espalier.core.methods.select.adaptive import LARGEST_ERROR
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.planning import preview
 from espalier.core.tables.table import Table
 
 SCHEMA = Schema(tuple(Column(name, "categorical", tuple("uvwxyz")) for name in "abcdefgh"))

@@ -17,6 +17,7 @@ from espalier.core.methods import frame_of
 from espalier.core.methods.select.allocation import BudgetSplit, Choices
 from espalier.core.methods.select.expected import by_model, independent
 from espalier.core.methods.select.spanning import Growth, choose_tree
+from espalier.core.planning.preview import preview
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
 from espalier.core.privacy.draws import Measurement
@@ -26,7 +27,6 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
-from espalier.core.release.planning import preview
 from tests.support.tables import FakeSource, bought
 
 FIVE = tuple("abcde")

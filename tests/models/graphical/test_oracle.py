@@ -98,8 +98,8 @@ def test_answers_above_the_limit_are_refused_by_name():
     names = tuple(model.sizes)
     with pytest.raises(SizeError, match="needs one table of") as caught:
         model.marginal(names, max_cells=3)
-    assert set(caught.value.clique) <= set(names)
-    assert caught.value.limit == 3
+    assert set(caught.value.data["clique"]) <= set(names)
+    assert caught.value.data["limit"] == 3
     with pytest.raises(KeyError, match="no column 'nobody'"):
         model.marginal(("nobody",))
     with pytest.raises(ValueError, match="named twice"):

@@ -54,8 +54,9 @@ def test_the_refusal_names_clique_columns_and_what_to_coarsen():
         "Fitting these marginals needs one table of 25,000,000 cells over age (100), town (5000), income (50); "
         "the limit is 10,000,000. Coarsen town from 5000 to at most 2000 categories, or measure fewer pairs."
     )
-    assert caught.value.clique == ("age", "town", "income")
-    assert (caught.value.cells, caught.value.limit, caught.value.coarsen) == (25_000_000, 10_000_000, "town")
+    assert caught.value.data["clique"] == ("age", "town", "income")
+    said = caught.value.data
+    assert (said["cells"], said["limit"], said["coarsen"]) == (25_000_000, 10_000_000, "town")
     assert check_size(sizes, [("age", "town")]).largest_cells == 500_000
     with pytest.raises(SizeError, match="at most 1 |and others"):
         check_size(dict.fromkeys("abcdefgh", 100), [tuple("abcdefgh")], max_cells=1000)

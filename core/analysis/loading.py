@@ -1,0 +1,279 @@
+"""The one place where a release's files are read back, from a folder or from a zip. None of them is trusted.
+
+Every entrance uses it: `evaluate`, `analyse`, `copies`, the pages and notebooks. It refuses with :class:`ProjectError`:
+
+- files that are larger than those of a release, or unpack to more (`MOST_BYTES`), before they are unpacked;
+- JSON that is nested deeper than `DEEPEST`, larger than `MOST_JSON`, or holds a number that is none;
+- numbers out of range: rows, σ, ρ, ε, counts, totals;
+- files that disagree: columns, categories, cliques and rows of release.json, project.json, model, counts and table.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
+from espalier.core.blurring.notice import NOT_PRIVATE_CSV
+from espalier.core.blurring.registry import BLURRINGS
+from espalier.core.errors import DAMAGED, EspalierError, ProjectError
+from espalier.core.graph.separations import Clique, Separation
+from espalier.core.ledger.archive import MODEL, MOST_BYTES, check_arrays, check_release, is_known
+from espalier.core.methods import METHODS
+from espalier.core.models.base import Model
+from espalier.core.privacy.draws import Measurement
+from espalier.core.project.file import Project
+from espalier.core.project.json_text import read_json
+from espalier.core.project.plan import IN_MEMORY, MAX_ROWS
+from espalier.core.tables.released import read_csv
+from espalier.core.tables.table import Table
+
+MOST_COUNT = 1e13
+"""No noisy count, no number of rows of a model and no σ is larger."""
+_TABLES = ("synthetic.csv", NOT_PRIVATE_CSV)
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "rows": (1, MAX_ROWS),
+    "rows_shown": (1, IN_MEMORY),
+    "copies": (0, 100),
+    "rho": (0, 1e6),
+    "epsilon": (0, 1e6),
+    "delta": (0, 1),
+    "sigma": (math.ulp(0.0), MOST_COUNT),
+    "scale": (0, MOST_COUNT),
+    "sensitivity": (0, MOST_COUNT),
+    "cells": (0, MAX_ROWS),
+    "candidates": (0, MAX_ROWS),
+}
+"""Least and largest value of each number of release.json that is used, wherever it is in the file."""
+_WHOLE = ("rows", "rows_shown", "copies", "cells", "candidates")
+_USED = ("spent", "asked", "measurements", "choices", "schema_bought", "rows", "rows_shown", "copies")
+"""The keys of release.json whose numbers have a range. The project checks its own."""
+
+
+@dataclass(frozen=True)
+class Released:
+    """A release read back from its folder; ``model`` is None where its files hold none."""
+
+    facts: dict[str, Any]
+    project: Project
+    model: Model | None
+    table: Table
+
+    @property
+    def separations(self) -> tuple[Separation, ...]:
+        """The frame's separations."""
+        return tuple(Separation.from_json(s) for s in self.facts["separations"])
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The measured cliques."""
+        return tuple(tuple(c) for c in self.facts["cliques"])
+
+
+@dataclass(frozen=True)
+class Files:
+    """The checked files of a release: what they say, without the synthetic table.
+
+    ``counts`` are the noisy counts, None for a release that keeps none.
+    """
+
+    facts: dict[str, Any]
+    project: Project
+    model: Model | None
+    counts: NoisyCounts | None
+
+
+def load_release(folder: str | Path) -> Released:
+    """Read a release folder back; raises :class:`ProjectError` if it is not one.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> es.release(project, frame).save("clinic")
+    >>> es.load_release("clinic").facts["spent"]["delta"]
+    1e-06
+    """
+    folder = Path(folder)
+    files = files_of(folder)
+    try:
+        read = read_files(files)
+        name = _TABLES[0] if read.facts.get("private", True) else NOT_PRIVATE_CSV
+        if name not in files:
+            raise ProjectError(f"there is no {name}")
+        table = read_table(read, files[name])
+        return Released(read.facts, read.project, read.model, table)
+    except EspalierError as error:
+        said = f"{folder} is not a whole release folder, or is damaged: {error}"
+        raise ProjectError(said, path=str(folder)) from None
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    """The files of a release's folder, those alone that a release may have; raises :class:`ProjectError`."""
+    check_release(folder)
+    try:
+        found = sorted(p for p in (*folder.iterdir(), *folder.glob("copies/*")) if p.is_file())
+        paths = {p.relative_to(folder).as_posix(): p for p in found}
+        paths = {name: p for name, p in paths.items() if is_known(name) or name == NOT_PRIVATE_CSV}
+        if sum(p.stat().st_size for p in paths.values()) > MOST_BYTES:
+            raise ProjectError(f"{folder} holds more than 1 GiB", path=str(folder))
+        return {name: p.read_bytes() for name, p in paths.items()}
+    except (OSError, ValueError) as error:
+        what = f"cannot read {getattr(error, 'filename', None) or 'a file of it'}"
+        why = getattr(error, "strerror", None) or error
+        raise ProjectError(f"{folder} is not a whole release folder: {what}: {why}", path=str(folder)) from None
+
+
+def read_files(files: Mapping[str, bytes]) -> Files:
+    """What a release's ``files`` say, once each is sound and all agree; raises :class:`ProjectError`."""
+    if "release.json" not in files:
+        raise ProjectError("there is no release.json; give what a release wrote")
+    try:
+        for name in (MODEL, COUNTS):
+            if name in files:
+                check_arrays(files[name], name)
+        facts = read_facts(files["release.json"])
+        project = Project.from_json(facts["project"])
+        if "project.json" in files and read_json(files["project.json"], "project.json") != facts["project"]:
+            raise ProjectError("project.json and release.json hold different projects")
+        model = _model(files, facts, project)
+        counts = None
+        if facts.get("noisy_counts") is not None or COUNTS in files:
+            counts = _counts(files, facts, project)
+        return Files(facts, project, model, counts)
+    except ProjectError:
+        raise
+    except EspalierError as error:
+        raise ProjectError(str(error), **error.data) from None
+    except DAMAGED as error:
+        raise ProjectError(f"a file of it is damaged ({type(error).__name__}: {str(error)[:200]})") from None
+
+
+def read_table(read: Files, data: bytes) -> Table:
+    """The synthetic table in ``data``, once its columns and its number of rows are those of the release."""
+    table = read_csv(read.project.schema, data)
+    facts = read.facts
+    if table.rows != facts.get("rows_shown", facts["rows"]):
+        raise ProjectError(
+            f"the synthetic table has {table.rows:,} rows, and release.json states "
+            f"{facts.get('rows_shown', facts['rows']):,}",
+            key="rows",
+        )
+    return table
+
+
+def read_copies(read: Files, files: Mapping[str, bytes]) -> Iterator[Table]:
+    """The tables of the copies among ``files``, one at a time; raises :class:`ProjectError`."""
+    names = sorted(name for name in files if name.startswith("copies/") and name.endswith(".csv.gz"))
+    stated = read.facts.get("copies", 0)
+    if stated and len(names) != stated:
+        raise ProjectError(f"release.json states {stated} copies, and the files hold {len(names)}", key="copies")
+    for name in names:
+        try:
+            yield read_csv(read.project.schema, files[name])
+        except EspalierError as error:
+            raise ProjectError(f"{name}: {error}", key="copies") from None
+
+
+def read_facts(data: bytes) -> dict[str, Any]:
+    """``release.json``, with the keys that every release has and numbers in range; raises :class:`ProjectError`."""
+    facts = read_json(data, "release.json")
+    if not isinstance(facts, dict):
+        raise ProjectError("release.json holds no facts of a release")
+    kinds: Mapping[str, type] = {"project": dict, "method": str, "rows": int, "separations": list, "cliques": list}
+    for key, kind in kinds.items():
+        if type(facts.get(key)) is not kind:
+            raise ProjectError(f"release.json: {key} is missing or of the wrong kind", key=key)
+    if facts["method"] not in METHODS and facts["method"] not in BLURRINGS:
+        raise ProjectError("release.json: method names no method that this version knows", key="method")
+    if facts.get("model", MODEL) not in (None, MODEL) or facts.get("noisy_counts", COUNTS) not in (None, COUNTS):
+        raise ProjectError("release.json: model or noisy_counts names another file", key="model")
+    for key in _USED:
+        _check_ranges(facts.get(key), key)
+    schema = facts["project"].get("schema")
+    names = {c.get("name") for c in schema if isinstance(c, dict)} if isinstance(schema, list) else set()
+    for clique in facts["cliques"]:
+        if not isinstance(clique, list) or not all(isinstance(name, str) and name in names for name in clique):
+            raise ProjectError("release.json: cliques names a column that the project does not have", key="cliques")
+    for separation in facts["separations"]:
+        Separation.from_json(separation)
+    return facts
+
+
+def _check_ranges(value: Any, key: str) -> None:
+    """Refuse a number below ``key`` that is out of the range of its own key."""
+    if isinstance(value, dict):
+        for inner, held in value.items():
+            _check_ranges(held, inner)
+    elif isinstance(value, list):
+        for held in value:
+            _check_ranges(held, key if not isinstance(held, int | float) else "")
+    elif key in _RANGES and value is not None:
+        least, most = _RANGES[key]
+        whole = key not in _WHOLE or isinstance(value, int)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not whole or not least <= value <= most:
+            kind = "whole number" if key in _WHOLE else "number"
+            raise ProjectError(f"release.json: {key} must be a {kind} from {least:g} to {most:g}", key=key)
+
+
+def _model(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Project) -> Model | None:
+    """The model of the release, over the project's columns and categories; None where it must not be written."""
+    if facts.get("model", MODEL) is None:  # earlier releases do not say, and hold it
+        return None
+    if MODEL not in files:
+        raise ProjectError(f"there is no {MODEL}")
+    model = METHODS[facts["method"]].load(files[MODEL])
+    if set(model.columns) != set(project.schema.names):
+        raise ProjectError(f"{MODEL} and the project have different columns", key="columns")
+    sizes = getattr(model, "sizes", None)
+    if sizes is not None and dict(sizes) != dict(project.schema.sizes):
+        raise ProjectError(f"{MODEL} and the project have different categories", key="sizes")
+    if not (math.isfinite(model.total) and 0 <= model.total <= MOST_COUNT):
+        raise ProjectError(f"{MODEL} states no possible number of rows", key="total")
+    return model
+
+
+def _counts(files: Mapping[str, bytes], facts: Mapping[str, Any], project: Project) -> NoisyCounts:
+    """The noisy counts of the release, each over cells of the project's columns."""
+    if COUNTS not in files:
+        raise ProjectError(f"there is no {COUNTS}")
+    counts = NoisyCounts.loads(files[COUNTS])
+    sizes = dict(project.schema.sizes)
+    rows = counts.rows
+    if not (rows is None or (type(rows) is int and 0 < rows <= MAX_ROWS)):
+        raise ProjectError(f"{COUNTS} states no possible number of rows", key="rows")
+    groups = dict(sizes)
+    for name, merged in counts.merged.items():
+        used = np.unique(merged)
+        if merged.shape != (sizes.get(name),) or not np.array_equal(used, np.arange(len(used))):
+            raise ProjectError(f"{COUNTS} groups categories that the project does not have", key="merged")
+        groups[name] = len(used)
+    for one in counts.marginals:
+        if not one.clique or any(name not in groups for name in one.clique):
+            raise ProjectError(f"{COUNTS} counts a column that the project does not have", key="columns")
+        if one.values.shape != tuple(groups[name] for name in one.clique):
+            raise ProjectError(f"{COUNTS} has other cells than the project's columns", key="cells")
+    for one in (*counts.marginals, *counts.histograms):
+        _check_noise(one)
+    if counts.direct is not None:
+        _check_noise(Measurement((), counts.direct.values, counts.direct.sigma, counts.direct.rho))
+    for clique, mask in counts.impossible.items():
+        if mask.shape != tuple(sizes.get(name) for name in clique):
+            raise ProjectError(f"{COUNTS} rules out cells that the project does not have", key="impossible")
+    if {frozenset(c) for c in facts["cliques"]} != {frozenset(m.clique) for m in counts.measurements}:
+        raise ProjectError(f"{COUNTS} and release.json have different cliques", key="cliques")
+    return counts
+
+
+def _check_noise(one: Measurement) -> None:
+    """Refuse noisy counts that are no numbers, and noise of an impossible scale."""
+    fine = isinstance(one.sigma, int | float) and isinstance(one.rho, int | float) and isinstance(one.pool, str)
+    if not (fine and 0 < one.sigma <= MOST_COUNT and 0 <= one.rho <= _RANGES["rho"][1]):
+        raise ProjectError(f"{COUNTS}: σ must be above 0 and ρ at least 0", key="sigma")
+    if not np.all(np.abs(one.values) <= MOST_COUNT):
+        raise ProjectError(f"{COUNTS} holds a count that is no number, or none of rows", key="values")

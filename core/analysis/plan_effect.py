@@ -1,0 +1,48 @@
+"""The effect of the plan's treatment on its target, estimated from copies of the release.
+
+The copies are made of noisy counts that the budget has paid for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from espalier.core.analysis import asking
+from espalier.core.analysis.missing_cells import missing_sentences
+from espalier.core.analysis.study import Study
+from espalier.core.graph.adjustment import Effect, choices, ways
+from espalier.core.methods import planned_effect
+from espalier.core.progress import Report, silent
+
+MOST_WAYS = 8
+"""Paths that the report writes out."""
+
+
+def effect_facts(study: Study, report: Report = silent) -> dict[str, Any] | None:
+    """The section of ``release.json``; None where the plan asks for no effect."""
+    project = study.project
+    planned = planned_effect(project.plan)
+    if planned is None:
+        return None
+    treatment, outcome = planned.treatment, planned.outcome
+    asked = Effect(project.dag, treatment, outcome)
+    figure = asking.effect_by_drawing(project, treatment, outcome, None, study.rows)
+    studied = study.with_copies(report=report)
+    answers = studied.ask(figure)
+    missing, warnings = missing_sentences(project.schema, answers)
+    valid = choices(asked, project.schema.sizes)
+    return {
+        "treatment": treatment,
+        "outcome": outcome,
+        "event": None if figure.event is None else project.schema[outcome].labels[figure.event],
+        "adjust": list(figure.adjust),
+        "by": "drawing" if planned.adjust is None else "plan",
+        "valid_sets": len(valid),
+        "why": asking.adjusted_for(project, figure),
+        "ways": [way.sentence for way in ways(asked, figure.adjust, MOST_WAYS)],
+        "form": figure.form,
+        "copies": len(studied.given),
+        "numbers": [asking.to_json(project.schema, answer) for answer in answers],
+        "missing": missing,
+        "warnings": warnings,
+    }

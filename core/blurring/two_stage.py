@@ -1,0 +1,180 @@
+"""The two-stage method of Liu et al. (LHS-H-KRR). It is NOT private: each row that it makes is a blurred real person.
+
+Latin hypercube inputs matched to the real ones and mixed with them, then kernel-ridge responses. It takes no ε, enters
+no ledger, and no entrance that promises privacy lets it through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from espalier.core.blurring.base import Blurring, Rows
+from espalier.core.errors import ProjectError, SizeError
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+from espalier.core.project.options import option, read_options
+from espalier.core.project.plan import Plan
+
+MOST_ROWS = 50_000
+"""Rows at most: matching costs their square within blocks."""
+
+LANDMARKS = 1_000
+"""Landmark rows of the regression where an exact one costs too much and the plan names no number."""
+
+PROMISING = ("delta", "person", "private_evaluation", "rows", "strict", "test_drawing", "statements")
+"""Keys of a plan that promise something, or mean nothing here."""
+
+
+@dataclass(frozen=True)
+class TwoStageOptions:
+    """The method's own keys of a plan."""
+
+    eta: float = option(
+        0.001,
+        "η: how near counts as disclosed",
+        low=1e-6,
+        high=0.5,
+        help="A fraction of the declared range: a value nearer than that to the real one counts as disclosed.",
+    )
+    lid: float = option(
+        0.15,
+        "Interval disclosure asked (LID)",
+        low=0.0,
+        high=1.0,
+        help="The share of people of whom a value may come that near. It says nothing of whether a row can be traced "
+        "to its person.",
+    )
+    hybrid: bool = option(True, "Mix with the real rows", help="Off: rows of stage one have no part of a real one.")
+    anonymize: Sequence[str] | None = option(
+        None,
+        "Columns to anonymize (blank: all numeric inputs)",
+        columns="several",
+        empty="all numeric inputs",
+        help="All other inputs stay as they are in the real row.",
+    )
+    residual_noise: bool = option(
+        False,
+        "Add what the fit leaves to the outcome",
+        help="The paper leaves it out: without it the outcome varies too little and standard errors are too small.",
+    )
+    landmarks: int | None = option(
+        None,
+        "Landmarks of the regression (blank: exact up to 5,000 rows, then 1,000)",
+        low=10,
+        high=5_000,
+        whole=True,
+        empty="exact up to 5,000 rows, then 1,000",
+        help="Landmark rows of the regression. An exact one costs the cube of the rows.",
+    )
+
+
+def blur(project: Project, real: Rows, report: Report = silent) -> tuple[Rows, Mapping[str, Any]]:
+    """One blurred row for each real one, shuffled, and what they disclose."""
+    from espalier.core.blurring.kernel import EXACT_ROWS
+    from espalier.core.blurring.rows import Numbers, Options, synthesize
+
+    plan, schema = project.plan, project.schema
+    options = read_options(TwoStageOptions, plan.options)
+    target, inputs = plan.target or "", [c for c in schema.columns if c.name != plan.target]
+    moved = _anonymized(project)
+    kept = [c for c in inputs if c.name not in moved]
+    rows = len(real.numbers[target])
+    if rows > MOST_ROWS:
+        raise SizeError(f"this method matches rows pair by pair; it takes {MOST_ROWS:,} at most", limit=MOST_ROWS)
+    marks = [
+        _scaled(c.edges, real.numbers[c.name])[:, None] if c.kind == "numeric" else np.eye(c.size)[real.codes[c.name]]
+        for c in kept
+    ]
+    given = Numbers(
+        np.column_stack([real.numbers[name] for name in moved]),
+        np.array([[schema[name].edges[0], schema[name].edges[-1]] for name in moved]),
+        np.array([schema[name].step for name in moved]),
+        np.hstack(marks) if marks else np.zeros((rows, 0)),
+        real.numbers[target],
+        (schema[target].edges[0], schema[target].edges[-1]),
+        schema[target].step,
+    )
+    report(0.1, "Matching and fitting the real rows")
+    landmarks = options.landmarks or (LANDMARKS if rows > EXACT_ROWS else None)
+    wanted = Options(options.eta, options.lid, None, options.hybrid, options.residual_noise, landmarks)
+    made = synthesize(given, wanted, np.random.default_rng())
+    numbers = {name: made.anonymized[:, i] for i, name in enumerate(moved)} | {target: made.outcome}
+    numbers |= {c.name: real.numbers[c.name][made.whose] for c in kept if c.kind == "numeric"}
+    codes = {c.name: real.codes[c.name][made.whose] for c in kept}
+    for name in (*moved, target):
+        codes[name] = np.searchsorted(np.asarray(schema[name].edges[1:-1]), numbers[name], side="right")
+    spread = float(made.outcome.std() / max(float(given.outcome.std()), 1e-300))
+    return Rows(codes, numbers), {
+        **asdict(made.disclosure),
+        "alpha": made.alpha,
+        "eta": options.eta,
+        "lid_asked": options.lid,
+        "anonymized": list(moved),
+        "untouched": [c.name for c in kept],
+        "spread": spread,
+    }
+
+
+def _scaled(edges: Sequence[float], values: Any) -> Any:
+    return (values - edges[0]) / (edges[-1] - edges[0])
+
+
+def _anonymized(project: Project) -> tuple[str, ...]:
+    """The columns to anonymize, in schema order; raises :class:`ProjectError` for one that cannot be."""
+    schema, target = project.schema, project.plan.target
+    numeric = [c.name for c in schema.columns if c.kind == "numeric" and c.name != target]
+    wanted = read_options(TwoStageOptions, project.plan.options).anonymize
+    if odd := [name for name in wanted or () if name not in numeric]:
+        raise ProjectError(f"anonymize names {odd[0]!r}, which is no numeric input of this table", key="anonymize")
+    moved = tuple(name for name in numeric if wanted is None or name in wanted)
+    if not moved:
+        raise ProjectError("choose at least one numeric column to anonymize", key="anonymize")
+    return moved
+
+
+def check(project: Project) -> None:
+    """Raise :class:`ProjectError` for a table that the method cannot blur, or a plan that promises something."""
+    plan = project.plan
+    if plan.target is None or plan.target not in project.schema or project.schema[plan.target].kind != "numeric":
+        why = "this method predicts a number from the other columns: choose a numeric column as the target"
+        if plan.target:
+            raise ProjectError(why, key="target")
+        raise ProjectError(why, key="target", missing="target")
+    usual = Plan(plan.method)
+    if promised := [key for key in PROMISING if getattr(plan, key) != getattr(usual, key)]:
+        raise ProjectError(
+            f"this method is not private and keeps no {', '.join(promised)}: take that out of the plan", key=promised[0]
+        )
+    if plan.fair:
+        raise ProjectError(
+            f"the method {plan.method} has no fence: set fair to false, or choose a private method", key="fair"
+        )
+    if project.separations and plan.fair is None:
+        raise ProjectError("this method blurs real rows: it keeps no separation", key="fair")
+    if project.constraints:
+        raise ProjectError(
+            "this method blurs real rows: it cannot hold constraints. Leave them out on the Data page",
+            key="constraints",
+        )
+    if holes := [c.name for c in project.schema.columns if c.kind == "numeric" and c.missing]:
+        raise ProjectError(
+            f"this method cannot use empty cells of the numeric column {holes[0]!r}: fill them or leave it out",
+            key="method",
+            column=holes[0],
+        )
+    _anonymized(project)
+
+
+TWO_STAGE = Blurring(
+    name="two-stage",
+    title="Two-stage (NOT private)",
+    summary="each row is a blurred real person",
+    when="Choose it only among people who may see the real rows; no ε and no ledger can stand for it.",
+    options=TwoStageOptions,
+    check=check,
+    blur=blur,
+)

@@ -1,0 +1,29 @@
+"""Plain names of the pools of a budget, for screens and the report's front. The annex shows the pools' own names."""
+
+from __future__ import annotations
+
+from espalier.core.methods.registry import METHODS
+
+SHARED = {
+    "one-way": "counts of single columns",
+    "total": "the number of rows",
+    "questions": "answers to questions",
+    "counts": "answers to counts",
+    "schema": "finding categories and bins",
+    "test of the drawing": "testing the drawing",
+    "accuracy": "counts of right guesses",
+    "AUC": "counts of right rankings",
+    "CMI": "counts for the fairness figure",
+}
+"""Pools that any plan may have; a method declares its own ones (`espalier.core.methods.base.Guidance`)."""
+
+
+def pool_in_words(pool: str) -> str:
+    """Return the pool's plain name, or the pool itself if no method declares it.
+
+    The pool of a further target, such as ``task: income``, names its column.
+    """
+    base, _, column = pool.partition(": ")
+    known = SHARED | {name: words for m in METHODS.values() for name, words in m.guidance.pools.items()}
+    words = known.get(base, pool)
+    return words.replace("the target", column) if column else words

@@ -1,0 +1,1 @@
+"""A plan without rows: its frame, every draw with its price, sizes and warnings."""

@@ -1,0 +1,395 @@
+"""What a plan would do: its frame, every draw with its price, sizes and warnings. Reads no data.
+
+The method itself is run against a :class:`~espalier.core.privacy.rehearsal.Rehearsal`, so the preview and the release
+cannot disagree about the arithmetic.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from espalier.core.analysis.drawing import POOL, Test, predicted
+from espalier.core.analysis.noisy_counts import NoisyCounts
+from espalier.core.display import card
+from espalier.core.errors import EspalierError, ProjectError, SizeError
+from espalier.core.evaluation.private.figures import PrivateFigure
+from espalier.core.evaluation.private.held_out import rehearse
+from espalier.core.graph.separations import Clique
+from espalier.core.methods import METHODS, Frame, asks, asks_causes_only, frame_of, method_of, unused_options
+from espalier.core.methods.select.allocation import MOST_BY_HAND, label
+from espalier.core.models.graphical import Size
+from espalier.core.planning.error_bounds import Counted, ErrorBounds, error_bounds
+from espalier.core.planning.expected_answers import Expected
+from espalier.core.planning.expected_answers import expected as expected_answers
+from espalier.core.planning.hierarchies import Foreseen, foreseen
+from espalier.core.planning.procedure import carry_out
+from espalier.core.privacy.accounting import Budget, epsilon_of, guess_right, round_up, total_up
+from espalier.core.privacy.bought_schema import Part, budget_of
+from espalier.core.privacy.contribution import held_rows, public_rows
+from espalier.core.privacy.curator import Curator, Impossible, Spending
+from espalier.core.privacy.draws import Draw
+from espalier.core.privacy.rehearsal import Rehearsal
+from espalier.core.privacy.unit import Unit
+from espalier.core.project.file import Project
+from espalier.core.project.options import declared
+from espalier.core.project.plan import Plan
+
+NAMED = 2
+"""So many other methods are named where a plan's questions do not fit."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of the budget table.
+
+    ``columns`` is None where a private choice decides them at release; then ``cells`` and ``sigma`` are those of the
+    largest candidate. ``sigma`` is in rows (for a choice: the scale of its score's noise); ``error`` the expected
+    absolute error per cell σ√(2/π) as a share of n, None where n is not known; ``bound`` (a total variation distance,
+    see `espalier.core.planning.error_bounds`) is what the whole marginal stays within with all others in 95 of 100
+    releases. ``sums``: a vector of sums that are no counts, such as a gradient, with σ in their own unit and not in
+    rows.
+    """
+
+    pool: str
+    what: str
+    columns: Clique | None
+    cells: int | None
+    rho: float
+    sigma: float
+    error: float | None
+    bound: float | None = None
+    sums: bool = False
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A plan, rehearsed. ``features`` is how many columns are measured with a target, ``bounds`` what theory says of
+    the error (None where n is not known).
+
+    ``private_evaluation`` is what is paid for on the held-out part, beside ``lines`` and not added to ``spent``;
+    ``expected`` are private figures with intervals as wide as theirs are likely to be (empty where n is not known).
+    ``asked`` says how far each answer to a question or count will err.
+    """
+
+    project: Project
+    budget: Budget
+    frame: Frame
+    lines: tuple[Line, ...]
+    size: Size
+    spent: float
+    forest: bool
+    warnings: tuple[str, ...]
+    features: int
+    bounds: ErrorBounds | None
+    private_evaluation: tuple[Line, ...] = ()
+    expected: tuple[PrivateFigure, ...] = ()
+    asked: tuple[Expected, ...] = ()
+    delta: float = 0.0
+    """The δ₀ of all its draws, those on the held-out part included."""
+    tests: tuple[Test, ...] = ()
+    """What of the drawing would be tested, on made-up counts."""
+    apart: tuple[Foreseen, ...] = ()
+    """What will be told apart of columns with a hierarchy."""
+
+    @property
+    def pools(self) -> dict[str, float]:
+        """ρ by pool, in the order of spending."""
+        out: dict[str, float] = {}
+        for line in self.lines:
+            out[line.pool] = total_up((out.get(line.pool, 0.0), line.rho))
+        return out
+
+    @property
+    def alone(self) -> dict[str, float]:
+        """ε of each pool if nothing else were spent, at the plan's δ. They do not add up to ε; ρ does."""
+        return {pool: epsilon_of(rho, self.budget.delta) for pool, rho in self.pools.items()}
+
+    def _repr_html_(self) -> str:
+        b = self.budget
+        rows = [
+            (f"{n} × {x.what}" if n > 1 else x.what, x.pool, f"{x.sigma:.1f}", round_up(x.rho, 3))
+            for n, x in grouped(self.lines)
+        ]
+        said = [f"ε = {b.epsilon:g}, δ = {b.delta:.3g}: ρ = {b.rho:.4g}. Reads no data.", *self.warnings]
+        title = f"Plan of {self.project.name}: {method_of(self.project.plan).title}"
+        return card(title, said, ("what is bought", "pool", "σ (rows)", "ρ (each)"), rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, for the command line."""
+        b = self.budget
+        return {
+            "epsilon": b.epsilon,
+            "delta": b.delta,
+            "rho": b.rho,
+            "spent": self.spent,
+            "guess_right": guess_right(b.epsilon, b.delta),
+            "unit": self.project.unit_facts(),
+            "pools": self.pools,
+            "pools_alone": self.alone,
+            "lines": [vars(line) for line in self.lines],
+            "looking": [vars(line) for line in self.private_evaluation],
+            "looking_expected": [f.to_json() for f in self.expected],
+            "separations": [s.to_json() for s in self.frame.separations],
+            **({"told_apart": [one.to_json() for one in self.apart]} if self.apart else {}),
+            **({"asked": [vars(one) for one in self.asked]} if self.asked else {}),
+            "bounds": self.bounds.to_json() if self.bounds else None,
+            "features": self.frame.features,
+            "refused": self.frame.refused,
+            "cells": self.size.cells,
+            "bytes": self.size.bytes,
+            "seconds": self.size.seconds,
+            **({"test_drawing": [predicted(test) for test in self.tests]} if self.project.plan.test_drawing else {}),
+            "forest": self.forest,
+            "warnings": self.warnings,
+        }
+
+
+def preview(project: Project, rows: int | None = None) -> Preview:
+    """The preview of a project; ``rows`` is n where it is known and public.
+
+    Raises :class:`EspalierError` for a conflict, a missing δ, or a plan too large for ``plan.max_cells``; where that
+    is for its questions, it names methods beside which they fit.
+
+    >>> import espalier as es, pandas as pd
+    >>> frame = pd.DataFrame({"smoker": ["yes", "no"] * 500, "sick": ["yes", "no", "no", "no"] * 250})
+    >>> columns = [es.Column(name, "categorical", ("no", "yes")) for name in frame]
+    >>> project = es.Project("clinic", es.Schema(tuple(columns)), es.Plan("mst", epsilon=1, delta=1e-6))
+    >>> [line.what for line in es.preview(project, rows=1000).lines]
+    ['counts of smoker', 'counts of sick', 'counts of smoker × sick']
+    """
+    try:
+        return _preview(project, rows)
+    except SizeError as error:
+        able = ", ".join(itertools.islice(_fitting(project, rows), NAMED)) if "questions" in error.data else ""
+        if not able:
+            raise
+        raise SizeError(f"{error} Or choose a method beside which they fit: {able}.", **error.data) from None
+
+
+def _fitting(project: Project, rows: int | None) -> Iterator[str]:
+    """The methods that could ask the project's questions within its ``max_cells``, all else as planned."""
+    for other in METHODS.values():
+        if other.capabilities.questions == "beside" and other.capabilities.links and other.name != project.plan.method:
+            try:
+                _preview(project.with_plan(method=other.name), rows)
+            except EspalierError:
+                continue
+            yield other.name
+
+
+@dataclass(frozen=True)
+class _NoRows:
+    """The rows of a rehearsal: none are read, ``rows`` is their number if it is known."""
+
+    rows: int | None
+    schema_spending: Spending
+
+    def describe(self, project: Project, parts: Sequence[Part]) -> Project:
+        """Pay for the schema; the project stays as it is."""
+        self.schema_spending.debit(part.draw for part in parts)
+        return project
+
+    def curator(self, project: Project, budget: Budget, impossible: Impossible) -> Curator:
+        """Return a curator that answers without rows."""
+        unit = Unit(project.plan.neighbors, project.plan.rows_per_person)
+        return Rehearsal(project.schema.sizes, unit, budget, self.rows, impossible)
+
+
+def _preview(project: Project, rows: int | None) -> Preview:
+    project.need_unit()
+    plan, method, sizes = project.plan, method_of(project.plan), project.schema.sizes
+    frame = frame_of(project)
+    if plan.neighbors == "replace-one":
+        rows = public_rows(plan, rows)
+    budget = budget_of(project, Budget.of(plan, rows))
+    held = held_rows(plan, rows)
+    rows = None if rows is None else rows - held
+    of_schema = Spending(budget.rho)
+    carried = carry_out(project, budget, frame, _NoRows(rows, of_schema))
+    curator, fitted = carried.curator, carried.fitted
+    if plan.copies and NoisyCounts.of(fitted) is None:
+        raise ProjectError(
+            "copies are refitted to noisy counts of marginals, and this plan fits something else: set copies to "
+            "0, or change the method or the questions",
+            key="copies",
+        )
+    size = fitted.size(plan.max_cells, method.limits.largest(project, frame)).at_least(method.limits.cells(project))
+    size = size.chosen(method.limits.fits(project), sizes)
+    forest = _parts([name for name, size in sizes.items() if size > 1], fitted.edges) > 1
+    draws = curator.spending.draws
+    bounds = error_bounds_of(draws, rows, plan) if rows else None
+    lines = tuple(lines_of([*of_schema.draws, *draws], rows, bounds))
+    more = _warnings(project, frame, budget, forest, rows, lines)
+    warnings = (*frame.warnings, *method.guidance.advice(project), *more)
+    spent, features = curator.spending.rho, len(fitted.features)
+    shown = Preview(
+        project,
+        budget,
+        frame,
+        lines,
+        size,
+        total_up((of_schema.rho, spent)),
+        forest,
+        warnings,
+        features,
+        bounds,
+        asked=expected_answers(fitted),
+        delta=total_up((of_schema.delta, curator.spending.delta)),
+        tests=carried.tests,
+        apart=foreseen(project.schema, of_schema.draws, rows),
+    )
+    if not plan.private_evaluation:
+        return shown
+    bought, expected = rehearse(project, replace(budget, rho=spent), held or None)
+    delta = total_up((shown.delta, *(draw.delta for draw in bought)))
+    return replace(shown, private_evaluation=tuple(lines_of(bought, held or None)), expected=expected, delta=delta)
+
+
+def error_bounds_of(draws: Sequence[Draw], rows: float, plan: Plan) -> ErrorBounds:
+    """What theory says of everything that ``draws`` counted, on a table of ``rows`` rows."""
+    counted = (
+        Counted(d.columns, d.cells, d.scale) for d in draws if d.kind == "count" and d.columns and d.pool != POOL
+    )
+    return error_bounds(counted, rows, plan.rows or rows, plan.target if method_of(plan).capabilities.targets else None)
+
+
+def lines_of(draws: Iterable[Draw], rows: int | None = None, bounds: ErrorBounds | None = None) -> Iterator[Line]:
+    """The draws as rows of the budget table; ``rows`` is n where it is known."""
+    most = {m.clique: m.tv for m in bounds.marginals} if bounds else {}
+    for d in draws:
+        if d.kind == "count":
+            error = d.scale * math.sqrt(2 / math.pi) / rows if rows else None
+            known = None if d.is_open else d.columns
+            yield Line(d.pool, d.what, known, d.cells, d.rho, d.scale, error, most.get(d.columns or ()))
+        else:
+            what = f"noisy choice of a {d.what}" if d.kind == "choice" else d.what
+            if d.kind == "choice" and d.columns:
+                what += f": {' – '.join(d.columns)}"
+            sums = d.kind in ("gradient", "sums")
+            yield Line(d.pool, what, None, d.cells if sums else None, d.rho, d.scale, None, sums=sums)
+
+
+def grouped(lines: Iterable[Line]) -> list[tuple[int, Line]]:
+    """Equal lines that follow each other, once each with how many there are: (times, the first of them)."""
+    runs = (list(run) for _, run in itertools.groupby(lines, key=lambda x: (x.pool, x.what, x.rho)))
+    return [(len(run), run[0]) for run in runs]
+
+
+def not_in_rows(lines: Iterable[Line]) -> str:
+    """Of which lines σ is not in rows, as a sentence; empty where there is none."""
+    what = dict.fromkeys(line.what for line in lines if line.sums)
+    return f"σ of {', '.join(what)} is in the unit of these sums, not in rows." if what else ""
+
+
+def _parts(names: list[str], edges: Iterable[Clique]) -> int:
+    """How many unconnected parts the model's graph has."""
+    part = {name: {name} for name in names}
+    for clique in edges:
+        joined = set().union(*(part[name] for name in clique if name in part))
+        part.update(dict.fromkeys(joined, joined))
+    return len({id(p) for p in part.values()})
+
+
+def _warnings(
+    project: Project, frame: Frame, budget: Budget, forest: bool, rows: int | None, lines: tuple[Line, ...]
+) -> list[str]:
+    plan, method = project.plan, method_of(project.plan)
+    out = []
+    if guessed := project.schema.unconfirmed:
+        names = ", ".join(guessed[:6]) + (" …" if len(guessed) > 6 else "")
+        out.append(f"Not confirmed yet on the Data page: {names}. A release will be refused until they are.")
+    if doubtful := project.constraints.guessed:
+        out.append(
+            f"Constraints that were guessed are not confirmed yet on the Data page: {'; '.join(map(str, doubtful[:4]))}"
+            f"{' …' if len(doubtful) > 4 else ''}. A release will be refused until they are."
+        )
+    if plan.schema_share and not project.schema.undeclared:
+        out.append("Every column is declared, so the share for the schema buys nothing: it goes to the counts.")
+    if frame.refused:
+        out.append(f"The fence keeps {', '.join(frame.refused)} away from {plan.target}: left out of the features.")
+    if forest and method.capabilities.links and not frame.warnings:
+        out.append(
+            "Not all columns are linked with one another: the model falls into separate parts (a forest), which the "
+            "table shows as unrelated."
+        )
+    if project.question_list and not asks(project):
+        out.append("The project lists questions or counts, but their share of the budget is 0: they are not measured.")
+    if plan.question_share and not project.question_list:
+        out.append("Nothing is asked, so the share for questions goes to the method.")
+    if plan.question_share and method.capabilities.questions == "alone":
+        out.append(f"The method {method.title} spends its whole budget on questions: their share is not read.")
+    if plan.test_drawing and not any(line.pool == POOL for line in lines):
+        out.append(
+            "Nothing of the drawing can be tested: it implies no independence, or no odds ratio up to 2.5 would be "
+            "noticed with so few rows. The share for the test goes to the method."
+        )
+    if asks_causes_only(plan) and not method.causes_only(plan):
+        out.append(
+            f"The plan asks for a table in which {plan.target} depends on its drawn causes only. The method "
+            f"{method.title} does not keep that."
+        )
+    if others := unused_options(plan):
+        use = "they are" if len(others) > 1 else "it is"
+        out.append(f"The method {method.title} does not read {', '.join(others)}: {use} not used.")
+    out += [
+        f"{option.unbought}: it goes to the counts."
+        for key, option in declared(method.options).items()
+        if option.pool and plan.options.get(key) and not any(line.pool == option.pool for line in lines)
+    ]
+    if plan.epsilon > 8:
+        out.append(f"ε = {plan.epsilon:g} protects little: an attacker's odds may change by a factor of e^ε.")
+    if rows and budget.delta > 1 / rows:
+        out.append("δ is above 1/n: publishing one random row outright would satisfy it. Choose a smaller δ.")
+    elif budget.delta > 1e-5:
+        out.append(
+            f"δ = {budget.delta:.2g} is large: with about that probability nothing is promised. Give a smaller one."
+        )
+    drowned = [x for x in lines if x.columns and x.cells and x.error and x.error * x.cells > 1]
+    if rows and drowned:
+        best = {x.columns: x for x in sorted(drowned, key=lambda x: -(x.error or 0))}  # the last of its columns stays
+        shown = "; ".join(
+            f"{' × '.join(columns or ())}: {rows / (x.cells or 1):,.0f} rows a cell, "
+            f"noise ±{(x.error or 0) * rows:,.0f}"
+            for columns, x in list(best.items())[:4]
+        )
+        out.append(
+            f"Some counts will be mostly noise ({shown}). Coarsen such columns on the Data page, or leave them out."
+        )
+    out += _by_hand(plan, lines)
+    if plan.person is None and plan.rows_per_person > 1:
+        out.append(
+            f"That nobody has more than {plan.rows_per_person} rows is a promise this plan makes; it is not checked."
+        )
+    if plan.person is not None and plan.neighbors == "replace-one":
+        out.append(
+            f"The table will be filled with invented rows, or cut, to the declared {plan.rows:,} rows before it is "
+            "counted, and how many is confidential: declare a number close to what is left when each person keeps "
+            f"{plan.rows_per_person}."
+        )
+    if plan.private_evaluation and rows is None:
+        out.append(
+            "Which shareable figures the rows held out can carry depends on their number; all of them are listed."
+        )
+    return out
+
+
+def _by_hand(plan: Plan, lines: tuple[Line, ...]) -> list[str]:
+    """What to say of shares given by hand."""
+    if isinstance(plan.allocation, str):
+        return []
+    out = []
+    counted = {label(line.columns): line.pool for line in lines if line.columns}
+    if odd := [name for name in plan.allocation if name not in counted]:
+        out.append(f"A share is given by hand for {', '.join(odd[:5])}, which this plan does not count.")
+    for pool in dict.fromkeys(counted.values()):
+        taken = sum(share for name, share in plan.allocation.items() if counted.get(name) == pool)
+        if taken > MOST_BY_HAND and any(p == pool and name not in plan.allocation for name, p in counted.items()):
+            out.append(
+                f"The shares given by hand would take {taken:.0%} of the pool {pool}: they are scaled down to "
+                f"{MOST_BY_HAND:.0%}, so that something is left for the other marginals."
+            )
+    return out

@@ -1,0 +1,59 @@
+"""The procedure of a plan: describe the schema, test the drawing, fit the method.
+
+A preview carries it out without rows, a release on the private ones. Both run this code, so they agree on every draw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from espalier.core.analysis.drawing import Test, tested
+from espalier.core.methods import Fitted, Frame, fit
+from espalier.core.privacy.accounting import Budget
+from espalier.core.privacy.bought_schema import Part, left, prices
+from espalier.core.privacy.curator import Curator, Impossible, Spending
+from espalier.core.progress import Report, silent
+from espalier.core.project.file import Project
+
+
+class Rows(Protocol):
+    """The rows that a procedure asks: none for a preview, the private ones for a release."""
+
+    @property
+    def schema_spending(self) -> Spending:
+        """The draws that bought the schema."""
+        ...
+
+    def describe(self, project: Project, parts: Sequence[Part]) -> Project:
+        """Pay for ``parts`` of the schema and return the project with them."""
+        ...
+
+    def curator(self, project: Project, budget: Budget, impossible: Impossible) -> Curator:
+        """Return the curator of the described rows, which may spend ``budget``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The results of a procedure: the described project, the curator with its draws, the tests and the fit."""
+
+    project: Project
+    curator: Curator
+    tests: tuple[Test, ...]
+    fitted: Fitted
+
+
+def carry_out(project: Project, budget: Budget, frame: Frame, rows: Rows, report: Report = silent) -> Carried:
+    """Spend ``budget`` on ``rows``: first the schema, then the test of the drawing, then the method inside ``frame``.
+
+    The method divides what the first two leave. Raises :class:`EspalierError` for a conflict or a plan that is too
+    large.
+    """
+    described = rows.describe(project, prices(project, budget))
+    impossible = described.constraints.masks(described.schema, described.plan.max_cells)
+    curator = rows.curator(described, left(budget, rows.schema_spending), impossible)
+    with tested(curator, described) as tests:
+        fitted = fit(curator, described, frame, report)
+    return Carried(described, curator, tests, fitted)

@@ -1,0 +1,187 @@
+"""What a method that is not private hands over. Nothing here is protected, and every file says so.
+
+It has no ε, no ledger, no model file and no place among shared releases. Linkage and membership stand beside LID, which
+alone says little.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from espalier import __version__
+from espalier.core.blurring.base import Rows
+from espalier.core.blurring.notice import NOT_PRIVATE, NOT_PRIVATE_CSV
+from espalier.core.blurring.registry import blurring_of
+from espalier.core.evaluation.marketing import gain_of
+from espalier.core.methods import check_options
+from espalier.core.progress import Report, part, silent
+from espalier.core.project.file import Project
+from espalier.core.release.files import save_files
+from espalier.core.release.spend import refuse_guessed
+from espalier.core.report.html import made_with
+from espalier.core.tables.frames import as_table
+from espalier.core.tables.released import csv_text
+from espalier.core.tables.table import Table
+
+FIGURES = {
+    "linked": "Re-identified by somebody who knows the person's inputs",
+    "linked_anonymized": "Re-identified by somebody who knows the anonymized columns alone",
+    "membership": "AUC of telling who is in the table by the nearest row (0.5 is a coin toss)",
+    "lid_inputs": "Interval disclosure (LID): people with an anonymized value within η of their real one",
+    "lid_outcome": "Interval disclosure of the outcome",
+    "alpha": "Part of the real row in each row (α)",
+    "spread": "Standard deviation of the outcome over the real one (below 1, standard errors are too small)",
+}
+"""What is shown of the disclosure, linkage and membership first."""
+
+SENTENCE = (
+    "Somebody who knows a patient's age, weight and illnesses finds that patient's row here as they would in the real "
+    "table. Handle this file as you handle the real one."
+)
+"""What a clinician needs to hear."""
+
+
+@dataclass(frozen=True)
+class Blurred:
+    """Blurred rows of real people: ``table`` as text, ``synthetic`` as codes and numbers.
+
+    ``disclosure`` is what they give away, ``public`` what they add to a public table (None: none was given).
+    """
+
+    project: Project
+    table: dict[str, list[str]]
+    synthetic: Table
+    disclosure: Mapping[str, Any]
+    public: Mapping[str, Any] | None
+    seconds: float
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return self.synthetic.rows
+
+    def to_json(self) -> dict[str, Any]:
+        """``release.json``."""
+        method = blurring_of(self.project.plan)
+        return {
+            "format": "espalier-release/1",
+            "espalier": __version__,
+            "private": False,
+            "warning": NOT_PRIVATE,
+            "project": self.project.to_json(),
+            "method": method.name,
+            "method_title": method.title,
+            "spent": None,
+            "asked": None,
+            "ledger": None,
+            "model": None,
+            "selected": [],
+            "refused": [],
+            "edges": [],
+            "cliques": [],
+            "separations": [],
+            "measurements": [],
+            "choices": [],
+            "rows": self.rows,
+            "date": self.date,
+            "disclosure": dict(self.disclosure),
+            "public": self.public,
+            "seconds": {"fit": round(self.seconds, 2)},
+            "warnings": [f"{NOT_PRIVATE}.", SENTENCE],
+            "promises": [],
+        }
+
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """What is handed over, by file name; there is no model, since it would hold real rows."""
+        facts = self.to_json()
+        return {
+            NOT_PRIVATE_CSV: csv_text(self.project.schema, self.table).encode(),
+            "release.json": (json.dumps(facts, indent=1, ensure_ascii=False) + "\n").encode(),
+            "project.json": (json.dumps(facts["project"], indent=1, ensure_ascii=False) + "\n").encode(),
+            "report-NOT-PRIVATE.html": render(facts).encode(),
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write the :attr:`files` into a new or empty folder; all of them or nothing."""
+        save_files(self.files, folder)
+
+
+def blurred(project: Project, data: Any, report: Report = silent, public: Any = None) -> Blurred:
+    """Blurred real rows by the plan's method, which is not private. Raises :class:`ProjectError` for one that is.
+
+    ``public`` is a public table D′ of the same columns: what the rows add to it is worked out on it alone, by
+    cross-validation, and no real row enters that figure but through the rows made.
+    """
+    plan = project.plan
+    method = blurring_of(plan)
+    check_options(plan)
+    method.check(project)
+    refuse_guessed(project)
+    table = as_table(data, project.schema)
+    beside = None if public is None else as_table(public, project.schema)
+    real = _numbers(table)
+    start = time.perf_counter()
+    report(0.0, "Reading the real rows")
+    made, disclosure = method.blur(project, real, part(report, 0.0, 0.8))
+    seconds = time.perf_counter() - start
+    text = {
+        c.name: c.write(made.numbers[c.name], made.codes[c.name])
+        if c.name in made.numbers
+        else c.decode(made.codes[c.name], np.random.default_rng())
+        for c in project.schema.columns
+    }
+    synthetic = Table(project.schema, made.codes, len(next(iter(text.values()))), values=made.numbers)
+    report(0.8, "Measuring what it adds to the public table")
+    gain = None if beside is None else gain_of(project.schema, plan.target, synthetic, beside)
+    report(1.0, "Done")
+    return Blurred(project, text, synthetic, disclosure, gain, seconds)
+
+
+def _numbers(table: Table) -> Rows:
+    numeric = [c.name for c in table.schema.columns if c.kind == "numeric"]
+    return Rows(table.codes, {name: table.numbers(name) for name in numeric})
+
+
+def shown(disclosure: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The figures of a disclosure in words, linkage and membership first."""
+    out = []
+    for key, what in FIGURES.items():
+        value = disclosure[key]
+        out.append((what, f"{value:.2f}" if key in ("membership", "alpha", "spread") else f"{value:.0%}"))
+    return out
+
+
+def render(facts: Mapping[str, Any]) -> str:
+    """The report's HTML from the facts of ``release.json``. Every name is escaped."""
+    name = escape(facts["project"]["name"])
+    rows = "".join(f"<tr><td>{escape(w)}</td><td>{escape(v)}</td></tr>" for w, v in shown(facts["disclosure"]))
+    told, public = facts["disclosure"], facts["public"]
+    gain = ""
+    if public is not None:
+        gain = (
+            f"<p>Beside a public table of {public['rows']:,} rows, these rows take {public['delta_mse']:.0%} off a "
+            "forest's mean squared error on it (ΔMSE, five folds of the public table).</p>"
+        )
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>NOT PRIVATE: {name}</title></head>\n'
+        '<body style="font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto">'
+        f"<h1>{escape(NOT_PRIVATE)}</h1>\n<p>{name}: {facts['rows']:,} rows, made on {escape(facts['date'])} by "
+        f"{escape(facts['method_title'])}. {escape(SENTENCE)} No ε and no ledger stand for it.</p>\n"
+        f"<h2>What the rows give away</h2>\n<table>{rows}</table>\n"
+        f"<p>LID was asked to be at most {told['lid_asked']:.0%} at η = {told['eta']:g} of the declared range. It asks "
+        "whether a value comes near the real one, not whether a row can be traced to its person.</p>\n"
+        f"<p>Anonymized: {escape(', '.join(told['anonymized']))}. Left as they are in the real row: "
+        f"{escape(', '.join(told['untouched'])) or 'none'}.</p>\n{gain}{made_with(facts)}</body></html>\n"
+    )

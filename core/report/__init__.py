@@ -1,0 +1,1 @@
+"""``report.html`` and the dataset card, rendered from the facts of ``release.json`` alone."""

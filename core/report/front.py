@@ -1,0 +1,247 @@
+"""The first pages of the report: what the table is, what it is good for, what it is not, who answers for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from espalier.core.methods import METHODS
+from espalier.core.methods.pools import pool_in_words
+from espalier.core.privacy.accounting import guess_right, round_up
+from espalier.core.privacy.unit import Unit
+from espalier.core.report import picture
+
+SIGNED = {
+    "drawn_by": "Drew the causes and roles",
+    "schema_confirmed_by": "Confirmed that the columns are public",
+    "approved_by": "Approved the release",
+}
+"""Who signs for what, by the project file's key."""
+TREE, STAR = 1.3, 8
+"""Pairs to a column beyond which only those with the target are drawn, and how many of these can be read."""
+CHOSEN = {"chosen_because": "Why this plan", "compared_with": "Compared with"}
+
+
+def headline(facts: Mapping[str, Any]) -> str:
+    """One paragraph: rows, columns, method, and in what sense it is safe."""
+    project, method = facts["project"], METHODS[facts["method"]]
+    return (
+        f'<p class="lead">{facts["rows"]:,} invented rows in {len(project["schema"])} columns, made on '
+        f"{escape(facts.get('date') or 'a day unknown')} by {escape(method.title)}: {escape(method.summary)}. "
+        "No row is a real person.</p>"
+    )
+
+
+def verdict(facts: Mapping[str, Any]) -> str:
+    """What can be said of the table's worth from what was paid for, and what cannot."""
+    said = [_worth(facts), *_links(facts), _noise(facts)]
+    return "".join(f"<li>{text}</li>" for text in said if text).join(("<h2>What it shows</h2><ul>", "</ul>"))
+
+
+def _worth(facts: Mapping[str, Any]) -> str:
+    section = facts.get("looking")
+    figures = {f["figure"]: f for f in section["figures"]} if section else {}
+    right = figures.get("accuracy")
+    if section is None or right is None or right["value"] is None:
+        return (
+            "How well a model trained on it would work on real rows is <strong>not known from this release</strong>: "
+            "no people were held out to judge it."
+        )
+    baseline = section.get("accuracy_baseline")
+    text = (
+        f"A model trained on it guesses <strong>{escape(section['target'])}</strong> right for "
+        f"{100 * right['value']:.0f} % of real people ({100 * right['low']:.0f} to {100 * right['high']:.0f} %)"
+    )
+    if baseline is None:
+        return text + "."
+    better = right["low"] > baseline
+    beside = f"always giving the commonest answer would be right for {100 * baseline:.0f} %"
+    if better:
+        return f"{text}; {beside}."
+    return f"{text}; {beside}, so <strong>it is not shown to predict better than that</strong>."
+
+
+def _links(facts: Mapping[str, Any]) -> list[str]:
+    out = []
+    for s in facts["separations"]:
+        given = f" except through {_list(s['given'])}" if s["given"] else " at all"
+        kept = "shows no link" if s["holds"] else "<strong>may show a link</strong>"
+        out.append(f"It {kept} between {_list(s['left'])} and {_list(s['right'])}{given}.")
+    if not out:
+        out.append(escape(METHODS[facts["method"]].guidance.unseparated(bool(facts["project"]["dag"]["edges"]))))
+    return out
+
+
+def _noise(facts: Mapping[str, Any]) -> str:
+    alone = [m for m in (facts.get("bounds") or {}).get("marginals", []) if len(m["clique"]) == 1]
+    if not alone:
+        return ""
+    worst = max(alone, key=lambda m: m["expected_tv"])
+    share = 100 * min(1.0, worst["expected_tv"])
+    if share > 20:
+        return (
+            f"<strong>Noise outweighs the data</strong> in some columns, most of all in {_list(worst['clique'])}: it "
+            f"is expected to put about {share:.0f} % of its rows in the wrong place. Draw no conclusions from such "
+            "columns; the list of the columns below says the error of each."
+        )
+    return (
+        f"Of the columns that are counted alone, {_list(worst['clique'])} is the least exact: noise is expected to "
+        f"move about {share:.1f} % of its rows to another value."
+    )
+
+
+def pictures(facts: Mapping[str, Any]) -> str:
+    """The drawn graph with its roles, and the pairs that the table's model links."""
+    project = facts["project"]
+    names = [c["name"] for c in project["schema"]]
+    roles = {name: role for role, columns in project["roles"].items() for name in columns}
+    target = project["plan"].get("target")
+    if target:
+        roles.setdefault(target, "outcome")
+    arrows = [(a, b) for a, b in project["dag"]["edges"]]
+    drawn = picture.graph(names, arrows, roles, arrows=True)
+    links = [(a, b) for a, b in facts["edges"]]
+    shown, what = links, "What the table's model links directly."
+    if len(links) > TREE * len(names) and target:
+        shown = [pair for pair in links if target in pair]
+        what = f"What the table's model links to {escape(target)} directly. The annex lists all {len(links)} pairs."
+    measured = "" if shown != links and len(shown) > STAR else picture.graph(names, shown, roles, arrows=False)
+    parts = []
+    if drawn:
+        shared = ", ".join(f"{escape(a)} ↔ {escape(b)}" for a, b in project["dag"].get("hidden", [])[:12])
+        also = f" Pairs that share an unmeasured cause: {shared}." if shared else ""
+        parts.append(
+            f"<figure>{drawn}<figcaption>What the expert drew: an arrow is a direct cause.{also}</figcaption></figure>"
+        )
+    if links and not measured:
+        caption = f"The table's model links {len(links)} pairs directly: too many to draw. The annex lists them."
+        parts.append(f"<figure><figcaption>{caption}</figcaption></figure>")
+    if measured:
+        used = [role for role in ("outcome", "protected", "admissible", "inadmissible") if role in roles.values()]
+        key = " ".join(f'<span class="chip {role}">{role}</span>' for role in used)
+        parts.append(f"<figure>{measured}<figcaption>{what}{f' Colours: {key}.' if key else ''}</figcaption></figure>")
+    return f'<div class="figures">{"".join(parts)}</div>' if parts else ""
+
+
+def privacy(facts: Mapping[str, Any]) -> str:
+    """Privacy in two sentences."""
+    asked, spent = facts["asked"], facts["spent"]
+    person = f"“{escape(spent['person'])}”" if spent.get("person") else None
+    unit = Unit(spent["neighbors"], spent["rows_per_person"]).in_words(person)
+    right = guess_right(asked["epsilon"], asked["delta"])
+    return (
+        "<h2>Privacy</h2><p>Someone guessing between two versions of a person's record is right half the time. With "
+        f"this table, at most {round_up(100 * right, 3)} % of the time. (ε = {round_up(asked['epsilon'])}, "
+        f"δ = {round_up(asked['delta'])}, protecting {unit}.)</p>"
+    )
+
+
+def advice(facts: Mapping[str, Any]) -> str:
+    """Do and do not."""
+    shown = ", and for what its figures on held-out people show" if facts.get("looking") else ""
+    do = [
+        f"Use it to plan, to teach, to write and test code{shown}.",
+        "Say that it is synthetic, and give this report with it.",
+    ]
+    dont = [
+        "Do not look for people in it: no row is one.",
+        "Do not read a rare combination as a finding: it may be noise.",
+        "Do not work out error bars as if its rows were real: they come out too narrow. The annex says how.",
+    ]
+    if facts["separations"]:
+        dont.append("Do not study the links that were left out on purpose: the table cannot show them.")
+    lists = [
+        f"<div><h3>{head}</h3><ul>{''.join(f'<li>{x}</li>' for x in rows)}</ul></div>"
+        for head, rows in (("Do", do), ("Do not", dont))
+    ]
+    return f'<div class="two">{"".join(lists)}</div>'
+
+
+def people(facts: Mapping[str, Any]) -> str:
+    """Who drew, confirmed, approved and released it, when, and from which budget."""
+    signed = facts["project"].get("signoff", {})
+    rows = [f"<tr><td>{what}</td><td>{escape(signed.get(key, 'not signed'))}</td></tr>" for key, what in SIGNED.items()]
+    rows += [
+        f"<tr><td>{what}</td><td>{escape(signed[key])}</td></tr>" for key, what in CHOSEN.items() if signed.get(key)
+    ]
+    ledger = facts.get("ledger")
+    if ledger:
+        before, total = ledger["before"], ledger["total"]
+        who = escape(str(ledger.get("who") or "")) or "see the ledger"
+        share = 100 * (ledger["after"]["rho"] - before["rho"]) / total["rho"] if total["rho"] else 0
+        rows.append(f"<tr><td>Released it</td><td>{who}</td></tr>")
+        rows.append(
+            f"<tr><td>From the budget</td><td>{escape(ledger['population'])}, entry {escape(ledger['entry'])}; it took "
+            f"{share:.0f} % of the whole</td></tr>"
+        )
+    else:
+        rows.append("<tr><td>From the budget</td><td>none: not recorded in a ledger</td></tr>")
+    return f"<h2>Who answers for it</h2><table>{''.join(rows)}</table>"
+
+
+def spent(pools: Mapping[str, float]) -> str:
+    """Where the budget went: a bar of the pools' shares of ρ, in plain words."""
+    said: dict[str, float] = {}
+    for pool, rho in pools.items():
+        words = pool_in_words(pool)
+        said[words] = said.get(words, 0.0) + rho
+    return f"<h2>Where the budget went</h2>{picture.bar(said)}"
+
+
+def dictionary(facts: Mapping[str, Any]) -> str:
+    """The schema as a data dictionary, with the expected error of every column that is counted alone."""
+    errors = _errors(facts)
+    full = max(0.1, *errors.values(), 0.1)
+    roles = {name: role for role, columns in facts["project"]["roles"].items() for name in columns}
+    rows = []
+    for c in facts["project"]["schema"]:
+        if c["kind"] == "numeric" and c.get("edges"):
+            values = f"{c['edges'][0]:g} to {c['edges'][-1]:g}, {len(c['edges']) - 1} bins"
+        elif c["kind"] == "date":
+            values = f"{c['dates']['from']} to {c['dates']['to']}, by {c['dates']['by']}"
+        elif c["kind"] == "identifier":
+            values = "an identifier: invented values" if c.get("invented") else "an identifier: not in the table"
+        else:
+            listed = c.get("categories", [])
+            values = ", ".join(map(escape, listed[:8])) + (f" … ({len(listed)})" if len(listed) > 8 else "")
+        missing = "; may be empty" if c.get("missing") else ""
+        if marks := c.get("missing_marks"):
+            missing += f" (written {', '.join(map(escape, marks))})"
+        rows.append(
+            f"<tr><td>{escape(c['name'])}</td><td>{escape(c['kind'])}</td><td>{values}{missing}</td>"
+            f"<td>{escape(roles.get(c['name'], ''))}</td>{_error(errors.get(c['name']), full) if errors else ''}</tr>"
+        )
+    head = "<tr><th>column</th><th>kind</th><th>values</th><th>role</th>"
+    head += '<th class="n">error</th><th></th></tr>' if errors else "</tr>"
+    said = (
+        "<caption>Error: share of rows expected in the wrong category, by noise alone (a full bar is "
+        f"{100 * full:.0f} %)</caption>"
+        if errors
+        else ""
+    )
+    return f'<h2>The columns</h2><table class="whole">{said}{head}{"".join(rows)}</table>'
+
+
+def _errors(facts: Mapping[str, Any]) -> dict[str, float]:
+    """The expected error of every column that is counted alone, a share of rows."""
+    best: dict[str, float] = {}
+    for m in (facts.get("bounds") or {}).get("marginals", []):
+        if len(m["clique"]) == 1:
+            name = m["clique"][0]
+            best[name] = min(best.get(name, 1.0), m["expected_tv"])
+    return best
+
+
+def _error(share: float | None, full: float) -> str:
+    """Two cells: the figure, and its bar."""
+    if share is None:
+        return "<td></td><td></td>"
+    return (
+        f'<td class="n">{100 * share:.2f} %</td>'
+        f'<td style="width:18%"><div class="bar" style="width:{100 * share / full:.1f}%"></div></td>'
+    )
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(f"<strong>{escape(n)}</strong>" for n in names)

@@ -1,0 +1,378 @@
+"""The encoder: Arrow batches of any reader become codes, by one function of a cell and of its column's description.
+
+**Theorem.** ``codes(row) = f(row, public schema)``. The public schema is the project's description of each column and
+the Arrow type of each column, which belongs to the table and not to a row. What other rows hold, their number and
+order, the file and the batch that a row is in, and statistics that a file carries change no code of it.
+
+*Proof.* Let ``text(cell)`` be the canonical text of a cell (the table below) and ``code(text)`` be
+`espalier.core.project.schema.Column.judge` of that text. Both read one cell and the column's public description. The
+encoder computes ``code(text(cell))``, by one of four ways that the column's type and description choose:
+
+1. *Distinct values* (`_by_value`). Arrow lists the distinct values of a batch, and each value is encoded alone. The
+   code of a cell is that of its value, and two cells share a value only where the type's own equality holds, which
+   gives them one text. So the list, its order and the batch do not matter.
+2. *Numbers* (`_Numbers`). ``float(str(i))`` is the nearest float of a whole number i, as is NumPy's conversion;
+   ``float(repr(x)) = x``. So a cell's bin is found from its number by comparison with each public edge. A category or
+   mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the whole
+   numbers of a batch holds exactly the values of this function, and only saves time.
+3. *Moments in calendar bins* (`_days`). The day is the whole part of a division of the cell by the length of a day.
+4. *Decimals in bins* (`_decimals`). ``float`` is monotone, so the decimals at or above an edge are those at or above
+   one whole number of the last decimal place, which the edge and the column's type determine.
+
+A missing cell is found by its own validity bit. The types of each batch must be those for which the encoder was made;
+another type raises an error. The encoder keeps nothing between batches. ∎
+
+A *refusal* (an undeclared value, an empty cell, a cell without a text) may depend on any one row. It ends the release
+before the first draw.
+
+| cell | canonical text |
+| --- | --- |
+| null, NaN, empty text | empty: missing |
+| whole number | digits, no point: ``7`` |
+| float (narrow ones widened) | shortest ``repr``; below 2⁵³ a whole one without a point: ``0.1``, ``7`` |
+| -0.0 | ``0`` |
+| infinity | ``inf``, ``-inf``: no number, so undeclared in a numeric column |
+| decimal | as written with its scale: ``7.50`` |
+| truth value | ``True``, ``False`` |
+| text | itself, byte by byte: case, blanks and combining characters count |
+| date | ``2024-01-31`` |
+| moment | ``2024-01-31T10:00:00`` (midnight without a time zone: the date alone) |
+| moment with a time zone | in the zone of the column's type: ``2024-01-31T10:00:00+01:00`` |
+| time of day | ``10:00:00`` |
+| UUID | lower case with hyphens |
+| damaged text, a year outside 1 … 9999 | none: refused |
+
+Refused as types: lists, records, bytes, intervals; moments with a time zone as a column of dates, since their day
+depends on the zone. A person column is text, a whole number, a decimal without decimal places or a UUID: other types
+may write one person in two ways.
+
+Row limits per person (`espalier.core.tables.lots`) depend on the key, on the person's identifier and on that person's
+rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from espalier.core.errors import TableError
+from espalier.core.project.schema import Column, Schema, smallest_unsigned
+from espalier.core.tables.reading import _text, check_type, is_uuid, value_type
+
+if TYPE_CHECKING:
+    from espalier.core.project.dates import DateBins
+
+Codes = NDArray[Any]
+NARROW = 1 << 16
+"""Whole numbers in a lookup table at most."""
+FIRST_DAY, LAST_DAY, EPOCH = 1, 3_652_059, 719_163
+"""Days as numbers: of 0001-01-01, of 9999-12-31, and of 1970-01-01, from which Arrow counts."""
+PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Encoded rows: one array of codes per column of the schema, in its order; the person of each row as text."""
+
+    codes: list[Codes]
+    person: Any = None
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.codes[0])
+
+
+class Encoder:
+    """Encode Arrow batches with these columns (``types``, an Arrow schema) as ``schema`` describes them."""
+
+    def __init__(self, schema: Schema, types: Any, shown: str, person: str | None = None) -> None:
+        """Check the types of the columns. Raise :class:`TableError` for one that cannot be encoded."""
+        self._shown, self._person = shown, person
+        self.names = tuple(dict.fromkeys([*schema.names, *([person] if person is not None else [])]))
+        """The columns that it reads."""
+        self._types = {name: value_type(types.field(name).type) for name in self.names}
+        self._columns = [(column, _way(column, self._types[column.name], shown)) for column in schema.columns]
+        if person is not None:
+            _check_person(person, self._types[person], shown)
+
+    def __call__(self, batch: Any) -> Batch:
+        """Return the codes of an Arrow batch; raise :class:`TableError` for a cell that has none, quoting nothing."""
+        held = {name: batch.column(name) for name in self.names}
+        for name, array in held.items():
+            if value_type(array.type) != self._types[name]:
+                raise TableError(f"{self._shown}: column {name!r} changed its type while it was read", column=name)
+        codes = []
+        for column, way in self._columns:
+            found = self._read(column.name, way, held[column.name])
+            refuse(self._shown, column, found)
+            codes.append(found)
+        if self._person is None:
+            return Batch(codes)
+        return Batch(codes, self._read(self._person, people, held[self._person]))
+
+    def _read(self, name: str, way: Callable[[Any], Any], array: Any) -> Any:
+        import pyarrow as pa
+
+        try:
+            return way(array)
+        except (pa.ArrowException, ValueError, OverflowError):  # its text may quote a cell
+            raise TableError(
+                f"{self._shown}: column {name!r} holds a value that cannot be written as text, such as damaged text or "
+                "a year after 9999; correct it",
+                column=name,
+            ) from None
+
+
+def refuse(shown: str, column: Column, codes: Codes) -> None:
+    """Raise :class:`TableError` if a code says that its cell is undeclared or must not be empty."""
+    largest = int(codes.max(initial=0))
+    if largest >= column.size:
+        raise refusal(shown, column.name, empty=largest > column.size)
+
+
+def refusal(shown: str, name: str, *, empty: bool) -> TableError:
+    """The error for an undeclared value, or for an empty cell."""
+    if empty:
+        text = f'column {name!r} has empty cells, but its schema does not say "missing": true'
+    else:
+        text = (
+            f"column {name!r} holds a value that its schema does not declare (which one is not told here); "
+            'correct the table, declare it, or say "unknown": "missing"'
+        )
+    return TableError(f"{shown}: {text}", column=name)
+
+
+def _check_person(name: str, kind: Any, shown: str) -> None:
+    import pyarrow as pa
+
+    whole = pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale == 0)
+    if not (whole or pa.types.is_string(kind) or is_uuid(kind)):
+        raise TableError(
+            f"{shown}: the person column {name!r} holds {kind} values; give person identifiers as text or a whole "
+            "number",
+            column=name,
+        )
+
+
+def _way(column: Column, kind: Any, shown: str) -> Callable[[Any], Codes]:
+    """How cells of this Arrow type are encoded: see the proof."""
+    import pyarrow as pa
+
+    types = pa.types
+    check_type(column.name, kind, shown)
+    if column.dates is not None and types.is_timestamp(kind) and kind.tz is not None:
+        raise TableError(
+            f"{shown}: column {column.name!r} holds moments with a time zone, whose day depends on the zone; give them "
+            "as dates",
+            column=column.name,
+        )
+    plain: Callable[[Any], Codes] = _by_value(column)
+    if types.is_integer(kind) or types.is_floating(kind):
+        plain = _Numbers(column, kind)
+    elif not column.missing_marks:
+        if column.dates is not None and types.is_timestamp(kind):
+            plain = _days(column, column.dates, PER_DAY[kind.unit])
+        elif column.kind == "numeric" and column.dates is None and types.is_decimal128(kind) and kind.precision <= 18:
+            plain = _decimals(column, kind)
+
+    def encode(array: Any) -> Codes:
+        if types.is_dictionary(array.type):
+            inside = encode(array.dictionary)
+            table = np.append(inside, inside.dtype.type(column.empty_code))
+            return table.take(_indices(array, len(inside)))
+        return plain(array)
+
+    return encode
+
+
+def _by_value(column: Column) -> Callable[[Any], Codes]:
+    """Way 1: each distinct value of a batch is written as text and encoded alone."""
+    kind = smallest_unsigned(column.size + 2)
+
+    def encode(array: Any) -> Codes:
+        coded = _plain(array).dictionary_encode()
+        codes = column.judge(_texts(coded.dictionary))
+        return np.append(codes, column.empty_code).astype(kind).take(_indices(coded, len(codes)))
+
+    return encode
+
+
+class _Numbers:
+    """Way 2: whole numbers and floats."""
+
+    def __init__(self, column: Column, kind: Any) -> None:
+        import pyarrow as pa
+
+        self._column, self._whole = column, pa.types.is_integer(kind)
+        self._as = np.dtype(np.uint64 if kind == pa.uint64() else np.int64 if self._whole else np.float64)
+        self._kind = smallest_unsigned(column.size + 2)
+        texts = list(column.missing_marks)
+        if column.kind != "numeric":
+            texts += [*column.categories, *(text for _, members in column.groups for text in members)]
+        found = {self._number(text): code for text, code in zip(texts, column.judge(texts).tolist(), strict=True)}
+        found.pop(None, None)
+        order = sorted(x for x in found if x is not None)
+        self._keys = np.array(order, dtype=self._as)
+        self._codes = np.array([found[x] for x in order], dtype=self._kind)
+        """Public numbers with a code of their own (categories, members of groups, marks), and their codes."""
+
+    def _number(self, text: str) -> int | float | None:
+        """The number of this type whose canonical text is ``text``, if there is one."""
+        try:
+            number = int(text) if self._whole else float(text)
+        except ValueError:
+            return None
+        if _text(number) != text:
+            return None
+        if self._whole:
+            low, high = (0, 1 << 64) if self._as.kind == "u" else (-1 << 63, 1 << 63)
+            return number if low <= number < high else None
+        return number
+
+    def __call__(self, array: Any) -> Codes:
+        cells: NDArray[Any] = _cells(array)
+        if not len(cells):
+            return np.empty(0, dtype=self._kind)
+        low, high = (int(cells.min()), int(cells.max())) if self._whole else (0, NARROW)
+        if low >= 0 and high < NARROW:
+            codes = self._encode(np.arange(high + 1)).take(cells)
+        elif high - low < NARROW:
+            table = self._encode(np.arange(high - low + 1).astype(self._as) + self._as.type(low))
+            codes = table.take(np.asarray(cells.astype(self._as, copy=False) - self._as.type(low), dtype=np.intp))
+        else:
+            codes = self._encode(cells)
+        return _with_missing(codes, array, self._column)
+
+    def _encode(self, cells: NDArray[Any]) -> Codes:
+        column, numbers = self._column, cells.astype(np.float64, copy=False)
+        if column.kind == "numeric" and column.dates is None:
+            codes = column.bins_of(numbers).astype(self._kind)
+        else:
+            codes = np.full(len(cells), column.unknown_code, dtype=self._kind)
+        if not self._whole and not (finite := np.isfinite(numbers)).all():
+            codes[~finite] = column.unknown_code
+            codes[np.isnan(numbers)] = column.empty_code
+        if len(self._keys):
+            exact = cells.astype(self._as, copy=False)
+            place = np.minimum(np.searchsorted(self._keys, exact), len(self._keys) - 1)
+            same = self._keys[place] == exact
+            codes[same] = self._codes[place[same]]
+        return codes
+
+
+def _days(column: Column, dates: DateBins, per_day: int) -> Callable[[Any], Codes]:
+    """Way 3: moments without a time zone in calendar bins."""
+    inner = np.array(dates.edges[1:-1], dtype=np.int64)
+    kind = smallest_unsigned(column.size + 2)
+
+    def encode(array: Any) -> Codes:
+        days = np.floor_divide(_cells(array), per_day) + EPOCH
+        there = ~_missing(array)
+        if ((days < FIRST_DAY) | (days > LAST_DAY))[there].any():
+            raise ValueError("a year outside 1 to 9999")
+        return _with_missing(np.searchsorted(inner, days, side="right").astype(kind), array, column)
+
+    return encode
+
+
+def _decimals(column: Column, decimal: Any) -> Callable[[Any], Codes]:
+    """Way 4: decimals of at most 18 digits in bins, by whole numbers of the last decimal place."""
+    most = 10**decimal.precision
+    every = range(-most, most + 1)
+
+    def number(units: int) -> float:
+        return float(Decimal(units).scaleb(-decimal.scale))
+
+    starts = [bisect_left(every, edge, key=number) - most for edge in column.edges[1:-1]]
+    inner, kind = np.array(starts, dtype=np.int64), smallest_unsigned(column.size + 2)
+
+    def encode(array: Any) -> Codes:
+        data = array.buffers()[1]
+        units = np.frombuffer(data, np.int64)[::2] if data is not None else np.empty(0, np.int64)
+        units = units[array.offset : array.offset + len(array)]  # of 128 bits the lower half, which holds 18 digits
+        return _with_missing(np.searchsorted(inner, units, side="right").astype(kind), array, column)
+
+    return encode
+
+
+def people(array: Any) -> Any:
+    """The canonical texts of a person column, as an Arrow array of texts; null stays null."""
+    import pyarrow as pa
+
+    values = value_type(array.type)
+    if not pa.types.is_dictionary(array.type) and (pa.types.is_string(values) or pa.types.is_integer(values)):
+        made = array.cast(pa.string())
+    else:
+        coded = array if pa.types.is_dictionary(array.type) else _plain(array).dictionary_encode()
+        texts = pa.array(_texts(coded.dictionary), pa.string())
+        made = pa.DictionaryArray.from_arrays(coded.indices, texts).cast(pa.string())
+    made.validate(full=True)  # damaged text would be written in several ways
+    return made
+
+
+def _plain(array: Any) -> Any:
+    """The array in a layout whose distinct values Arrow can list."""
+    import pyarrow as pa
+
+    return array.storage if is_uuid(array.type) else array.cast(pa.string()) if _is_view(array.type) else array
+
+
+def _is_view(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string_view(kind))
+
+
+def _texts(values: Any) -> list[str]:
+    """The canonical text of each value of an Arrow array."""
+    import uuid
+
+    import pyarrow as pa
+
+    if pa.types.is_fixed_size_binary(values.type):  # of all binary types only UUIDs come here
+        return [str(uuid.UUID(bytes=value)) if value is not None else "" for value in values.to_pylist()]
+    return [_text(value) for value in values.to_pylist()]
+
+
+def _cells(array: Any) -> NDArray[Any]:
+    """The values of a numeric or temporal Arrow array, without a copy; anything where a cell is null."""
+    import pyarrow as pa
+
+    kind = np.dtype(np.int64) if pa.types.is_timestamp(array.type) else np.dtype(array.type.to_pandas_dtype())
+    data = array.buffers()[1]
+    if data is None:
+        return np.zeros(len(array), kind)
+    return np.frombuffer(data, kind, array.offset + len(array))[array.offset :]
+
+
+def _missing(array: Any) -> NDArray[np.bool_]:
+    """Which cells are null, by their validity bits."""
+    valid = array.buffers()[0]
+    if valid is None or not array.null_count:
+        return np.zeros(len(array), dtype=np.bool_)
+    bits = np.unpackbits(np.frombuffer(valid, np.uint8), bitorder="little")
+    return np.asarray(bits[array.offset : array.offset + len(array)] == 0)
+
+
+def _with_missing(codes: Codes, array: Any, column: Column) -> Codes:
+    if array.null_count:
+        codes[_missing(array)] = column.empty_code
+    return codes
+
+
+def _indices(array: Any, missing: int) -> NDArray[Any]:
+    """The places of a dictionary array's cells in its dictionary; ``missing`` for null."""
+    indices = array.indices
+    places = _cells(indices)
+    if not indices.null_count:
+        return places
+    places = places.astype(np.int64)
+    places[_missing(indices)] = missing
+    return places

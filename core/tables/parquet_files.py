@@ -1,0 +1,185 @@
+"""Parquet files as rows to encode: one file, or all files of a folder, each read under its own types by PyArrow.
+
+The list of files is made once, when the table is opened. No query engine reads them and no statistic of a file is used.
+Files of a folder may differ in columns that a release does not read; a column that it reads has one type in all files.
+
+A folder named ``year=2024`` below the table's folder gives its files a text column ``year`` whose cells are ``2024``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from espalier.core.errors import TableError
+from espalier.core.tables.reading import check_names, value_type
+
+BATCH_ROWS = 1 << 18
+SUFFIX = ".parquet"
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""Name that Hive and Spark give the folder of rows whose partition column is null."""
+
+
+@dataclass(frozen=True)
+class _File:
+    """A file with its Arrow schema, its number of rows, and the cells that its folders name."""
+
+    path: Path
+    types: Any
+    rows: int
+    folders: tuple[tuple[str, str], ...]
+
+
+class ParquetFiles:
+    """The rows of a Parquet file, or of a folder's Parquet files, as a feed (`espalier.core.tables.relation.Feed`)."""
+
+    def __init__(self, path: Path) -> None:
+        """List the files and read their footers. Raise :class:`TableError` for what is no table."""
+        self._path, self._shown = path, str(path)
+        found = _listed(path) if path.is_dir() else [path]
+        self._files = [_footer(file, path if path.is_dir() else file.parent) for file in found]
+        self.files = tuple(found)
+        """The files that are read."""
+        first = self._files[0]
+        for file in self._files:
+            if [name for name, _ in file.folders] != [name for name, _ in first.folders]:
+                raise TableError(
+                    f"{self._shown}: the folders of {_in(file.path, path)} and of {_in(first.path, path)} name "
+                    "different columns; give each file the same folders, such as year=2024"
+                )
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """Names and types of the first file's columns."""
+        first = self._files[0]
+        return {field.name: str(value_type(field.type)) for field in first.types} | {
+            name: "string" for name, _ in first.folders
+        }
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, from the footers: for progress only."""
+        return sum(file.rows for file in self._files)
+
+    def schema(self, names: Sequence[str]) -> Any:
+        """The Arrow schema of these columns. Raise :class:`TableError` where files disagree on a column."""
+        import pyarrow as pa
+
+        first, folders = self._files[0], dict(self._files[0].folders)
+        kinds = {name: pa.string() if name in folders else _type(first.types, name) for name in names}
+        for file in self._files[1:]:
+            for name in names:
+                if name in folders:
+                    continue
+                where = f"{self._shown}: column {name!r}"
+                if name not in file.types.names:
+                    raise TableError(
+                        f"{where} is not in the file {file.path.name}, but in {first.path.name}; write all files with "
+                        "the same columns",
+                        column=name,
+                    )
+                if (kind := _type(file.types, name)) != kinds[name]:
+                    raise TableError(
+                        f"{where} is {kind} in the file {file.path.name}, but {kinds[name]} in {first.path.name}; "
+                        "write all files with the same type",
+                        column=name,
+                    )
+        return pa.schema(list(kinds.items()))
+
+    def batches(self, names: Sequence[str], most: int | None = None) -> Generator[Any]:  # noqa: ARG002
+        """These columns of all rows, file by file; a file that was added to the folder meanwhile is refused."""
+        for file in self._files:
+            yield from _batches(file, names)
+        if self._path.is_dir() and tuple(_listed(self._path)) != self.files:
+            raise TableError(f"{self._shown} was changed while it was read; start again once it has been written")
+
+    def statements(self, names: Sequence[str]) -> list[str]:
+        """What is read, as a comment: no engine is asked."""
+        files = f"{len(self.files):,} Parquet files" if len(self.files) > 1 else "the Parquet file"
+        return [f"-- Espalier reads these columns of {files} in batches: {', '.join(map(repr, names))}"]
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+
+def _listed(folder: Path) -> list[Path]:
+    """The Parquet files in a folder and its folders, in order of name."""
+    found = sorted(file for file in folder.rglob("*") if file.suffix.lower() == SUFFIX and file.is_file())
+    if not found:
+        raise TableError(f"cannot read the folder {folder}: it holds no Parquet file", path=str(folder))
+    for file in found:
+        if any(part[0] in "._" and "=" not in part for part in file.relative_to(folder).parts):
+            raise TableError(
+                f"the folder {folder} holds {_in(file, folder)}: programs give names with a leading '.' or '_' to "
+                "unfinished files. Remove it, or rename it if it belongs to the table",
+                path=str(folder),
+            )
+    return found
+
+
+def _in(file: Path, folder: Path) -> str:
+    return str(file.relative_to(folder)) if file != folder else file.name
+
+
+def _footer(path: Path, root: Path) -> _File:
+    with _open(path, ()) as file:
+        types, rows = file.schema_arrow, file.metadata.num_rows
+    folders = tuple(_cell(part) for part in path.relative_to(root).parts[:-1] if "=" in part)
+    check_names([*types.names, *(name for name, _ in folders)], str(path))
+    return _File(path, types, rows, folders)
+
+
+def _cell(folder: str) -> tuple[str, str]:
+    name, _, value = folder.partition("=")
+    return unquote(name), "" if value == NO_VALUE else unquote(value)
+
+
+def _open(path: Path, texts: Sequence[str]) -> Any:
+    """A Parquet file; a column of ``texts`` is read as a dictionary, which holds a text that many rows share once."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(path, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
+    except OSError as error:
+        if error.errno is not None:
+            raise TableError(f"cannot read {path}: {error.strerror}", path=str(path)) from None
+        raise TableError(f"{path} is a damaged Parquet file") from None
+    except (pa.ArrowException, ValueError):
+        raise TableError(f"{path} is a damaged Parquet file") from None
+
+
+def _batches(file: _File, names: Sequence[str]) -> Generator[Any]:
+    import pyarrow as pa
+
+    folders = dict(file.folders)
+    stored = [name for name in names if name not in folders]
+    texts = [name for name in stored if pa.types.is_string(_type(file.types, name))]
+    with _open(file.path, texts) as opened:
+        now = opened.schema_arrow
+        if any(n not in now.names or _type(now, n) != _type(file.types, n) for n in stored):
+            raise TableError(f"{file.path} was changed after it was opened; open it again")
+        try:
+            for batch in opened.iter_batches(BATCH_ROWS, columns=stored):
+                rows = batch.num_rows
+                yield pa.record_batch(
+                    {n: _repeated(folders[n], rows) if n in folders else batch.column(n) for n in names}
+                )
+        except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
+            raise TableError(f"{file.path} is a damaged Parquet file") from None
+
+
+def _type(types: Any, name: str) -> Any:
+    return value_type(types.field(name).type)
+
+
+def _repeated(text: str, rows: int) -> Any:
+    """A column that holds one text, or null where it is empty."""
+    import pyarrow as pa
+
+    if not text:
+        return pa.nulls(rows, pa.string())
+    return pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), rows), pa.array([text]))

@@ -1,0 +1,57 @@
+"""The CSV text of a released table, and reading it back."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from espalier.core.project.schema import Schema
+from espalier.core.tables.csv_lines import DELIMITERS
+from espalier.core.tables.csv_safety import defuse, restore
+from espalier.core.tables.reading import TextColumn, TextTable, read_released
+from espalier.core.tables.table import Table
+
+
+def csv_text(schema: Schema, table: Mapping[str, Sequence[str]]) -> str:
+    """``synthetic.csv``'s text; names and categories that look like formulas are defused
+    (`espalier.core.tables.csv_safety`).
+
+    :func:`read_csv` takes the apostrophes off again.
+    """
+    names = [defuse(name) for name in table]
+    # where a name holds another delimiter, only quotes tell a reader which one the file is written with
+    odd = any(mark in name for name in names for mark in DELIMITERS if mark != ",")
+    # a lone empty cell must not become a blank line
+    cells = [_written(schema, name, texts, alone=len(table) == 1) for name, texts in table.items()]
+    lines = [",".join(_quoted(names, always=odd)), *map(",".join, zip(*cells, strict=True)), ""]
+    return "\n".join(lines)
+
+
+def _written(schema: Schema, name: str, texts: Sequence[str], *, alone: bool) -> Sequence[str]:
+    """A column's cells as they stand in the file; each text is looked at once."""
+    known = list(set(texts))
+    safe = [defuse(t) for t in known] if name in schema else known
+    changed = {t: w for t, w in zip(known, _quoted(safe, always=alone), strict=True) if w != t}
+    return [changed.get(t, t) for t in texts] if changed else texts
+
+
+def _quoted(texts: Sequence[str], *, always: bool) -> list[str]:
+    """Texts as cells of a CSV file, in quotes where they need them."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL if always else csv.QUOTE_MINIMAL)
+    cells = []
+    for text in texts:
+        out.seek(0)
+        out.truncate()
+        writer.writerow([text, ""])  # of a lone cell the writer would quote the empty text
+        cells.append(out.getvalue()[: -len(',""\n' if always else ",\n")])
+    return cells
+
+
+def read_csv(schema: Schema, source: Path | bytes) -> Table:
+    """What :func:`csv_text` wrote, read back; raises :class:`TableError`."""
+    read = read_released(source, [defuse(name) for name in schema.released])
+    columns = {restore(n): TextColumn(tuple(map(restore, c.values)), c.codes) for n, c in read.columns.items()}
+    return Table.encode(TextTable(columns, read.rows, read.source), schema)

@@ -1,0 +1,99 @@
+"""The report's first pages: what they say follows from the facts, and the card beside it reads as JSON-LD."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from espalier.core.evaluation import evaluate
+from espalier.core.evaluation.verdict import verdict
+from espalier.core.planning.preview import not_in_rows, preview
+from espalier.core.project.file import Project
+from espalier.core.release import release
+from espalier.core.report.page import render
+from espalier.core.tables.reading import read_table
+from espalier.core.tables.table import Table
+
+
+@pytest.fixture(scope="module")
+def made(samples_folder):
+    project = Project.load(samples_folder / "hiring.json")
+    return release(project, Table.encode(read_table(samples_folder / "hiring.csv"), project.schema))
+
+
+@pytest.fixture(scope="module")
+def samples_folder():
+    from tests.conftest import SAMPLES
+
+    return SAMPLES
+
+
+def test_the_first_pages_come_before_the_annex(made):
+    front, annex = made.files["report.html"].decode().split('<div class="annex">')
+    for said in ("What it shows", "Privacy", "Who answers for it", "Where the budget went", "The columns"):
+        assert f"{said}</h2>" in front
+    assert "not known from this release" in front, "no people were held out"
+    assert "shows no link between <strong>hired</strong> and <strong>gender</strong>" in front
+    assert "Every measurement" in annex
+    assert front.count("<svg") == 2
+
+
+def test_a_release_drowned_in_noise_says_so(made):
+    tiny = made.project.with_plan(epsilon=0.01)
+    facts = release(tiny, Table(tiny.schema, made.codes, made.rows)).to_json()
+    assert "Noise outweighs the data" in render(facts)
+    assert "Noise outweighs the data" not in made.files["report.html"].decode()
+
+
+def test_the_report_shows_only_what_was_paid_for(made):
+    """All of it follows from release.json, whose every number is public or paid for."""
+    facts = json.loads(made.files["release.json"])
+    assert render(facts) == made.files["report.html"].decode()
+
+
+@pytest.mark.parametrize("sample", ["hiring", "readmission"])
+def test_a_release_at_a_tiny_epsilon_is_told_not_to_be_used(sample, samples_folder):
+    project = Project.load(samples_folder / f"{sample}.json").with_plan(epsilon=0.01)
+    table = Table.encode(read_table(samples_folder / f"{sample}.csv"), project.schema)
+    made = release(project, table)
+    found = evaluate(project, table, Table(project.schema, made.codes, made.shown), model=made.model).to_json()
+    said = verdict(project, found)
+    assert said.grade == "poor", said
+    assert said.headline.startswith("This table should not be used")
+
+
+def test_who_signed_is_shown_escaped(made):
+    facts = made.to_json()
+    facts["project"] = {**facts["project"], "signoff": {"drawn_by": "<b>Dr. A</b>"}}
+    shown = render(facts)
+    assert "&lt;b&gt;Dr. A&lt;/b&gt;" in shown
+    assert shown.count("not signed") == 2
+
+
+def test_why_the_plan_was_chosen_stands_in_the_report(made):
+    facts = made.to_json()
+    facts["project"] = {**facts["project"], "signoff": {"chosen_because": "fair & good", "compared_with": "MST"}}
+    assert "Why this plan</td><td>fair &amp; good" in render(facts)
+    assert "Why this plan" not in made.files["report.html"].decode()
+    assert Project.from_json(facts["project"]).signoff["compared_with"] == "MST"
+
+
+def test_the_card_describes_the_table(made):
+    card = json.loads(made.files["croissant.json"])
+    assert card["@type"] == "sc:Dataset"
+    assert card["distribution"][0]["sha256"] == hashlib.sha256(made.files["synthetic.csv"]).hexdigest()
+    assert [f["name"] for f in card["recordSet"][0]["field"]] == list(made.project.schema.names)
+
+
+def test_the_plan_and_the_report_say_that_a_gradient_is_not_in_rows(samples_folder):
+    project = Project.load(samples_folder / "readmission.json").with_plan(method="decoder", steps=4)
+    lines = preview(project, 8000).lines
+    assert not_in_rows(lines) == "σ of clipped gradients of a training step is in the unit of these sums, not in rows."
+    assert not_in_rows(line for line in lines if line.pool == "one-way") == ""
+    table = Table.encode(read_table(samples_folder / "readmission.csv"), project.schema)
+    report = release(project, table).files["report.html"].decode()
+    assert report.count("clipped gradients of a training step") == 1
+    assert "4 times, each: clipped gradients of a training step" in report
+    assert "in rows per cell (of sums that are no counts, in their own unit)" in report
