@@ -291,7 +291,7 @@ def tells_progress(patch):
     told = spend._Run.release
 
     def run(self, report):
-        report(0.01, f"Reading {self.curator._source.rows} rows")
+        report(0.01, f"Reading {self.private.own.rows} rows")
         return told(self, report)
 
     patch.setattr(spend._Run, "release", run)

@@ -28,7 +28,7 @@ def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whos
 
 
 def membership_auc(members: NDArray[np.float64], others: NDArray[np.float64], released: NDArray[np.float64]) -> float:
-    """How well nearness to the nearest released row tells members from others: 0.5 is not at all, 1 perfectly."""
+    """Return how well nearness to the released rows separates members from others: 0.5 is not at all, 1 perfectly."""
     tree = cKDTree(released)
     near = np.concatenate([tree.query(members)[0], tree.query(others)[0]])
     truth = np.repeat([1, 0], [len(members), len(others)])

@@ -262,7 +262,7 @@ def _to_answer(draft: Project) -> str:
 
 
 def _again(opt: argparse.Namespace) -> str:
-    """How the table is named to the next command; a URL may hold a password."""
+    """Return the table's name for the next command; a URL may hold a password."""
     return "TABLE --relation NAME" if opt.relation else str(opt.table)
 
 

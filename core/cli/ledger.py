@@ -30,7 +30,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_consent(command: argparse.ArgumentParser) -> None:
-    """What a release from an account may be let pass with."""
+    """Add the options that let a release pass in spite of a warning."""
     command.add_argument(
         "--again", action="store_true", help="release although the table was released from another budget before"
     )

@@ -53,7 +53,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
 
 
 def _origin(data: str | None, relation: str | None) -> str | None:
-    """What the catalogue says the relation is; None where no engine is named."""
+    """Return the catalogue's type of the relation; None where no engine is named."""
     from espalier.core.tables.frames import located
 
     if data is None or relation is None:

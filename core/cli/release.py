@@ -102,7 +102,7 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
 
 
 class Output(NamedTuple):
-    """Where a release goes, in what form, whether progress is shown, and the destination table."""
+    """The destination of a release, its form, whether progress is shown, and the destination table."""
 
     folder: Path
     quiet: bool = False

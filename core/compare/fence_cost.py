@@ -81,7 +81,7 @@ def fence_cost(
     holdout: Table | None = None,
     report: Report = silent,
 ) -> FenceCost | None:
-    """What the fence of ``project`` cost its release of ``real``, or None where the plan has none.
+    """Return the cost of the fence of ``project`` to its release of ``real``, or None where the plan has none.
 
     ``edges`` are the pairs inside the release's measured cliques. Models are tested on ``holdout``, else on ``real``.
     Raises :class:`EspalierError` where the plan without the fence cannot be carried out (it may be larger), or where

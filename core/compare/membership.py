@@ -50,7 +50,7 @@ WORDS: dict[Attack, str] = {
 
 @dataclass(frozen=True)
 class Played:
-    """What the attacks reached. ``control`` holds the same attacks' verdicts where the rows themselves are published.
+    """The results of the attacks. ``control`` holds the same attacks' verdicts where the rows themselves are published.
 
     ``rho`` is that of each release, ``top`` the AUC that Gaussian noise of this budget allows in this game. Computed
     on real rows.

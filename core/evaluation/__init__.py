@@ -1,4 +1,4 @@
-"""What a synthetic table is worth, judged on real rows: for the curator's eyes only, never private.
+"""Evaluation of a synthetic table on real rows: for the curator only, never private.
 
 One file per question: :mod:`~espalier.core.evaluation.utility` (does a model trained on it work on real rows?),
 :mod:`~espalier.core.evaluation.fidelity` (does it look like the real table?), :mod:`~espalier.core.evaluation.fairness`

@@ -90,7 +90,7 @@ def _plug_in(x: IntArray, y: IntArray, z: IntArray) -> float:
 
 
 def cells_of(table: Table, names: Clique) -> tuple[IntArray, list[tuple[int, ...]]]:
-    """Which combination of ``names`` each row has; and, in order, the codes of those that occur."""
+    """Return the combination of ``names`` in each row; and, in order, the codes of those that occur."""
     cells = np.zeros(table.rows, dtype=np.int64)
     for name in names:
         cells = _dense(cells * table.schema[name].size + table.codes[name])

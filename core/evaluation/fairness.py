@@ -1,4 +1,4 @@
-"""Does the outcome depend on a protected feature beyond what the admissible ones explain?
+"""Dependence of the outcome on a protected feature, beyond what the admissible ones explain.
 
 In the data: conditional mutual information I(outcome; protected | admissible) in nats, which is 0 exactly
 where the separation holds (PrivCI §III-B). In a model trained on the data: equalized odds and demographic

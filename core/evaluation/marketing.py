@@ -61,7 +61,7 @@ def profit_ratio(estimated: float, true: float) -> float:
 
 
 def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> dict[str, Any]:
-    """What the rows ``made`` add to a ``public`` table D′ of the same columns: ΔMSE of a forest, over five folds of D′.
+    """Return the gain from adding ``made`` to a ``public`` table D′ of the same columns: ΔMSE of a forest, five folds.
 
     It is tested on public rows alone: no real row enters but through the rows made. Raises as `check_target` does, and
     :class:`TableError` for too few public rows.
@@ -141,7 +141,7 @@ def check_prices(schema: Schema, price: str, sales: str, per: str | None = None)
 
 
 def holds_amounts(column: Column) -> bool:
-    """Whether a column can be a price or a sale: a number, not a date."""
+    """Return whether a column can be a price or a sale: a number, not a date."""
     return column.kind == "numeric" and column.dates is None
 
 

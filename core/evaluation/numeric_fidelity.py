@@ -157,7 +157,7 @@ def design(
 
 
 def why_no_numbers(project: Project, real: Table, synthetic: Table, holdout: Table | None) -> str:
-    """Why numbers cannot be compared, "" where they can."""
+    """Return the reason why numbers cannot be compared, "" where they can."""
     names = _numeric(project)
     if not names:
         return "no column of the schema is numeric"

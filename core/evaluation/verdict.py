@@ -87,7 +87,7 @@ def _task(t: Mapping[str, Any]) -> tuple[Grade, str]:
 
 
 def _missing(t: Mapping[str, Any]) -> str:
-    """Which rows the models were tested on, where the target may be missing; older files do not state the share."""
+    """Return a sentence on tested rows without a target; older files do not state their share."""
     share = t.get("target_missing", 0.0)
     if not share:
         return ""
@@ -95,7 +95,7 @@ def _missing(t: Mapping[str, Any]) -> str:
 
 
 def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project: Project) -> str:
-    """Who wins at home, who elsewhere, and why."""
+    """Return sentences on which model is better at home, which elsewhere, and why."""
     if None in (home["auc_synthetic"], home["auc_real"], away["auc_synthetic"], away["auc_real"]):
         return ""
     there = where[:1].lower() + where[1:]

@@ -1,4 +1,4 @@
-"""What to adjust for: the sets of columns under which a drawing lets an effect be read off.
+"""Adjustment sets: the sets of columns under which a drawing identifies an effect.
 
 A set Z is valid for the effect of T on Y if no column of it is a descendant of a column on a causal path from T to Y,
 and Z blocks every path from T to Y that is not causal (Shpitser, VanderWeele & Robins 2010; Perković et al. 2015). That
@@ -112,7 +112,7 @@ class Effect:
 
     @property
     def caveat(self) -> str:
-        """What no table can settle: to be said with each effect."""
+        """A caveat that no table can settle; shown with each effect."""
         named = self.hidden_causes()
         drawn = f" Hidden common causes that the drawing holds: {'; '.join(named)}." if named else ""
         return (
@@ -144,7 +144,7 @@ def _descendants(names: set[str], edges: Iterable[Arrow], avoid: frozenset[str])
 
 
 def verdict(effect: Effect, chosen: Iterable[str]) -> Verdict:
-    """Is ``chosen`` valid? If not: which columns must not be in it and why, or which path it leaves open."""
+    """Check ``chosen``; return its forbidden columns with the reason, or a path that it leaves open."""
     columns = tuple(dict.fromkeys(chosen))
     t, y = effect.treatment, effect.outcome
     if wrong := tuple(name for name in columns if name in effect.forbidden or name in effect.unseen):

@@ -1,4 +1,4 @@
-"""What the expert says about an arrow or a column: a note, how sure, from where, and whether it travels."""
+"""An expert's note on an arrow or a column: text, certainty, source, and whether it holds elsewhere."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class Dag:
         return (*self.edges, *((cause, name) for cause, pair in self.unmeasured.items() for name in pair))
 
     def annotation(self, *of: str) -> Annotation:
-        """What was said about a column, or about an arrow (cause, effect)."""
+        """Return the annotation of a column, or of an arrow (cause, effect)."""
         return self.annotations.get(of, Annotation())
 
     def annotated(self, of: tuple[str, ...], said: Annotation) -> Dag:

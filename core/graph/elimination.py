@@ -143,7 +143,7 @@ def _follow(start: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]
 
 
 def _fill(masks: Sequence[int], v: int) -> int:
-    """How many edges eliminating ``v`` would add."""
+    """Return the number of edges that eliminating ``v`` would add."""
     mask = masks[v]
     return sum((mask & ~masks[u]).bit_count() - 1 for u in _members(mask)) // 2
 

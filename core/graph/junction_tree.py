@@ -71,7 +71,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a clique lives in a tree.
+    """The place of a clique in a tree.
 
     ``columns`` are its tree positions in tree order (columns with one category left out) and ``shape`` their
     sizes; ``node`` the node that holds them all (−1 for the empty clique); ``lift`` and ``drop`` as in `Node`.
@@ -109,7 +109,7 @@ class JunctionTree:
     position: Mapping[str, int] = field(repr=False)
 
     def place(self, clique: Sequence[str]) -> Place:
-        """Where ``clique`` lives. Raises ``LookupError`` if no node holds all of its columns."""
+        """Return the place of ``clique``. Raises ``LookupError`` if no node holds all of its columns."""
         names = [name for name in clique if self.sizes[name] > 1]
         spots = [self.position[name] for name in names]
         axes = tuple(sorted(range(len(spots)), key=spots.__getitem__))
@@ -253,5 +253,5 @@ def decode(tree: JunctionTree, choices: Sequence[IndexArray]) -> list[int]:
 
 
 def cells(tree: JunctionTree) -> int:
-    """How many cells all tables of the tree hold together."""
+    """Return the number of cells in all tables of the tree."""
     return sum(prod(node.shape) for node in tree.nodes)

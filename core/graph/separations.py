@@ -35,7 +35,7 @@ class Separation:
     links: tuple[tuple[str, str], ...] = ()
 
     def holds(self, edges: Iterable[tuple[str, str]]) -> bool:
-        """Does the undirected graph with these ``edges`` respect the separation?"""
+        """Return whether the undirected graph with these ``edges`` respects the separation."""
         return self.path(edges) is None
 
     def path(self, edges: Iterable[tuple[str, str]]) -> tuple[str, ...] | None:
@@ -60,7 +60,7 @@ class Separation:
         return None
 
     def forbids(self, a: str, b: str) -> bool:
-        """Is the pair itself a path from left to right?"""
+        """Return whether the pair itself is a path from left to right."""
         return (a in self.left and b in self.right) or (b in self.left and a in self.right)
 
     def check_columns(self, names: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""What a drawing says that a table could contradict: independences it implies, chosen from the drawing alone."""
+"""Statements of a drawing that a table could contradict: implied independences, chosen from the drawing alone."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Account:
         return fitting
 
     def warnings(self, digest: bytes) -> list[str]:
-        """Is this the table that was released from before, under this name? For the curator's eyes: never exported."""
+        """Return warnings if this table was not the one released under this name. For the curator: never exported."""
         return [text for text, _ in _warnings(self._events(), self.store, self.table, digest)]
 
     def reserve(
@@ -136,7 +136,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Reservation:
-    """What was set aside for one release, and how it ends. ``warnings`` are for the curator's eyes."""
+    """A reservation for one release, until its end. ``warnings`` are for the curator only."""
 
     account: Account
     population: Population
@@ -144,7 +144,7 @@ class Reservation:
     warnings: tuple[str, ...]
 
     def facts(self) -> dict[str, Any]:
-        """What ``release.json`` says of it."""
+        """Return the entry of ``release.json``."""
         p, e = self.population, self.entry
         return {
             "population": p.name,
@@ -254,7 +254,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class _End:
-    """How an entry ends: what it counts, and the hash of what was handed over."""
+    """The end of an entry: its counted amounts, and the hash of what was handed over."""
 
     kind: Literal["spend", "return"]
     rho: float
@@ -276,7 +276,7 @@ def _in_words(act: Subtotal) -> str:
 
 
 def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) -> list[tuple[str, bool]]:
-    """What the fingerprints say about a table: changed under an old name, old under a new one.
+    """Return what a table's fingerprints show: changed under an old name, old under a new one.
 
     Each text comes with whether it needs consent: the table was, or may have been, released from another budget, or for
     another person column.

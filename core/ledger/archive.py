@@ -27,7 +27,7 @@ _OPTIONAL = re.compile(r"model\.npz|questions\.csv|croissant\.json|answers\.npz|
 
 
 def is_known(name: str) -> bool:
-    """May a file of a release have this name? No other is ever packed, unpacked or written."""
+    """Return whether a file of a release may have this name. No other is ever packed, unpacked or written."""
     return name in REQUIRED or _OPTIONAL.fullmatch(name) is not None
 
 
@@ -44,7 +44,7 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
 
 
 def has_model(release_json: bytes) -> bool:
-    """Does the release of this ``release.json`` hold its model? One that must not be written is null there.
+    """Return whether the release of this ``release.json`` holds its model. One that must not be written is null there.
 
     Raises :class:`ProjectError` for another file.
     """

@@ -22,7 +22,7 @@ def mark(secret: bytes, digest: bytes) -> str:
 
 
 def matches(secret: bytes, digest: bytes, made: str) -> bool | None:
-    """Is ``made`` a mark of this table? None where it was made with another secret, or is no mark."""
+    """Return whether ``made`` is a mark of this table; None if it was made with another secret, or is no mark."""
     key, _, rest = made.partition(":")
     nonce, _, tag = rest.partition(":")
     if key != key_name(secret) or not tag:
@@ -31,7 +31,7 @@ def matches(secret: bytes, digest: bytes, made: str) -> bool | None:
 
 
 def key_name(secret: bytes) -> str:
-    """What a secret is called: a hash that does not give it away."""
+    """Return the name of a secret: a hash that does not reveal it."""
     return hashlib.sha256(b"espalier ledger key" + secret).hexdigest()[:8]
 
 

@@ -67,7 +67,7 @@ class Ledger:
 
     @property
     def name(self) -> str:
-        """What to call it: its path, or its URL without a password."""
+        """Name to show: its path, or its URL without a password."""
         return self.store.name
 
     def events(self) -> list[Event]:
@@ -237,7 +237,7 @@ def _check_same(population: Population, terms: Mapping[str, Any]) -> None:
 
 
 def default_ledger() -> str:
-    """Where the ledger is unless said otherwise: ESPALIER_LEDGER (a path or URL), else a file of this user's."""
+    """Return the default place of the ledger: ESPALIER_LEDGER (a path or URL), else a file of this user's."""
     if place := os.environ.get("ESPALIER_LEDGER"):
         return place
     from platformdirs import user_data_path
@@ -246,7 +246,7 @@ def default_ledger() -> str:
 
 
 def whoami() -> str:
-    """Who runs this, as the machine knows them."""
+    """Return the user's name on this machine."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

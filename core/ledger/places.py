@@ -1,4 +1,4 @@
-"""Where a ledger and the files that belong to it lie: its database, its key file, and this machine's memory of it."""
+"""The places of a ledger and its files: its database, its key file, and this machine's memory of it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def key_file(url: sa.URL, path: Path | None) -> Path:
 
 
 def file_name(url: sa.URL, path: Path | None) -> str:
-    """What this ledger is called among files."""
+    """Return the name of this ledger among files."""
     if path is not None:
         return path.name
     parts = (url.host or url.query.get("host"), url.port, url.database)

@@ -100,19 +100,19 @@ class Entry:
 
     @property
     def unit(self) -> str:
-        """Whether the rows per person are enforced or promised, and whether that is the table's unit."""
+        """Half a sentence: whether rows per person are enforced or promised, and whether that is the table's unit."""
         one = self.person is None and self.one_row_per_person
         promised = "; the project states one row per person" if one else ""
         return unit_in_words(self.person) + promised + ("; another unit than the table's" if self.another_unit else "")
 
     @property
     def rho_now(self) -> float:
-        """What counted when this was reserved, and on top of it what this counts now. Rounded up."""
+        """The earlier total at the reservation, plus what this counts now. Rounded up."""
         return rounded_up(Fraction(self.rho_before) + Fraction(self.counted))
 
     @property
     def stopped_short(self) -> bool:
-        """Was something that counts never drawn, and not only by rounding?"""
+        """Whether something that counts was never drawn, and not only by rounding."""
         return self.undrawn > 1e-9 * self.counted
 
     @property
@@ -159,12 +159,12 @@ class Population:
     delta_for_draws: float = 0.0
 
     def unit_of(self, table: str) -> str:
-        """Whether the rows per person of a table are enforced or promised, in half a sentence."""
+        """Return half a sentence: whether the rows per person of a table are enforced or promised."""
         return unit_in_words(self.persons[table]) if table in self.persons else "fixed by the first release"
 
     @property
     def caveats(self) -> list[str]:
-        """What limits the sums of this population, in sentences."""
+        """Sentences on the limits of this population's sums."""
         out = []
         if others := sum(e.another_unit and e.counted > 0 for e in self.entries):
             out.append(
@@ -271,7 +271,7 @@ class Population:
         return project.with_plan(delta=self.delta) if plan.delta is None else project
 
     def outlook(self, rho: float) -> dict[str, Any]:
-        """What one more release of ``rho`` would leave, whether it fits, and how many like it fit after it."""
+        """Return the rest after one more release of ``rho``, whether it fits, and how many like it fit after it."""
         after = self.after(rho)
         return {
             "population": self.name,
@@ -400,7 +400,7 @@ def person_in(plan: Any) -> str | None:
 
 
 def unit_in_words(person: str | None) -> str:
-    """Whether rows per person are enforced or promised, in half a sentence."""
+    """Return half a sentence: whether rows per person are enforced or promised."""
     return "promised, no person column enforces it" if person is None else f"enforced by the person column {person!r}"
 
 

@@ -45,7 +45,7 @@ def replay(events: Sequence[Event]) -> dict[str, Population]:
 
 @dataclass
 class _State:
-    """What the events so far have led to. ``rho`` and ``delta`` are the exact sums that count in each population."""
+    """The state after the events so far. ``rho`` and ``delta`` are the exact sums that count in each population."""
 
     populations: dict[str, Population] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class _State:
         self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
 
     def _another_unit(self, entry: Entry, stored: dict[str, Any]) -> bool:
-        """Is a reservation for another person column than its table's? The first one fixes it where nothing has yet."""
+        """Return whether a reservation is for another person column than its table's. The first one fixes it."""
         another = entry.person != self.persons.setdefault(entry.table, entry.person)
         # before person columns were fixed, nothing was stored
         _require(stored.get("another_unit", another) is another, "it does not record whether it is for another unit")
@@ -221,7 +221,7 @@ def _share(stored: Any, key: str) -> float:
 
 
 def _answer(stored: Any) -> bool | None:
-    """Whether the released project states one row per person; ``None`` if nothing is stored."""
+    """Return whether the released project states one row per person; ``None`` if nothing is stored."""
     answer = stored.get(ONE_ROW)
     if not isinstance(answer, bool | None):
         raise ValueError(f"its {ONE_ROW} is neither true nor false")

@@ -1,4 +1,4 @@
-"""What left a ledger, checked: an exported file by itself or against its ledger, a release's folder against its ledger.
+"""Verification of copies: an exported file by itself or against its ledger, a release's folder against its ledger.
 
 Neither is trusted: every hash, sum and rule is worked out again from the events, and a release's files are hashed.
 """
@@ -87,7 +87,7 @@ def check_release(folder: Path, ledger: Ledger) -> str:
 
 
 def _changed(files: Mapping[str, bytes], ledger: Ledger, released: str) -> str:
-    """Which files were changed, where the release was kept."""
+    """Return half a sentence that names the changed files, where the release was kept."""
     try:
         kept = ledger.files(released)
     except LedgerError:

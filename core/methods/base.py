@@ -44,7 +44,7 @@ class Fitted(Protocol):
         ...
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
-        """What the model will cost, with ``further`` tables in it; raises :class:`SizeError` above ``max_cells``."""
+        """Return the cost of the model, with ``further`` tables in it; raise :class:`SizeError` above ``max_cells``."""
         ...
 
     def model(self, report: Report = silent) -> Model:
@@ -92,7 +92,7 @@ def largest_pair(project: Project, frame: Frame, among: Sequence[str] = ()) -> t
 
 
 def any_association(drawn: bool) -> str:  # noqa: ARG001
-    """What a plan without separations says of most methods' tables."""
+    """Return the description of most methods' tables under a plan without separations."""
     return "No separation: the table may show any association that the budget can measure."
 
 
@@ -228,7 +228,7 @@ class Method:
     causes_only: Callable[[Plan], bool] = never
 
     def fenced(self, plan: Plan) -> bool:
-        """Does the plan carry the roles' separation?"""
+        """Return whether the plan holds the roles' separation."""
         return plan.fair if plan.fair is not None else self.capabilities.fence == "always"
 
     def read(self, plan: Plan) -> Any:

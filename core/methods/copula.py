@@ -42,7 +42,7 @@ BYTES_PER_SUM, SECONDS_PER_SUM = 40, 20e-6
 
 @dataclass(frozen=True)
 class Smooth:
-    """What was fitted, and the cliques of nominal columns that were counted."""
+    """The fitted model, and the counted cliques of nominal columns."""
 
     fitted: CopulaModel
     counted: tuple[Clique, ...]

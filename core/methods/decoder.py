@@ -88,7 +88,7 @@ class DecoderOptions:
 
 @dataclass(frozen=True)
 class Trained:
-    """What training ended with: a decoder, and the noisy one-way counts that its intercepts are raked to."""
+    """The result of training: a decoder, and the noisy one-way counts that its intercepts are raked to."""
 
     decoder: Decoder
     counts: dict[str, FloatArray]

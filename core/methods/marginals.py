@@ -1,4 +1,4 @@
-"""What the methods that count marginals share: their answers, and the graphical model fitted to them."""
+"""The common part of methods that count marginals: their answers, and the graphical model fitted to them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Marginals:
 
     @classmethod
     def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
-        """What ``curator`` has answered; ``more`` are the further fields."""
+        """Build it from the answers of ``curator``; ``more`` are the further fields."""
         return cls(
             curator.whole,
             curator.sizes,
@@ -93,7 +93,7 @@ class Marginals:
         return refine(fitted, self.sizes, self.merged) if self.merged else fitted
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """What only some plans pay for: scores of refused pairs, errors of pairs, weights, merged categories."""
+        """Return entries of some plans only: scores of refused pairs, errors of pairs, weights, merged categories."""
         out: dict[str, Any] = {}
         if (bought := self.explained) is not None:
             tree = [e for e in bought.cliques if e in self.cliques]

@@ -82,7 +82,7 @@ MAX_CELLS = 20_000
 
 @dataclass(frozen=True)
 class _Run:
-    """What every step of one fit takes; ``total`` is n or a noisy, paid-for total."""
+    """The arguments of every step of one fit; ``total`` is n or a noisy, paid-for total."""
 
     curator: Curator
     budget: BudgetSplit

@@ -1,4 +1,4 @@
-"""What a PRISM plan reads, and the frame that its regime implies."""
+"""The options of a PRISM plan, and the frame that its regime implies."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _task(
     linked: list[tuple[str, str]],
     warnings: list[str],
 ) -> Task:
-    """What one target's S is, or may be chosen from.
+    """Return one target's S, or its candidates.
 
     Where the drawing decides S, its pairs with the target join ``linked``; one that would close a path around a
     separation together with those before it is refused.

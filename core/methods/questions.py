@@ -45,7 +45,7 @@ COLUMNS = 1_500
 
 @dataclass(frozen=True)
 class Answers:
-    """What a project asks, and the noisy answers, in rows.
+    """A project's questions, and the noisy answers, in rows.
 
     ``direct`` are the answers to all questions, None where ``marginals`` of their columns were counted instead (or
     nothing is asked); ``histograms`` one for each count, or none where a method asks of counts by questions alone.
@@ -59,7 +59,7 @@ class Answers:
 
     @property
     def numbers(self) -> int:
-        """How many noisy numbers were bought directly: answers, and cells of the counts."""
+        """Number of noisy numbers bought directly: answers, and cells of the counts."""
         return (len(self.questions) if self.direct else 0) + sum(m.values.size for m in self.histograms)
 
     def told(self, j: int) -> tuple[float, float] | None:
@@ -163,7 +163,7 @@ class Asked:
         return lower(self.base.sizes, questions, self.answers.counts, (*self.cliques, *self.base.impossible))
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
-        """What the model will cost; raises :class:`SizeError` above ``max_cells``, naming columns or questions."""
+        """Return the model's cost; raise :class:`SizeError` above ``max_cells``, naming columns or questions."""
         base = self.base.size(max_cells, further)
         held = (*self.cliques, *self.base.impossible, *further)
         cost = check_cost(self.lowered, held, max_cells=max_cells)
@@ -258,7 +258,7 @@ class Asked:
         )
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """What only some plans pay for."""
+        """Return the entries that only some plans pay for."""
         return self.base.facts(project)
 
 

@@ -131,7 +131,7 @@ def frame_of(project: Project) -> Frame:
 
 
 def asks(project: Project) -> bool:
-    """Does the plan spend on the project's questions and counts? Raises :class:`ProjectError` where it cannot."""
+    """Return whether the plan spends on questions and counts. Raises :class:`ProjectError` where it cannot."""
     plan, method = project.plan, method_of(project.plan)
     if method.capabilities.questions == "alone":
         if not project.question_list:

@@ -34,7 +34,7 @@ and COMPAS at ε = 1 by less than their spread over folds."""
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """What the tree methods read beyond the common keys; without them they are as published."""
+    """The options of the tree methods beyond the common keys; without them they are as published."""
 
     width: int = option(
         1,
@@ -127,7 +127,7 @@ def _rounds(project: Project) -> int:
 
 
 def _fits(project: Project) -> int:
-    """How many models further cliques are chosen against."""
+    """Return the number of models that further cliques are chosen against."""
     return min(BATCHES, _rounds(project))
 
 

@@ -132,7 +132,7 @@ class WorkloadOptions:
 
 @dataclass(frozen=True)
 class Workload:
-    """What the table is for: ``columns`` and ``cliques`` have weights, 1 unless given.
+    """The purpose of the table: ``columns`` and ``cliques`` have weights, 1 unless given.
 
     A pair has the weight given for it, else the product of its columns' weights. ``cliques`` may hold triples, which
     are further candidates. ``max_cells`` caps the model; at most ``triples`` more join the second round. If pairs are
@@ -164,7 +164,7 @@ class Workload:
 
     @property
     def weighted(self) -> bool:
-        """Does it tell candidates apart, other than by leaving some out?"""
+        """Return whether it gives candidates different weights, other than by leaving some out."""
         given = (*self.columns.values(), *self.cliques.values())
         return (
             self.triples > 0
@@ -173,7 +173,7 @@ class Workload:
         )
 
     def weight(self, clique: Clique) -> float:
-        """Of one marginal."""
+        """Return the weight of one marginal."""
         return self.cliques.get(clique, math.prod(self.columns.get(name, 1.0) for name in clique))
 
     def candidates(self, sizes: Mapping[str, int]) -> list[Clique]:
@@ -392,7 +392,7 @@ def _one_by_one(second: Second, pairs: Sequence[Clique], linked: Sequence[Clique
 
 
 def _how_many(second: Second, pairs: Sequence[Clique]) -> int:
-    """How many times something may join the tree, from public and paid-for quantities (see `GOOD_PAIR`)."""
+    """Return how many cliques may join the tree, from public and paid-for quantities (see `GOOD_PAIR`)."""
     curator, budget = second.request.curator, second.request.budget
     columns = len({name for pair in pairs for name in pair})
     most, room = (rounds(columns, WIDTH, most) for most in (second.request.wanted.rounds, MOST_PAIRS))
@@ -417,7 +417,7 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
 
 
 def most_cells(project: Project, max_cells: int) -> int:
-    """Of a model whose largest clique may have ``max_cells``.
+    """Return the largest number of cells of a model whose largest clique may have ``max_cells``.
 
     Fewer than twice the cells of the whole table: a junction tree has a table for each column, over some of those not
     yet eliminated, and every column that is gone at least halves what is left.

@@ -36,7 +36,7 @@ NoisySum = Callable[[FloatArray, int], SumMeasurement]
 
 @dataclass(frozen=True)
 class Training:
-    """How many steps a decoder is trained for, and the norm that a row's gradient is clipped to.
+    """The number of training steps of a decoder, and the norm to which a row's gradient is clipped.
 
     The defaults were chosen on tables that no figure is reported of (`benchmarks.decoder choose`).
     """

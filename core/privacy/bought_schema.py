@@ -96,7 +96,7 @@ def budget_of(project: Project, budget: Budget) -> Budget:
 
 
 def prices(project: Project, budget: Budget) -> list[Part]:
-    """What is bought, in order, and at what price. Reads no data; raises :class:`ProjectError` for what cannot be."""
+    """Return the purchases, in order, with their prices. Reads no data; raises :class:`ProjectError` for a bad plan."""
     plan, schema = project.plan, project.schema
     open_ = schema.undeclared
     if not open_:
@@ -179,7 +179,7 @@ def _texts(column: Column, unit: Unit, rho: float, delta: float) -> Part:
 
 
 def _looked_for(column: Column) -> bool:
-    """Are its categories unknown, so that finding them takes a threshold?"""
+    """Return whether its categories are unknown, so that finding them takes a threshold."""
     return column.undeclared and column.kind != "numeric" and not column.hierarchy
 
 
@@ -282,7 +282,7 @@ def _chooser(rho: float) -> Callable[[Sequence[int], int], int]:
 
 
 def left(budget: Budget, spending: Spending) -> Budget:
-    """What the method may spend: the whole ρ less what the schema took."""
+    """Return the method's budget: the whole ρ less the schema's share."""
     return replace(budget, rho=_LESS * (budget.rho - spending.rho)) if spending.draws else budget
 
 

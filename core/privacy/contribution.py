@@ -91,7 +91,7 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
 
 
 def known_rows(source: Source, unit: Unit) -> int | None:
-    """How many rows of ``source`` a curator may take for public under ``unit``: n under replace-one, else None.
+    """Return the number of rows of ``source`` that is public under ``unit``: n under replace-one, else None.
 
     With a person column n is public only once the table was filled or cut to a declared total. Raises
     :class:`TableError` where a person may have more rows than ``unit`` says, or the total was declared for
@@ -117,7 +117,7 @@ def known_rows(source: Source, unit: Unit) -> int | None:
 
 
 def held_rows(plan: Plan, total: int | None) -> int:
-    """How many of ``total`` rows are held out for private figures; 0 where none are, or ``total`` is None."""
+    """Return how many of ``total`` rows are held out for private evaluation; 0 for none, or if ``total`` is None."""
     if not plan.private_evaluation or total is None:
         return 0
     if total < 2:

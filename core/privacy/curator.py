@@ -39,7 +39,7 @@ TOGETHER = 1 << 22
 
 @dataclass
 class Spending:
-    """What has been bought so far: one :class:`Draw` each, in the order of spending. ``limit`` is never passed."""
+    """The purchases so far: one :class:`Draw` each, in the order of spending. ``limit`` is never passed."""
 
     limit: float
     draws: list[Draw] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Spending:
 
 
 class Curator(ABC):
-    """What a method may ask. Each verb checks, debits and only then answers.
+    """The requests that a method can make. Each verb checks, debits and only then answers.
 
     ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
     of categories where there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of
@@ -258,7 +258,7 @@ class Curator(ABC):
         recipe.check(self.whole)
 
     def _is_open(self, clique: Clique) -> bool:  # noqa: ARG002
-        """Is it still open, while this is planned, whether just these columns will be counted?"""
+        """Return whether the plan leaves open that exactly these columns will be counted."""
         return False
 
     def _score_rows(self) -> int | None:
@@ -413,7 +413,7 @@ class PrivateCurator(Curator):
 
 
 def _few(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> int:
-    """How many of the first of ``cliques`` are counted together: at least one, and no more cells than `TOGETHER`."""
+    """Return how many of the first ``cliques`` are counted together: at least one, and at most `TOGETHER` cells."""
     cells = itertools.accumulate(math.prod(sizes[name] for name in clique) for clique in cliques)
     return max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= TOGETHER, cells)))
 

@@ -1,4 +1,4 @@
-"""What a curator sells: one :class:`Draw` for everything bought, and the noisy answers that travel to the fit."""
+"""A curator's answers: one :class:`Draw` for every purchase, and the noisy answers that travel to the fit."""
 
 from __future__ import annotations
 

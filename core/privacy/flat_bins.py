@@ -1,4 +1,4 @@
-"""Which of many cuts a column of numbers keeps: bins in which its values lie nearly flat.
+"""Selection of bin edges for a column of numbers: bins in which its values lie nearly flat.
 
 Rows are drawn flat inside a bin, so a bin errs where its values do not lie flat: for any other cut of the column by at
 most the largest distance between the cumulative count inside the bin and the straight line between its two ends. And a
@@ -61,7 +61,7 @@ def _places(cuts: Sequence[float], integer: bool) -> NDArray[np.float64]:
 
 
 def _unevenness(places: NDArray[np.float64], below: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
-    """What a bin from cut i to cut j costs, in rows; infinite where j is not above i."""
+    """Return the cost of a bin from cut i to cut j, in rows; infinite where j is not above i."""
     cells = len(places) - 1
     cost = np.full((cells + 1, cells + 1), np.inf)
     for i in range(cells):
@@ -75,7 +75,7 @@ def _unevenness(places: NDArray[np.float64], below: NDArray[np.float64], sigma: 
 
 
 def _lumped(counts: NDArray[np.float64], below: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
-    """What a bin from cut i to cut j costs for the rows it lumps together; a single cell cannot be cut: nothing."""
+    """Return the cost of lumping in a bin from cut i to cut j; 0 for a single cell, which cannot be cut."""
     rows = np.maximum(below[None, :] - below[:, None], 0.0)
     rows[np.arange(len(counts)), np.arange(1, len(below))] = 0.0
     spread = counts[counts <= max(below[-1], 0.0) / bins].sum()

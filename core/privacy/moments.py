@@ -108,7 +108,7 @@ class Scored:
 
     @property
     def size(self) -> int:
-        """How many entries."""
+        """Number of entries."""
         return sum(int(t.shape[1]) for t in (*self.scores.values(), *self.marks.values()))
 
     @property
@@ -135,7 +135,7 @@ class WithOutcome:
 
     @property
     def size(self) -> int:
-        """How many entries."""
+        """Number of entries."""
         return self.surface.features.size + 1
 
     @property
@@ -158,7 +158,7 @@ ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many rows fall into each bin of ``group``, a public function of a row; ``bins`` from 0 on.
+    """Number of rows in each bin of ``group``, a public function of a row; ``bins`` from 0 on.
 
     So many bins side by side as ``together`` says are counted as one. A value outside is counted at the nearer end, so
     that each row counts exactly once.

@@ -50,7 +50,7 @@ LONGEST = 200
 
 @dataclass(frozen=True)
 class Distances:
-    """How far one person moves a histogram over texts: ``keys`` moved, in all (``l2``), and at one text (``most``)."""
+    """One person's largest change to a histogram over texts: ``keys`` moved, in all (``l2``), in one (``most``)."""
 
     keys: int
     l2: float

@@ -25,10 +25,10 @@ of fewer than 2^53 rows in all."""
 
 
 class Score(Protocol):
-    """What the curator needs to know of a score."""
+    """The interface of a score to the curator."""
 
     def fits(self, clique: Clique) -> bool:
-        """Is the score defined for ``clique``?"""
+        """Return whether the score is defined for ``clique``."""
         ...
 
     def per_row(self, n: int | None) -> int:

@@ -28,7 +28,7 @@ class SumRecipe(Protocol):
 
     @property
     def kind(self) -> Literal["gradient", "sums"]:
-        """What the draw is called: a gradient chooses what to measure, other sums are what a model is fitted to."""
+        """Kind of the draw: a gradient chooses what to measure, other sums are what a model is fitted to."""
         ...
 
     @property

@@ -58,7 +58,7 @@ class Impossible:
         )
 
     def mask(self, columns: Sequence[Column]) -> Mask:
-        """Where its cells are, one axis per column of `columns`. Raises :class:`SchemaError` for unknown values."""
+        """Return the impossible cells: one axis per column. Raises :class:`SchemaError` for unknown values."""
         out = np.ones((), dtype=np.bool_)
         for column, values in zip(columns, self.values.values(), strict=True):
             out = np.logical_and.outer(out, _codes(column, values))
@@ -95,7 +95,7 @@ class Monotone:
         return f"{self.lower} ≤ {self.upper}"
 
     def mask(self, columns: Sequence[Column]) -> Mask:
-        """Where ``lower`` is above ``upper``. Raises :class:`SchemaError` for columns that cannot be compared."""
+        """Return the cells with ``lower`` above ``upper``. Raises :class:`SchemaError` for incomparable columns."""
         low, high = columns
         for column in columns:
             if column.kind == "categorical":
@@ -144,7 +144,7 @@ class Determines:
         return f"{self.cause} determines {self.effect}"
 
     def mask(self, columns: Sequence[Column]) -> Mask:
-        """Where ``effect`` is something else. Raises :class:`SchemaError` for a table that does not fit."""
+        """Return the cells with another ``effect``. Raises :class:`SchemaError` for a table that does not fit."""
         cause, effect = columns
         if cause.kind == "numeric":
             raise SchemaError(
@@ -192,7 +192,7 @@ class Determines:
 
 
 def _codes(column: Column, values: Values) -> Mask:
-    """Which codes of ``column`` are meant."""
+    """Return the codes of ``column`` that are meant."""
     out = np.zeros(column.size, dtype=np.bool_)
     if isinstance(values, Range):
         if column.kind != "numeric":
@@ -245,7 +245,7 @@ def entry_error(key: str, text: str) -> ProjectError:
 
 
 def _marked(data: Any, inside: str, key: str, also: tuple[str, ...] = ()) -> tuple[Any, Mark]:
-    """What an entry says, and its mark; an entry without one may be written without its frame."""
+    """Return an entry's content and its mark; an entry without one may be written without its frame."""
     if not isinstance(data, Mapping):
         return data, ""
     marks = [m for m in ("guessed", "confirmed") if isinstance(data.get(m), bool)]

@@ -1,4 +1,4 @@
-"""Which combinations no row may have, all together. All of it is public.
+"""The combinations that no row may have, all together. All of it is public.
 
 Constraints hold inside the model: :meth:`Constraints.masks` gives the cells that get no probability, which the fit
 takes as its `Zeros`. No sensitivity uses them, because private rows may break them.

@@ -67,7 +67,7 @@ class DateBins:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What each bin is called: 2024-W09, 2024-03, 2024-Q1 or 2024."""
+        """Return the name of each bin: 2024-W09, 2024-03, 2024-Q1 or 2024."""
         return tuple(_label(day, self.by) for day in self._starts())
 
     def to_json(self) -> dict[str, str]:

@@ -61,7 +61,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Reached:
-    """How far down a budget reached: the last ``cut``, and for each level its ``sigma`` and how many groups it had."""
+    """The depth reached: the last ``cut``, and for each level its ``sigma`` and its number of groups."""
 
     cut: Cut
     sigmas: tuple[float, ...]
@@ -140,7 +140,7 @@ class Hierarchy:
 
     @cached_property
     def depth(self) -> int:
-        """How many levels there are: 1 where nothing is grouped."""
+        """Number of levels: 1 where nothing is grouped."""
         return max(len(self.above(code)) for code in range(self.codes))
 
     @cached_property
@@ -169,7 +169,7 @@ class Hierarchy:
         return Cut(groups, tuple(parts), self._names(parts))
 
     def _names(self, parts: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
-        """What each part is called; no name is another part's, or that of a code or group that it is not."""
+        """Return the name of each part; no name is another part's, or that of a code or group that it is not."""
         names, taken = [], set(self.labels)
         for part in parts:
             name = self.labels[part[0]]
@@ -186,7 +186,7 @@ class Hierarchy:
         return self.cut([(node,) for node in self.children[-1]])
 
     def rows_needed(self, node: int, sigma: float) -> float:
-        """How many rows (by their noisy count) the group must hold at least to be divided."""
+        """Return the smallest noisy count of rows at which the group is divided."""
         return DIVIDE * sigma * math.sqrt(len(self.children.get(node, ())))
 
     def divide(self, cut: Cut, counts: NDArray[np.float64], sigma: float, at_most: int = MOST_APART) -> Cut:

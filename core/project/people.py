@@ -72,7 +72,7 @@ def check_answer(answer: Answer, plan: Plan) -> None:
 
 
 def is_open(answer: Answer, plan: Plan) -> bool:
-    """Whether the question must be answered before a plan is possible."""
+    """Return whether the question must be answered before a plan is possible."""
     return answer is None and plan.person is None
 
 
@@ -84,7 +84,7 @@ def answer_after(answer: Answer, before: Plan, after: Plan) -> Answer:
 
 
 def stated(answer: Answer, plan: Plan) -> bool | None:
-    """Whether the project states one row per person; ``None`` if it does not say."""
+    """Return whether the project states one row per person; ``None`` if it does not."""
     if plan.person is not None:
         return False
     return answer if isinstance(answer, bool) else None

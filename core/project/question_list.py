@@ -268,7 +268,7 @@ def _near(name: Any, known: Iterable[str]) -> str:
 
 
 def _example(name: str, schema: Schema, counts: Mapping[str, int]) -> str:
-    """What a condition on it could be, as the project file has it."""
+    """Return an example of a condition on it, as in the project file."""
     if name in counts:
         return json.dumps([1, counts[name] - 1])
     column = schema[name]
@@ -315,7 +315,7 @@ def _codes(what: str, column: Column, values: list[Any]) -> tuple[int, ...]:
 
 
 def _labels(column: Column) -> dict[str, tuple[int, ...]]:
-    """What a condition may name of a column, and its codes."""
+    """Return the names that a condition may use for a column, and their codes."""
     if not column.undeclared:
         return {label: (code,) for code, label in enumerate(column.labels)}
     return column.named | ({column.labels[-1]: (column.values,)} if column.missing else {})

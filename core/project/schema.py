@@ -206,7 +206,7 @@ class Column:
 
     @property
     def undeclared(self) -> bool:
-        """Are its bins or categories still to be bought?"""
+        """Whether its bins or categories are still to be bought."""
         return bool(self.at_most or self.bins)
 
     @classmethod
@@ -327,17 +327,17 @@ class Column:
 
     @property
     def values(self) -> int:
-        """How many categories or bins, without missing."""
+        """Number of categories or bins, without missing."""
         return len(self.edges) - 1 if self.kind == "numeric" else len(self.categories)
 
     @property
     def size(self) -> int:
-        """How many codes: categories or bins, and one more where cells may be missing."""
+        """Number of codes: categories or bins, and one more where cells may be missing."""
         return self.values + self.missing
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What each code is called on screen and in the report."""
+        """Names of the codes on screen and in the report."""
         if self.dates is not None:
             shown = list(self.dates.labels)
         elif self.kind == "numeric":

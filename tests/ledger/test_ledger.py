@@ -427,7 +427,7 @@ def test_tables_of_one_population_share_its_budget(where):
         (("people",), {"epsilon": 3.0, "delta": DELTA}, LedgerError, "open already"),
         (("other", "people"), {"epsilon": 3.0}, LedgerError, "set once"),
         (("other", "people"), {"neighbors": "add-remove"}, LedgerError, "set once"),
-        (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "as\\s+their population"),
+        (("register",), {"epsilon": 1.0, "delta": DELTA}, LedgerError, "as\\s+this table's population"),
         (("other",), {"delta": DELTA}, ProjectError, "needs its total"),
         (("other",), {"epsilon": 0.0, "delta": DELTA}, ProjectError, "epsilon"),
         (("other",), {"epsilon": float("nan"), "delta": DELTA}, ProjectError, "epsilon"),

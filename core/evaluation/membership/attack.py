@@ -33,7 +33,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one attack did against one method.
+    """The result of one attack on one method.
 
     ``auc`` is the mean over targets of the AUC over models, ``advantage`` the mean of 2·accuracy − 1 of guessing the
     likelier side (0 is chance, 1 always right); ``aucs`` by target. ``random`` and ``outlying`` are the mean AUC of

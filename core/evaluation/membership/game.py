@@ -32,7 +32,7 @@ TARGETS = 20
 
 @dataclass(frozen=True)
 class Game:
-    """What an attack is made of.
+    """The parts of an attack.
 
     ``pool`` are encoded rows, ``sizes`` the categories of its columns; each of ``models`` tables takes ``rows`` of the
     pool at random. Raises :class:`ValueError` for a game that cannot be judged.
@@ -51,7 +51,7 @@ class Game:
 
     @property
     def pool_rows(self) -> int:
-        """How many rows the pool has."""
+        """Number of rows in the pool."""
         return len(next(iter(self.pool.values())))
 
 

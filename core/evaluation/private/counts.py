@@ -18,7 +18,7 @@ MOST_VALUES = 8
 
 @dataclass(frozen=True)
 class HeldOutCounts:
-    """What will be counted in the held-out part: public, from the project alone.
+    """The counts that the held-out part will be asked for: public, from the project alone.
 
     ``schema`` has the project's columns and, behind them, those that a classifier's guesses make: ``right`` (was the
     guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score).
@@ -76,7 +76,7 @@ class HeldOutCounts:
         return () if s is None else self.schema.clique((*s.left, *s.right, *s.given))
 
     def cliques(self, figure: str) -> list[Clique]:
-        """What is counted for a figure."""
+        """Return the columns counted for a figure."""
         if figure == "auc":
             return [(is_it, score) for _, is_it, score in self.tells]
         if figure == "cmi":

@@ -38,7 +38,7 @@ class PrivateFigure:
 
 @dataclass(frozen=True)
 class PrivateEvaluation:
-    """What was paid for on the held-out part, and what it tells; ``rows`` is n where public, else a noisy estimate."""
+    """The purchases on the held-out part, and their figures; ``rows`` is n where public, else a noisy estimate."""
 
     share: float
     by: str

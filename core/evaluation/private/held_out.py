@@ -92,7 +92,7 @@ def judge(
 
 
 def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[Draw, ...], tuple[PrivateFigure, ...]]:
-    """What judging would pay for, and figures with intervals as wide as is to be expected. Reads no data.
+    """Return the purchases of an evaluation, and figures with intervals of the expected width. Reads no data.
 
     ``rows`` is how many rows will be held where that is known; else it is taken that they can carry every figure, and
     none is shown. The figures are those of uniform answers: a classifier that guesses, an even target.
@@ -190,7 +190,7 @@ def _shares(curator: Curator, budget: BudgetSplit, asked: HeldOutCounts, n: floa
 
 
 def blocked(figure: str, asked: HeldOutCounts, n: float, sigma: float) -> str:
-    """Why about ``n`` held-out rows cannot carry a figure whose counts have noise ``sigma``; "" if they can."""
+    """Return the reason why about ``n`` held-out rows do not support a figure with noise ``sigma``; "" if they do."""
     rows, noise = f"about {max(n, 0):,.0f} held-out rows", f"noise of {sigma:,.0f} rows a cell"
     if figure == "auc":
         need = 2 * CELLS_PER_SIGMA * sigma * math.sqrt(BINS)
@@ -263,7 +263,7 @@ def _observed(counts: FloatArray, sigma: float, n: float, spread: float) -> tupl
 
 
 def _left_out(figure: str, asked: HeldOutCounts, counted: Mapping[Clique, Sequence[Measurement]]) -> str:
-    """Which rows a figure is about, where some may have missing cells; and the share without a target."""
+    """Return a sentence on the rows behind a figure, where cells may be missing; and the share without a target."""
     names = asked.conditional if figure == "cmi" else () if figure == "one_way_tv" else (asked.target,)
     missing = [name for name in names if name is not None and asked.schema[name].missing]
     if not missing:
@@ -276,7 +276,7 @@ def _left_out(figure: str, asked: HeldOutCounts, counted: Mapping[Clique, Sequen
 
 
 def _why(figure: str, asked: HeldOutCounts, made: Sequence[Measurement], n: float, unit: Unit) -> str:
-    """Why a figure was not paid for, said with the noise that it would have had."""
+    """Return the reason why a figure was not paid for, with the noise that it would have had."""
     budget = BudgetSplit(Budget(1.0, 0.0, math.fsum(m.rho for m in made)), asked.schema.sizes, "uniform", "zcdp")
     share = (1 - FIRST) * WEIGHTS[figure] / sum(WEIGHTS.values())
     rho = next(iter(budget.split(share, asked.cliques(figure)).values()))

@@ -188,7 +188,7 @@ def write_graph(graph: MixedGraph, format: str) -> str:
 
 
 def not_held(graph: MixedGraph, format: str) -> tuple[str, ...]:
-    """What of ``graph`` the format leaves out, or writes in a way that only Espalier reads: one sentence each."""
+    """Return a sentence for each thing that the format leaves out, or writes in a way that only Espalier reads."""
     kind, out = FORMATS[format], []
     if not kind.marks and (odd := [e for e in graph.edges if e.mark != "->"]):
         out.append(f"{kind.title} holds arrows only; left out: {_some(odd)}")

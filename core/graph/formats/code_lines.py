@@ -28,7 +28,7 @@ _FENCE = re.compile(r"[`~]{3,}.*")
 
 
 def has_code(text: str) -> bool:
-    """Does any line look like an arrow or a described node of model code?"""
+    """Return whether any line looks like an arrow or a described node of model code."""
     return any(_is_code(row) or _looks_like_code(row) for row in text.split("\n"))
 
 
@@ -88,7 +88,7 @@ def _beside_code(rows: list[str]) -> list[bool]:
 
 
 def _is_code(row: str) -> bool:
-    """Are all statements of a row code, and at least one more than a bare word?"""
+    """Return whether all statements of a row are code, and at least one is more than a bare word."""
     found = _split(_COMMENT.sub("", row).strip())
     sure = [bool(_CHAIN.fullmatch(s) or _NODE.fullmatch(s) or _SETTING.fullmatch(s)) for s in found]
     return any(sure) and all(ok or _BARE.fullmatch(s) for ok, s in zip(sure, found, strict=True))

@@ -290,7 +290,7 @@ class _Reader:
         return _ENDS[tail][head]
 
     def facts(self, found: dict[str, str], line: int) -> dict[str, object]:
-        """What a node's attributes say."""
+        """Return the facts in a node's attributes."""
         found = {_FLAGS.get(key, key): value for key, value in found.items()}
         position = _position(found.pop("pos"), line) if "pos" in found else None
         facts = facts_of(found, line, self.builder)

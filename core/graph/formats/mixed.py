@@ -1,4 +1,4 @@
-"""What a graph file can say: a mixed graph, more than a :class:`~espalier.core.graph.dag.Dag` can hold."""
+"""The content of a graph file: a mixed graph, more than a :class:`~espalier.core.graph.dag.Dag` can hold."""
 
 from __future__ import annotations
 

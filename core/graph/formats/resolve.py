@@ -60,7 +60,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Resolved:
-    """What the answers make of a graph. ``dag`` is None while a question is open or answers clash (``clashes``)."""
+    """A graph after the answers. ``dag`` is None while a question is open or answers clash (``clashes``)."""
 
     questions: tuple[Question, ...]
     open: tuple[Question, ...]

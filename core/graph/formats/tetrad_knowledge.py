@@ -25,7 +25,7 @@ class Knowledge:
     required: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def excludes(self, cause: str, effect: str) -> bool:
-        """Is ``cause`` → ``effect`` ruled out: forbidden, or backwards in time?"""
+        """Return whether ``cause`` → ``effect`` is ruled out: forbidden, or backwards in time."""
         if cause in self.tiers and effect in self.tiers and self.tiers[cause] > self.tiers[effect]:
             return True
         return (cause, effect) in self.forbidden

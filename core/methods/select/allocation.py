@@ -1,4 +1,4 @@
-"""How a pool of the budget is divided among its measurements.
+"""Allocation of a pool of the budget to its measurements.
 
 A synthesizer deals in *shares* of the whole budget. A :class:`BudgetSplit` turns shares into ρ under the accounting the
 plan asks for:

@@ -94,7 +94,7 @@ def _allowed(
 
 
 def _parts(near: Sequence[int], without: int) -> list[int]:
-    """Which part of the graph each column is in once the columns ``without`` are taken out."""
+    """Return the component of each column once the columns ``without`` are taken out."""
     part = [-1] * len(near)
     for start in range(len(near)):
         waiting = 0 if without >> start & 1 or part[start] >= 0 else 1 << start

@@ -1,4 +1,4 @@
-"""What a pair of columns is expected to look like, from noisy answers alone: the public half of an edge's score."""
+"""The expected counts of a pair of columns, from noisy answers alone: the public half of an edge's score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a frame refused, and what it gave up, from scores that were paid for."""
+"""The pairs that a frame refused, and their cost, from scores that were paid for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], e
 
 @dataclass(frozen=True)
 class FenceCost:
-    """What the fence cost the tree, by the noisy scores that were bought; q and ``noise`` are in rows.
+    """The cost of the fence to the tree, by the bought noisy scores; q and ``noise`` are in rows.
 
     ``tree`` is q of the released tree; ``free`` that of the best tree when the refused pairs may join it; ``swaps``
     the refused pairs that would. ``noise`` is the standard deviation of ``free`` − ``tree``, an estimate that errs

@@ -65,7 +65,7 @@ def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
 
 
 class Room:
-    """What may still be measured together with the ``held`` cliques: inside a frame, and under a cap on cells."""
+    """The marginals that may still be measured with the ``held`` cliques: inside a frame, and under a cap on cells."""
 
     def __init__(
         self, sizes: Mapping[str, int], held: Sequence[Clique], separations: Sequence[Separation], max_cells: int

@@ -178,12 +178,12 @@ class Growth:
         return [self._pairs[i] for i in index.tolist()]
 
     def _clash(self, a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which of the edges (a, b) would join a left block with a right block, for some separation."""
+        """Return which of the edges (a, b) would join a left block with a right block, for some separation."""
         free = ~(self._gate[:, a] | self._gate[:, b])
         return np.asarray((free & ((self._side[:, a] | self._side[:, b]) == 3)).any(axis=0))
 
     def _keep_completable(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Of the allowed edges those after which a spanning tree is still within reach."""
+        """Return the allowed edges that keep a spanning tree within reach."""
         components, place = self._components()
         keep = np.zeros(len(index), dtype=bool)
         answers: dict[tuple[_Component, _Class, _Component, _Class], bool] = {}
@@ -225,7 +225,7 @@ class Growth:
         return components, place
 
     def _completable(self, state: _State) -> bool | None:
-        """Does a spanning tree of the frame contain the forest ``state``? None where the search gave up."""
+        """Return whether a spanning tree of the frame contains the forest ``state``; None where the search gave up."""
         if state not in self._decided:
             self._decided[state] = _search(state, self._decided, [SEARCH_LIMIT])
         return self._decided[state]

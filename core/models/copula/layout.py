@@ -1,4 +1,4 @@
-"""Which columns take part and how: numbers, ordered categories and nominal ones. Public; refuses before spending."""
+"""The columns and their use: numbers, ordered categories and nominal ones. Public; refuses before spending."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Layout:
 
     @classmethod
     def of(cls, schema: Schema, target: str | None) -> Layout:
-        """How the columns of ``schema`` take part; raises :class:`ProjectError` for what cannot be carried."""
+        """Return the layout of ``schema``; raise :class:`ProjectError` for columns that the method cannot use."""
         if target is None or target not in schema or schema[target].kind != "numeric":
             raise ProjectError(
                 "this method predicts a number from the other columns: choose a numeric column as the target",
@@ -91,7 +91,7 @@ class Layout:
 
     @property
     def reading(self) -> Reading:
-        """How a curator reads the rows: ticks of axes, codes of nominal columns."""
+        """Return how a curator reads the rows: ticks of axes, codes of nominal columns."""
         return Reading(self.axes, self.ordered, self.categories)
 
     def binned(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:

@@ -28,7 +28,7 @@ Drawn = dict[str, NDArray[Any]]
 
 
 class Nominal(Protocol):
-    """What draws the nominal columns."""
+    """The model of the nominal columns."""
 
     def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Mapping[str, NDArray[Any]]:
         """``rows`` rows of codes."""
@@ -163,7 +163,7 @@ class CopulaModel:
         return {n: out[n].astype(np.int64) if n in layout.ordered else out[n] for n in self.columns}
 
     def facts(self) -> dict[str, Any]:
-        """What a release says of how it was fitted: public figures and noisy answers."""
+        """Return a release's entries on the fit: public figures and noisy answers."""
         features = self.response.surface.features
         return {
             "features": "polynomial of degree 2" if isinstance(features, Polynomial) else "random Fourier",

@@ -73,7 +73,7 @@ class Problem:
         return 0.5 * inner(self.precision, difference * difference)
 
     def variance(self) -> FloatArray:
-        """How noisy the part of a region that no smaller one tells is, cell by cell: 1/w."""
+        """Return the noise variance, cell by cell, of the part of a region that no smaller one measures: 1/w."""
         return np.repeat(1.0 / self.weight, [span.stop - span.start for span in self.regions.spans])
 
     def noise(self) -> float:

@@ -1,4 +1,4 @@
-"""What a set of noisy marginals says, with nothing said twice.
+"""The information in a set of noisy marginals, without repetition.
 
 Overlapping marginals repeat each other: every pair that holds column A carries its own noisy copy of A's
 counts. Splitting each marginal into orthogonal components undoes that. Take the measured cliques and all their

@@ -61,7 +61,7 @@ def _code_type(size: int) -> type[np.unsignedinteger]:
 
 
 def _groups(node: Node, drawn: Sequence[Codes] | Mapping[int, Codes]) -> NDArray[Any] | None:
-    """Which combination of the given columns each row has; None where there is only one."""
+    """Return the combination of the given columns in each row; None where there is only one."""
     if not node.given:
         return None
     kind = np.dtype(np.uint16 if math.prod(node.shape[:-1]) <= 1 << 16 else np.int64)

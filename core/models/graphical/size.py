@@ -1,4 +1,4 @@
-"""How large a model would be, from the graph alone: nothing is allocated and no data is read."""
+"""The size of a model, from the graph alone: nothing is allocated and no data is read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECONDS_PER_PAIR = 250e-6
 
 @dataclass(frozen=True)
 class Size:
-    """What a set of measured cliques would cost.
+    """The cost of a set of measured cliques.
 
     ``cells`` and ``largest_cells`` count the cells of the junction tree and of its ``largest`` clique;
     ``measured_cells`` those that noise is drawn for. ``bytes`` is the peak memory of the fit, ``seconds`` an
@@ -90,7 +90,7 @@ def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: 
 
 
 def _fit_seconds(cells: float, nodes: int) -> float:
-    """Of one fit of a junction tree with so many ``cells`` and ``nodes``."""
+    """Return the seconds for one fit of a junction tree with ``cells`` cells and ``nodes`` nodes."""
     return SWEEPS * (cells * SECONDS_PER_CELL + nodes * SECONDS_PER_NODE)
 
 

@@ -57,7 +57,7 @@ class Fit:
     converged: bool
 
     def summary(self) -> FitSummary:
-        """What a saved model tells about its fit."""
+        """Return the facts to save about a model's fit."""
         text = f"duality gap at most {TOLERANCE:g} times max(1, objective), questions included"
         return FitSummary(self.iterations, self.objective, self.gap, self.converged, text)
 

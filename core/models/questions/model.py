@@ -69,7 +69,7 @@ class VisibleModel:
         return "exact" if separation.holds(self.links) else "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """How the fit ended, for release.json."""
+        """Return the end of the fit, for release.json."""
         return self.inner.facts()
 
     def marginal(self, clique: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:

@@ -49,7 +49,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Course:
-    """How it went: the weights θ, the expected answers in rows, the rounds that ran, and whether the test ended it."""
+    """The result: the weights θ, the expected answers in rows, the rounds that ran, and whether the test ended it."""
 
     weights: FloatArray
     fitted: FloatArray

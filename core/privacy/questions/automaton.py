@@ -86,7 +86,7 @@ def automaton(question: Question, columns: Sequence[str], sizes: Sequence[int]) 
 
 
 def _after(suffix: int, follow: Sequence[tuple[NDArray[np.bool_], int]], code: int) -> int:
-    """What is still asked after one more column has this code."""
+    """Return the residual after one more column has this code."""
     if suffix < 0:
         return suffix
     mask, after = follow[suffix]

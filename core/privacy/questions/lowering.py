@@ -48,7 +48,7 @@ class Block:
     matrix: NDArray[np.float64] | None
 
     def length(self, sizes: Mapping[str, int]) -> int:
-        """How many statistics they are."""
+        """Return the number of statistics."""
         return prod(sizes[name] for name in self.clique) if self.matrix is None else len(self.matrix)
 
 
@@ -73,7 +73,7 @@ class Lowered:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """What the junction tree has to hold."""
+        """The cliques that the junction tree has to hold."""
         return (*(rule.clique for rule in self.zeros), *(block.clique for block in self.blocks))
 
     def back(self, statistics: NDArray[np.float64]) -> NDArray[np.float64]:

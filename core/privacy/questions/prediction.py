@@ -1,4 +1,4 @@
-"""What a workload will cost and how far its answers will err, from public figures alone, before anything is spent."""
+"""Prediction of a workload's cost and errors, from public figures alone, before anything is spent."""
 
 from __future__ import annotations
 
@@ -153,5 +153,5 @@ def _errors(sigma: FloatArray) -> Errors:
 
 
 def direct_is_better(direct: Errors, marginal: tuple[Sequence[Clique], Errors] | None) -> bool:
-    """Whether the questions should be asked directly: by the largest error to expect."""
+    """Return whether the questions should be asked directly: by the largest expected error."""
     return marginal is None or direct.worst <= marginal[1].worst

@@ -173,7 +173,7 @@ class WorstQuestion:
 def answers(
     source: Source, questions: Sequence[Question], counts: Sequence[Count], sizes: Mapping[str, int]
 ) -> NDArray[np.int64]:
-    """How many rows meet each question, exactly. For the curator and for diagnostics."""
+    """Count the rows that meet each question, exactly. For the curator and for diagnostics."""
     every = {**sizes, **{count.name: count.size for count in counts}}
     found = np.zeros(len(questions), dtype=np.int64)
     for batch in source.batches():

@@ -1,4 +1,4 @@
-"""How much one person can change all answers together: exactly, by the same dynamic program.
+"""One person's largest change to all answers together: exact, by the same dynamic program.
 
 **One row.** The answers are c_j = Σ_rows q_j(x), q_j(x) ∈ {0, 1}. Under add-remove a row x that comes or goes changes
 them by the vector q(x), so Δ₂² = max_x Σ_j q_j(x)² = max_x Σ_j q_j(x): one max-plus sweep with all weights 1. Under
