@@ -79,7 +79,7 @@ def test_a_folder_that_is_no_release_is_told_with_what_to_do(work, capsys):
     (work / "o" / "model.npz").unlink()
     assert run("evaluate", "o", "--data", "t.csv") == 2
     said = capsys.readouterr().err
-    assert "cannot read" in said
+    assert "o is not a whole release folder, or is damaged: there is no model.npz" in said
     assert "Errno" not in said
 
 

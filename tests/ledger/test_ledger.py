@@ -1049,7 +1049,7 @@ def test_every_file_of_a_release_is_in_its_archive_once():
         unpacked(zipped(lacking))
     open_method = {**lacking, "release.json": b'{"model": null}'}
     assert unpacked(zipped(open_method)) == open_method, "a model that must not be written is not missed"
-    with pytest.raises(ProjectError, match="release.json is damaged"):
+    with pytest.raises(ProjectError, match="release.json is not JSON"):
         unpacked(zipped({**files, "release.json": b"["}))
     more = {**files, "questions.csv": b"q", "copies/01.csv.gz": b"1", "copies/100.csv.gz": b"2"}
     assert unpacked(zipped(more)) == more
