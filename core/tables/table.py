@@ -87,7 +87,7 @@ class Table:
         if whose.ambiguous:
             raise TableError(
                 f"{text.source}: the person column {person!r} mixes types, so that one identifier may be two people "
-                "(7 and the text 7) or one person have two (1E+17 and 100000000000000000); give all as text",
+                "(7 and the text 7), or one person may have two identifiers; give all identifiers as text",
                 column=person,
             )
         if MISSING in whose.values:

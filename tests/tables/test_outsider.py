@@ -116,6 +116,35 @@ def test_a_decimal_that_is_no_number_is_nobody():
         as_table(frame, SCHEMA, "person")
 
 
+@pytest.fixture
+def shared(tmp_path):
+    """A DuckDB file that this process has open already, with a view of a file outside it."""
+    import duckdb
+
+    (tmp_path / "outside.csv").write_text("a\nx\n")
+    with duckdb.connect(str(tmp_path / "other.duckdb")) as other:
+        other.execute("CREATE TABLE q AS SELECT 'x' AS a")
+    with duckdb.connect(str(tmp_path / "own.duckdb")) as own:
+        own.execute("CREATE TABLE t AS SELECT 'x' AS a")
+        own.execute(f"CREATE VIEW v AS FROM read_csv('{tmp_path}/outside.csv')")
+    with duckdb.connect(str(tmp_path / "own.duckdb"), read_only=True) as con:
+        yield con
+
+
+def test_directories_that_a_process_allows_are_closed(shared, tmp_path):
+    shared.execute(f"SET allowed_directories = ['{tmp_path}/']")
+    with pytest.raises(TableError, match="cannot open the duckdb relation 'v'"):
+        located(f"duckdb://{tmp_path}/own.duckdb", "v").snapshot(SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["t", "main.t", "own.main.t"])
+def test_another_database_of_the_process_is_not_read(shared, tmp_path, name):
+    shared.execute(f"ATTACH '{tmp_path}/other.duckdb' AS o (READ_ONLY)")
+    with pytest.raises(TableError, match="in another database"):
+        located(f"duckdb://{tmp_path}/own.duckdb", "o.main.q")
+    assert located(f"duckdb://{tmp_path}/own.duckdb", name).columns == {"a": "string"}
+
+
 def sheet(rows, change=str):
     """An Excel workbook with its sheet's XML changed."""
     import openpyxl
