@@ -115,7 +115,7 @@ def _listed(folder: Path) -> list[Path]:
         for name in folders:
             if (inside := Path(where, name)).is_symlink():
                 raise TableError(
-                    f"the folder {folder} holds {_in(inside, folder)}, a link to another folder, whose rows would be "
+                    f"the folder {folder} holds {_in(inside, folder)}, a link to another folder. Its rows would be "
                     "left out; replace the link by the folder",
                     path=str(folder),
                 )
@@ -182,18 +182,25 @@ def _batches(file: _File, names: Sequence[str]) -> Generator[Any]:
     folders = dict(file.folders)
     stored = [name for name in names if name not in folders]
     texts = [name for name in stored if pa.types.is_string(_type(file.types, name))]
-    with _open(file.path, texts) as opened:
-        now = opened.schema_arrow
-        if any(n not in now.names or _type(now, n) != _type(file.types, n) for n in stored):
-            raise TableError(f"{file.path} was changed after it was opened; open it again")
-        try:
-            for batch in opened.iter_batches(BATCH_ROWS, columns=stored):
-                rows = batch.num_rows
-                yield pa.record_batch(
-                    {n: _repeated(folders[n], rows) if n in folders else batch.column(n) for n in names}
-                )
-        except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
-            raise TableError(f"{file.path} is a damaged Parquet file") from None
+    done = 0
+    for listed in (texts, []):  # Arrow cannot read every encoding as a dictionary
+        with _open(file.path, listed) as opened:
+            now, start = opened.schema_arrow, 0
+            if any(n not in now.names or _type(now, n) != _type(file.types, n) for n in stored):
+                raise TableError(f"{file.path} was changed after it was opened; open it again")
+            try:
+                for batch in opened.iter_batches(BATCH_ROWS, columns=stored):
+                    skipped, start = min(max(done - start, 0), batch.num_rows), start + batch.num_rows
+                    if rows := batch.num_rows - skipped:
+                        done += rows
+                        part = batch.slice(skipped) if skipped else batch
+                        yield pa.record_batch(
+                            {n: _repeated(folders[n], rows) if n in folders else part.column(n) for n in names}
+                        )
+                return
+            except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
+                if not listed:
+                    raise TableError(f"{file.path} is a damaged Parquet file") from None
 
 
 def _type(types: Any, name: str) -> Any:

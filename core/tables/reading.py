@@ -79,7 +79,7 @@ class TextColumn:
     codes: NDArray[Any]
     ambiguous: bool = False
     """Do cells of several types share the column? Then one text may be two people (the number 7 and the text 7), or
-    one person may have two texts (the numbers 1E+17 and 100000000000000000). Text beside one other type is clear
+    one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is clear
     where no text spells a value of another type."""
 
     @classmethod
@@ -201,7 +201,7 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
 
 
 def check_ordinary(path: Path) -> None:
-    """Refuse a pipe or a device. It gives each byte once, so a look at its first bytes would hide the first rows."""
+    """Refuse a pipe or a device. It gives each byte once, so a second read would lack the first rows."""
     if path.exists() and not path.is_file():
         what = "a folder" if path.is_dir() else "a pipe or a device"
         raise TableError(f"cannot read {path}: it is {what}; write the rows into a file first", path=str(path))
@@ -323,7 +323,10 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     _check_fields(schema, rows, shown)
     kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     try:  # a long text that many rows share is kept once
-        table = parquet.read_table(io.BytesIO(data), read_dictionary=kept, coerce_int96_timestamp_unit="us")
+        try:
+            table = parquet.read_table(io.BytesIO(data), read_dictionary=kept, coerce_int96_timestamp_unit="us")
+        except OSError:  # Arrow cannot read every encoding as a dictionary
+            table = parquet.read_table(io.BytesIO(data), coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
         raise TableError(f"{shown} is a damaged Parquet file") from None
     return _from_arrow(table, shown)
