@@ -29,12 +29,12 @@ if not found:
         shell.link_to("Release", "Share one on the Release page")
 for release in found:
     facts = release.facts
-    asked, spent, project = facts["asked"], facts["spent"], facts["project"]
-    unit = text.unit(spent["neighbors"], spent["rows_per_person"], spent.get("person"))
+    asked, plan = facts["asked"], release.project.plan
+    unit = text.unit(plan.neighbors, plan.rows_per_person, plan.person)
     with st.container(border=True):
-        st.subheader(plain(project["name"]), anchor=False)
+        st.subheader(plain(release.project.name), anchor=False)
         day = f", released on {plain(facts['date'])}" if facts.get("date") else ""
-        lines = [f"{facts['rows']:,} invented rows in {len(project['schema'])} columns{day}."]
+        lines = [f"{facts['rows']:,} invented rows in {len(release.project.schema.columns)} columns{day}."]
         for s in facts.get("separations", []):
             given = f" except through {names(s['given'])}" if s["given"] else ""
             lines.append(f"On purpose it shows no link between {names(s['left'])} and {names(s['right'])}{given}.")

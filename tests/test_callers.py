@@ -143,7 +143,7 @@ CALLERS: dict[str, Reasons] = {
         RECIPE: ("core/privacy/moments.py",),
         DIAGNOSTICS: ("core/evaluation/marketing.py",),
         "refuses a table without numbers before anything is drawn": ("core/release/spend.py",),
-        "blurred rows, marked as not private": ("core/release/not_private.py",),
+        "blurred rows, marked as not private": ("core/release/blurred.py",),
     },
     "take": {
         TABLES: ("core/tables/",),
@@ -167,8 +167,8 @@ CALLERS: dict[str, Reasons] = {
             "pages/parts/diagnostics/distributions.py",
         ),
         "an argument of `public_rows`, which hides a private number": ("core/release/spend.py",),
-        "blurred rows, marked as not private": ("core/release/not_private.py",),
-        "synthetic rows": ("core/release/loading.py", "core/release/output.py"),
+        "blurred rows, marked as not private": ("core/release/blurred.py",),
+        "synthetic rows": ("core/analysis/loading.py", "core/release/output.py"),
         "an argument of `public_rows`; shows the owner the size": (
             "pages/parts/release/spending.py",
             "pages/release.py",
@@ -182,11 +182,14 @@ ROOMS = {
     "core/privacy/": "curator, recipes and units",
     "core/evaluation/": DIAGNOSTICS,
     "core/compare/": "runs plans and their diagnostics on the owner's machine",
+    "core/analysis/asked_copies.py": "counts synthetic rows of a copy",
+    "core/analysis/loading.py": "reads the synthetic table of a release back",
     "core/release/": "hands the source to the curator",
+    "core/analysis/": "synthetic rows: its copies, and a release that is read again",
     "core/cli/": "opens the table that a command names",
     "pages/": "opens the table of a session",
 }
-"""Folders that may import a source class; methods, models, graphs, projects, ledger and analysis may not."""
+"""Folders that may import a source class; methods, models, graphs, projects, planning and ledger may not."""
 
 NOISE: Reasons = {
     "the draws": ("core/privacy/mechanisms.py", "core/privacy/partitions.py"),
@@ -214,7 +217,7 @@ OPENERS: Reasons = {
     ),
     "reads and writes a release": (
         "core/release/files.py",
-        "core/release/loading.py",
+        "core/analysis/loading.py",
         "core/release/output.py",
         "core/release/shelf.py",
     ),

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from espalier.core.cli.main import main
+from espalier.core.errors import SchemaError
 from espalier.core.ledger.ledger import Ledger
 from espalier.core.methods import METHODS
 from espalier.core.privacy import mechanisms
@@ -85,7 +86,7 @@ def test_few_of_the_cases_are_refused():
 
 
 @pytest.mark.parametrize("neighbors", ROWS)
-@pytest.mark.parametrize("name", [m for m in METHODS if METHODS[m].numbers])
+@pytest.mark.parametrize("name", [m for m in METHODS if METHODS[m].capabilities.numbers])
 def test_methods_on_numbers(name, neighbors):
     """Methods that read numbers, on the table that their own tests use."""
     from tests.models.copula.test_fit import project as of_numbers
@@ -251,7 +252,7 @@ def says_n(patch):
     exact = PrivateCurator._counts
 
     def counts(self, cliques, scales):
-        self.spending.draws[-1] = spend.replace(self.spending.draws[-1], what=f"counts of {self._source.rows} rows")
+        self.spending.draws[-1] = replace(self.spending.draws[-1], what=f"counts of {self._source.rows} rows")
         return exact(self, cliques, scales)
 
     patch.setattr(PrivateCurator, "_counts", counts)
@@ -279,7 +280,7 @@ def fails_for_some(patch):
 
     def counts(self, cliques, scales):
         if self._exact([("s",)])[0][-1] == 0:
-            raise spend.SchemaError("a category does not occur")
+            raise SchemaError("a category does not occur")
         return exact(self, cliques, scales)
 
     patch.setattr(PrivateCurator, "_counts", counts)
@@ -290,7 +291,7 @@ def tells_progress(patch):
     told = spend._Run.release
 
     def run(self, report):
-        report(0.01, f"Reading {self.curator._source.rows} rows")
+        report(0.01, f"Reading {self.private.own.rows} rows")
         return told(self, report)
 
     patch.setattr(spend._Run, "release", run)

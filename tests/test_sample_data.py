@@ -274,7 +274,7 @@ def test_services_has_the_troubles_it_promises() -> None:
         assert (numbers == 0).mean() > 0.4
         assert schema[amount]["edges"][:2] == [0, 1]
         assert numbers.mean() > 2 * numbers.median()
-    income = pd.to_numeric(cells.loc[cells["収入, yearly"] != "", "収入, yearly"])
+    income: Any = pd.to_numeric(cells.loc[cells["収入, yearly"] != "", "収入, yearly"])
     assert (income == 0).mean() > 0.05
     assert income[income > 0].skew() > 2
 

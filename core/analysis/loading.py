@@ -138,7 +138,7 @@ def read_files(files: Mapping[str, bytes]) -> Files:
             if name in files:
                 check_arrays(files[name], name)
         facts = read_facts(files["release.json"])
-        project = Project.from_json(facts["project"])
+        project = project_of(facts)
         if "project.json" in files and read_json(files["project.json"], "project.json") != facts["project"]:
             raise ProjectError("project.json and release.json hold different projects")
         model = _model(files, facts, project)
@@ -201,8 +201,28 @@ def read_facts(data: bytes) -> dict[str, Any]:
         if not isinstance(clique, list) or not all(isinstance(name, str) and name in names for name in clique):
             raise ProjectError("release.json: cliques names a column that the project does not have", key="cliques")
     for separation in facts["separations"]:
-        Separation.from_json(separation)
+        if not isinstance(separation, dict) or not {"left", "right", "given"} <= set(separation):
+            raise ProjectError("release.json: a separation lacks left, right or given", key="separations")
+        Separation.read({side: separation[side] for side in ("left", "right", "given")})
     return facts
+
+
+def project_of(facts: Mapping[str, Any]) -> Project:
+    """The project in ``facts``, once their unit of privacy and their cost are stated as it has them.
+
+    Raises :class:`EspalierError`.
+    """
+    project = Project.from_json(facts["project"])
+    if not facts.get("private", True):
+        return project
+    for key, numbers in (("asked", ("epsilon", "delta")), ("spent", ("epsilon", "delta", "rho"))):
+        said = facts.get(key)
+        if not isinstance(said, dict) or any(type(said.get(name)) not in (int, float) for name in numbers):
+            raise ProjectError(f"release.json: {key} is missing or of the wrong kind", key=key)
+    for key in ("neighbors", "rows_per_person", "person"):
+        if facts["spent"].get(key) != getattr(project.plan, key):
+            raise ProjectError(f"release.json and its project state different units of privacy ({key})", key=key)
+    return project
 
 
 def _check_ranges(value: Any, key: str) -> None:

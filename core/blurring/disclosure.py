@@ -1,4 +1,4 @@
-"""What rows of stage one give away: linkage and membership, always shown beside LID.
+"""Disclosure by rows of stage one: linkage and membership, always shown next to LID.
 
 LID asks whether one value comes near the real one. It does not ask whether the row can be traced to its person, which
 is what harms: on insurance data it was 11 % where nine of ten people could be found.
@@ -15,7 +15,7 @@ def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whos
     """The share of people whose own row is the released row nearest to what an attacker knows of them.
 
     ``known`` has one row per person, ``released`` the same columns; ``whose[i]`` is the person that released row i was
-    made from. Where several rows are equally near the attacker picks one of them, and a hit counts in proportion.
+    made from. Where several rows are equally near the attacker picks one at random, and a hit counts in proportion.
     """
     tree = cKDTree(released)
     nearest, _ = tree.query(known)
@@ -28,7 +28,7 @@ def reidentified(known: NDArray[np.float64], released: NDArray[np.float64], whos
 
 
 def membership_auc(members: NDArray[np.float64], others: NDArray[np.float64], released: NDArray[np.float64]) -> float:
-    """How well nearness to the nearest released row tells members from others: 0.5 is not at all, 1 perfectly."""
+    """Return how well nearness to the released rows separates members from others: 0.5 is not at all, 1 perfectly."""
     tree = cKDTree(released)
     near = np.concatenate([tree.query(members)[0], tree.query(others)[0]])
     truth = np.repeat([1, 0], [len(members), len(others)])

@@ -25,7 +25,7 @@ GRID = 1_024
 
 @dataclass(frozen=True)
 class Mixed:
-    """Inputs after stage one, row by row beside the real ones: ``values``, the ``alpha`` of the mixture, LID as asked.
+    """Inputs after stage one, aligned with the real rows: ``values``, the ``alpha`` of the mixture, LID as requested.
 
     ``alpha`` is the part of the real row.
     """
@@ -158,7 +158,7 @@ def alpha_for(near: NDArray[np.float64], lid: float) -> float:
 
 
 def bound(eta: float, alpha: float, columns: int) -> float:
-    """What equation (10) claims of LID for uniform columns: 1 − (1 − 2η/(1−α))^d. It does not hold after matching."""
+    """Return the claim of equation (10) on LID for uniform columns: 1 − (1 − 2η/(1−α))^d. It fails after matching."""
     return float(1 - max(0.0, 1 - 2 * eta / (1 - alpha)) ** columns) if alpha < 1 else 1.0
 
 

@@ -83,7 +83,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Disclosure:
-    """What the released rows give away, all shares from 0 to 1. For the curator's eyes: worked out on real rows.
+    """What the released rows reveal, all shares from 0 to 1. For the curator only: computed on real rows.
 
     ``lid_inputs`` and ``lid_outcome`` are LID of the values as released; ``linked`` the share re-identified by someone
     who knows the inputs, ``linked_anonymized`` by someone who knows the anonymised columns alone; ``membership`` the
@@ -186,7 +186,7 @@ def _disclosure(
 
 
 def _membership(real: Numbers, options: Options, rng: np.random.Generator) -> float:
-    """Stage one run again without a fifth of the people, who are then told from the rest by the nearest row."""
+    """Return how well the nearest row separates members from others, after stage one without a fifth of the people."""
     order = rng.permutation(len(real.outcome))
     inside, outside = np.split(order, [len(order) - max(1, int(LEFT_OUT * len(order)))])
     part = real.take(inside)

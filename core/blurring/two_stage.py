@@ -23,7 +23,7 @@ MOST_ROWS = 50_000
 """Rows at most: matching costs their square within blocks."""
 
 LANDMARKS = 1_000
-"""Rows the regression stands on where an exact one is too dear and the plan names no number."""
+"""Landmark rows of the regression where an exact one costs too much and the plan names no number."""
 
 PROMISING = ("delta", "person", "private_evaluation", "rows", "strict", "test_drawing", "statements")
 """Keys of a plan that promise something, or mean nothing here."""
@@ -68,7 +68,7 @@ class TwoStageOptions:
         high=5_000,
         whole=True,
         empty="exact up to 5,000 rows, then 1,000",
-        help="Rows the regression stands on. An exact one costs the cube of the rows.",
+        help="Landmark rows of the regression. An exact one costs the cube of the rows.",
     )
 
 

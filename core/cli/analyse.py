@@ -95,7 +95,7 @@ def _analyse(opt: argparse.Namespace) -> None:
     elif opt.effect:
         if not study.project.dag.edges:
             raise ProjectError(
-                "this release has no drawing, so it cannot say what an effect is adjusted for; ask for a --difference, "
+                "this release has no drawing, so it cannot derive the adjustment of an effect; ask for a --difference, "
                 "or draw on the Structure page before a release"
             )
         treatment, outcome = opt.effect

@@ -1,4 +1,4 @@
-"""``espalier evaluate``: a release beside the real table. Confidential."""
+"""``espalier evaluate``: compare a release with the real table. Confidential."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
     evaluate.add_argument(
         "--price", metavar="COLUMN", help="this column is a price: compare price elasticities of sales"
     )
-    evaluate.add_argument("--sales", metavar="COLUMN", help="what is sold at that price (default: the plan's target)")
+    evaluate.add_argument("--sales", metavar="COLUMN", help="amounts sold at that price (default: the plan's target)")
     evaluate.add_argument(
         "--per", metavar="COLUMN", help="an elasticity for each value of this column, such as a brand"
     )
@@ -104,7 +104,7 @@ def check_markets(opt: argparse.Namespace, project: Project) -> None:
     target = project.plan.target
     if opt.price is not None and not opt.sales and (target is None or not holds_amounts(project.schema[target])):
         why = "the plan has no target" if target is None else f"the plan's target {target!r} is no number"
-        raise ProjectError(f"--price needs --sales COLUMN, what is sold at that price: {why}", key="sales")
+        raise ProjectError(f"--price needs --sales COLUMN, the amounts sold at that price: {why}", key="sales")
     opt.sales = opt.sales or target or ""
     if opt.price is not None:
         check_prices(project.schema, opt.price, opt.sales, opt.per)
@@ -196,7 +196,7 @@ def _markets(found: dict[str, Any]) -> list[str]:
             lines.append(f"  left out, with too few rows: {', '.join(prices['left_out'])}")
     if gain := found.get("public"):
         lines.append(
-            f"Beside a public table of {gain['rows']:,} rows, they take {100 * gain['delta_mse']:.0f} % off the error "
+            f"With a public table of {gain['rows']:,} rows, they take {100 * gain['delta_mse']:.0f} % off the error "
             "(ΔMSE)"
         )
     return lines

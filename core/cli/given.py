@@ -1,4 +1,4 @@
-"""Numbers as they are given on a command line, refused in words."""
+"""Numbers given on a command line; bad ones are refused with a clear message."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def add(commands: Any) -> None:
     """Declare the command."""
     graph = commands.add_parser("graph", help="read a graph file of another tool, and write it in another format")
     graph.add_argument("file", type=Path)
-    graph.add_argument("--to", choices=FORMAT_NAMES, help="print the graph in this format; what it cannot hold is said")
+    graph.add_argument("--to", choices=FORMAT_NAMES, help="print the graph in this format; list what it cannot hold")
     graph.set_defaults(run=run)
 
 

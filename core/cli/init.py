@@ -24,13 +24,13 @@ MANY = 50
 """Categories from which on a column may be one of names or numbers of people."""
 
 BUYING = """Next:
-  1. In {out} (or on the Data page of the app) say which columns are numbers, dates or identifiers, and declare
-     what everybody knows, which costs nothing:
+  1. In {out} (or on the Data page of the app) declare which columns are numbers, dates or identifiers, and declare
+     what is public knowledge, which costs nothing:
        {{"name": "age", "kind": "numeric", "bins": 8, "range": [0, 100], "integer": true}}
        {{"name": "seen", "kind": "date", "dates": {{"from": "2024-01-01", "to": "2024-12-31", "by": "month"}}}}
        {{"name": "id", "kind": "identifier"}}
        {{"name": "sex", "kind": "categorical", "categories": ["f", "m"]}}
-     What is left is bought from the budget: "schema_share" of the plan.
+     The budget buys the rest: "schema_share" of the plan.
 {person}  2. espalier plan {out} --rows N        every part and its price; reads no data
   3. espalier release {out} --data {table} --out DIR"""
 """What to do with a draft of names."""
@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
     init = commands.add_parser("init", help="write a draft project for a table; guesses are marked")
     init.add_argument("table", help=TABLE)
     init.add_argument("--relation", metavar="NAME", help="the name of the table in the engine")
-    init.add_argument("--out", type=Path, metavar="PROJECT.json", help="a new file (default: beside the table)")
+    init.add_argument("--out", type=Path, metavar="PROJECT.json", help="a new file (default: next to the table)")
     init.add_argument(
         "--buy", action="store_true", help="take the names of the columns alone: the budget buys bins and categories"
     )
@@ -65,7 +65,7 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    """Guess a schema, write the draft, and say what to do next."""
+    """Guess a schema, write the draft, and print the next steps."""
     from espalier.core.methods import DEFAULT
     from espalier.core.project.file import Project
     from espalier.core.project.plan import SCHEMA_SHARE, Plan
@@ -82,7 +82,7 @@ def run(opt: argparse.Namespace) -> None:
         raise ProjectError(f"{out} is there already; nothing is overwritten. Name another file: --out FILE")
     _check_people(opt)
     if opt.buy and opt.missing:
-        raise ProjectError("--missing looks at the rows, and --buy takes names alone: give only one")
+        raise ProjectError("--missing reads the rows, and --buy takes names alone: give only one")
     read = read_data(opt.table, opt.relation)
     if opt.buy:
         draft = Project(
@@ -262,7 +262,7 @@ def _to_answer(draft: Project) -> str:
 
 
 def _again(opt: argparse.Namespace) -> str:
-    """How the table is named to the next command; a URL may hold a password."""
+    """Return the table's name for the next command; a URL may hold a password."""
     return "TABLE --relation NAME" if opt.relation else str(opt.table)
 
 
@@ -274,7 +274,7 @@ def _write(draft: Project, out: Path) -> None:
 
 
 def _marks(read: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
-    """By column, what may mean an empty cell and was not said to."""
+    """Return by column the texts that may mean an empty cell and were not declared."""
     from espalier.core.tables.guessing import possible_marks
 
     found = {

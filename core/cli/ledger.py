@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from espalier.core.ledger.population import Entry, Population
 
 SHORTEST = 4
-"""Digits of an entry's id that must be given, where they tell it from all others."""
+"""Fewest digits of an entry's id that must be given, if they identify it."""
 
 WHERE = "a SQLite file or a PostgreSQL URL (default: ESPALIER_LEDGER, else a file of this user's)"
 
@@ -30,7 +30,7 @@ def add_options(command: argparse.ArgumentParser) -> None:
 
 
 def add_consent(command: argparse.ArgumentParser) -> None:
-    """What a release from an account may be let pass with."""
+    """Add the options that let a release pass in spite of a warning."""
     command.add_argument(
         "--again", action="store_true", help="release although the table was released from another budget before"
     )
@@ -77,7 +77,7 @@ def add(commands: Any) -> None:
     opened.add_argument("--person", metavar="COLUMN", help="who a row is about (default: no column, K is a promise)")
     opened.add_argument("--population", metavar="NAME", help="the people it is about; tables of one share its budget")
     opened.add_argument("--by", default="", metavar="WHO", help="who sets it (default: the user of this machine)")
-    opened.add_argument("--note", default="", metavar="TEXT", help="a note for whoever reads the ledger")
+    opened.add_argument("--note", default="", metavar="TEXT", help="a note for readers of the ledger")
 
     listed = acts.add_parser("list", help="totals, what is left, and every entry")
     verify = acts.add_parser("verify", help="check every hash, sum and rule; also of an export, or a release's folder")
@@ -110,8 +110,8 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
 
     ``facts`` are the release's, or empty where there is none. The ledger is the one that ``--ledger`` names, or the
     default; the budgets are those of ``--table``, of the release's entry, and those that the tables with these
-    ``digests`` were released from. Where the ledger is not there, or knows none of them, nothing is recorded, and this
-    is said if the release is in a ledger.
+    ``digests`` were released from. If the ledger is missing, or knows none of them, nothing is recorded, and a
+    release with an entry gets a warning.
     """
     entry = facts.get("ledger")
     tables = [opt.table] if opt.table is not None else []
@@ -128,10 +128,10 @@ def record_diagnostics(opt: argparse.Namespace, facts: Mapping[str, Any], digest
             tables.append(entry["table"])
         concerned = ledger.diagnosed(digests, tables, opt.by, opt.command)
     for population in concerned:
-        print(f"ledger: that diagnostics were looked at is recorded for {_shown(population)}", file=sys.stderr)
+        print(f"ledger: a view of diagnostics is recorded for {_shown(population)}", file=sys.stderr)
     if entry and not concerned:
         print(
-            "warning: the release is recorded in a ledger that is not this one: that diagnostics were looked at is "
+            "warning: the release is recorded in another ledger: the view of diagnostics is "
             "not recorded there. Name it by --ledger",
             file=sys.stderr,
         )
@@ -162,7 +162,7 @@ def _open(opt: argparse.Namespace) -> None:
         note=opt.note,
     )
     shared = f", shared with {', '.join(t for t in made.tables if t != opt.table)}" if len(made.tables) > 1 else ""
-    print(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}")
+    print(_shown(f"{ledger.name}: {opt.table} is open; {_state(made)}{shared}"))
     print(f"  {_shown(_unit(made, opt.table))}")
 
 
@@ -178,8 +178,8 @@ def _list(opt: argparse.Namespace) -> None:
     if not populations:
         print(f"{ledger.name}: no table is open yet")
     for p in populations.values():
-        print(f"{p.name}: {_state(p)}")
-        print(f"  {p.neighbors}; opened {p.opened_at} by {p.opened_by}; tables: {', '.join(p.tables)}")
+        print(_shown(f"{p.name}: {_state(p)}"))
+        print(_shown(f"  {p.neighbors}; opened {p.opened_at} by {p.opened_by}; tables: {', '.join(p.tables)}"))
         for text in [*(_unit(p, table) for table in p.tables), *(f"note: {c}" for c in p.caveats)]:
             print(f"  {_shown(text)}")
         if p.entries:
@@ -190,13 +190,13 @@ def _list(opt: argparse.Namespace) -> None:
             def line(name: str, at: str, rhos: Sequence[float], what: str, p: Any = p, status: str = e.status) -> str:
                 before, after = (round_up(p.epsilon_after(r)) for r in rhos[1:])
                 figures = f"{round_up(rhos[0]):>10}  {before:>9}  {after:>9}"
-                return f"  {name:<16}  {at:<17}  {status:<8}  {figures}  {_shown(what)}"
+                return _shown(f"  {name:<16}  {at:<17}  {status:<8}  {figures}  {what}")
 
             what = f"{e.project} ({e.plan.get('method')}, ε = {e.epsilon:g}) from {e.table}, by {e.who}"
             what += f"; {e.unit}" if e.unit != p.unit_of(e.table) else ""
             what += f"; relation: {e.relation}" if e.relation not in (None, "table") else ""
             what += f"; δ₀ = {round_up(e.delta_counted)}" if e.delta_counted else ""
-            what += f"; diagnostics looked at before: {e.diagnostics_before}" if e.diagnostics_before else ""
+            what += f"; diagnostics viewed before: {e.diagnostics_before}" if e.diagnostics_before else ""
             print(line(e.id, e.at, (e.counted, e.rho_before, e.rho_now), what + (f"; {e.note}" if e.note else "")))
             for part in e.parts:
                 what = part.what + (f"; δ₀ = {round_up(part.delta)}" if part.delta else "")
@@ -206,7 +206,7 @@ def _list(opt: argparse.Namespace) -> None:
 
 
 def _shown(text: str) -> str:
-    """What people named, as it may stand in a terminal."""
+    """Return a user's text without characters that a terminal cannot print."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

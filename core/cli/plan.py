@@ -46,14 +46,14 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
     from espalier.core.tables.frames import located
 
     if data is None:
-        raise ProjectError("--explain-sql needs --data TABLE, whose catalogue says which types the columns have")
+        raise ProjectError("--explain-sql needs --data TABLE, whose catalogue lists the types of the columns")
     found = located(data, relation)
     print(f"-- {found.told}")
     print(";\n".join(found.statements(project.schema, project.plan)) + ";")
 
 
 def _origin(data: str | None, relation: str | None) -> str | None:
-    """What the catalogue says the relation is; None where no engine is named."""
+    """Return the catalogue's type of the relation; None where no engine is named."""
     from espalier.core.tables.frames import located
 
     if data is None or relation is None:
@@ -146,7 +146,7 @@ def run(opt: argparse.Namespace) -> None:
 
 
 def _print_lines(lines: Iterable[Line]) -> None:
-    """One line for all that is said in the same words, with the range of their figures and the sum of their ρ."""
+    """Print one line for all lines of the same text, with the range of their figures and the sum of their ρ."""
     alike: dict[tuple[str, str], list[Line]] = {}
     for line in lines:
         alike.setdefault((line.pool, line.what), []).append(line)

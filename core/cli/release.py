@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
         "--public",
         type=Path,
         metavar="FILE",
-        help="a public table of the same columns, beside which rows that are not private are judged",
+        help="a public table of the same columns, to judge rows that are not private",
     )
     release.add_argument("--note", default="", metavar="TEXT", help="a note for the ledger")
     release.set_defaults(run=run)
@@ -88,6 +88,7 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
         )
     check_options(project.plan)
     check_folder(opt.out)
+    project.need_unit()
     refuse_guessed(project)
     print(f"{NOT_PRIVATE}.", file=sys.stderr)
     with bar(opt.quiet) as progress:
@@ -96,12 +97,12 @@ def _not_private(project: Project, opt: argparse.Namespace) -> None:
     for what, value in shown(made.disclosure):
         print(f"{value:>6}  {what}", file=sys.stderr)
     if made.public is not None:
-        print(f"ΔMSE beside the public table: {made.public['delta_mse']:.0%}", file=sys.stderr)
+        print(f"ΔMSE with the public table: {made.public['delta_mse']:.0%}", file=sys.stderr)
     print(f"{opt.out}: {made.rows:,} rows, NOT PRIVATE", file=sys.stderr)
 
 
 class Output(NamedTuple):
-    """Where a release goes, in what form, whether anything is said meanwhile, and the table that it goes into too."""
+    """The destination of a release, its form, whether progress is shown, and the destination table."""
 
     folder: Path
     quiet: bool = False
@@ -161,7 +162,7 @@ def release_to(
         ) from None
     if place is not None:
         if isinstance(read, Relation):
-            read.close()  # DuckDB lets nobody write while it is open
+            read.close()  # DuckDB refuses writers while it is open
         try:
             with bar(quiet) as progress:
                 made.write_into(place, progress)

@@ -1,4 +1,4 @@
-"""What a terminal shows: a progress bar while work goes on."""
+"""Terminal output: a progress bar while work goes on."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a fence costs: the same plan without it, at the same budget, judged beside the release. Never private.
+"""The cost of a fence: the same plan without it, at the same budget, compared with the release. Never private.
 
-Looks at real rows and draws releases that are never handed over, so it is for the curator's eyes only.
+Reads real rows and draws releases that are never handed over, so it is for the curator only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Figures = dict[str, float | None]
 
 @dataclass(frozen=True)
 class FenceCost:
-    """The figures of a release beside those of releases without its fence. Computed on real rows.
+    """The figures of a release, compared with those of releases without its fence. Computed on real rows.
 
     q in rows (the best tree of measured pairs, exact counts), TV and KL (nats) as means over pairs, AUC of a model
     trained on the synthetic rows, CMI of the synthetic rows in nats. ``without`` holds one set of figures for each
@@ -81,7 +81,7 @@ def fence_cost(
     holdout: Table | None = None,
     report: Report = silent,
 ) -> FenceCost | None:
-    """What the fence of ``project`` cost its release of ``real``, or None where the plan has none.
+    """Return the cost of the fence of ``project`` to its release of ``real``, or None where the plan has none.
 
     ``edges`` are the pairs inside the release's measured cliques. Models are tested on ``holdout``, else on ``real``.
     Raises :class:`EspalierError` where the plan without the fence cannot be carried out (it may be larger), or where
@@ -126,7 +126,7 @@ def _auc(project: Project, table: Table, tested: Table) -> float | None:
 
 
 def cost_or_reason(project: Project, real: Source, *args: Any, **kwargs: Any) -> dict[str, Any]:
-    """`fence_cost` for ``evaluate``: its figures, or null with a reason beside it."""
+    """Return `fence_cost` for ``evaluate``: its figures, or null with a reason."""
     if not isinstance(real, Table):
         why = (
             "the table would be released again without the fence, which needs its rows in memory, and it is read where "

@@ -50,7 +50,7 @@ WORDS: dict[Attack, str] = {
 
 @dataclass(frozen=True)
 class Played:
-    """What the attacks reached. ``control`` holds the same attacks' verdicts where the rows themselves are published.
+    """The results of the attacks. ``control`` holds the same attacks' verdicts where the rows themselves are published.
 
     ``rho`` is that of each release, ``top`` the AUC that Gaussian noise of this budget allows in this game. Computed
     on real rows.
@@ -77,7 +77,7 @@ class Played:
 
     @property
     def game(self) -> str:
-        """The game in words."""
+        """Description of the game."""
         return (
             f"The attacker holds {2 * self.rows:,} rows of the table and knows method and schema. Each release is made "
             f"from {self.rows:,} of these rows, drawn at random. The question is whether one given row was in it, or "
@@ -86,7 +86,7 @@ class Played:
 
     @property
     def verdict(self) -> str:
-        """One sentence: what the main attack found, beside what the budget allows."""
+        """One sentence: the finding of the main attack, and what the budget allows."""
         said = self.verdicts[0].says(self.control[0])
         said = said[:1].upper() + said[1:]
         if self.blind:

@@ -1,7 +1,7 @@
-"""Several plans released side by side and judged alike. Confidential: the figures look at real rows.
+"""Several plans released side by side and judged alike. Confidential: the figures are computed on real rows.
 
-It is for samples, for tables that are public, or for an earlier synthetic table that stands in for the real one: each
-plan is really carried out. Whoever runs it on a private table spends every plan's budget.
+It is for samples, for public tables, or for an earlier synthetic table that replaces the real one: each
+plan is really carried out. Anyone who runs it on a private table spends every plan's budget.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FIGURES = {
 class Outcome:
     """One plan's release in figures; ``facts`` are all that :func:`espalier.core.evaluation.evaluate` found.
 
-    A figure that cannot be had is None. ``intervals`` (95 %) tell how far the tested rows alone settle a figure; they
+    A figure that cannot be had is None. ``intervals`` (95 %) show how far the tested rows alone fix a figure; they
     say nothing of what another draw of the noise would give.
     """
 

@@ -1,4 +1,4 @@
-"""What a synthetic table is worth, judged on real rows: for the curator's eyes only, never private.
+"""Evaluation of a synthetic table on real rows: for the curator only, never private.
 
 One file per question: :mod:`~espalier.core.evaluation.utility` (does a model trained on it work on real rows?),
 :mod:`~espalier.core.evaluation.fidelity` (does it look like the real table?), :mod:`~espalier.core.evaluation.fairness`
@@ -49,19 +49,19 @@ __all__ = [
 ]
 
 MOST_ROWS = 1_000_000
-"""Rows that classifiers and fairness look at, of a table that is read where it is."""
+"""Rows that classifiers and fairness read, of a table that is read where it is stored."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """Everything :func:`evaluate` found. All of it was computed on real rows.
 
-    ``tested_on`` says which rows the classifiers were tested on: "holdout" or "the table itself". ``utility`` and
+    ``tested_on`` names the rows on which the classifiers were tested: "holdout" or "the table itself". ``utility`` and
     ``fairness`` are about the first target, ``further`` about the plan's further ones.
-    ``fairness`` is None where roles are missing; ``reasons`` then says so. ``asked`` compares the answers to the
+    ``fairness`` is None where roles are missing; ``reasons`` then has the reason. ``asked`` compares the answers to the
     project's questions, None where it has none; ``numbers`` compares numeric columns as numbers
-    (`espalier.core.evaluation.numeric_fidelity`), None where ``reasons`` says why. ``drawn`` is how many random rows of
-    a table that is read where it is the classifiers and ``fairness`` looked at; None where it was all rows.
+    (`espalier.core.evaluation.numeric_fidelity`), None for a reason in ``reasons``. ``drawn`` is the number of rows
+    that the classifiers and ``fairness`` read at random, where the table stays where it is; None where they read all.
     """
 
     tested_on: str
@@ -87,7 +87,7 @@ class Evaluation:
         return card("Diagnostics", said, ("of", "figure", "value"), rows)
 
     def to_json(self) -> dict[str, Any]:
-        """What ``espalier evaluate`` prints; a null figure has ``…_reason`` beside it."""
+        """Return the output of ``espalier evaluate``; a null figure comes with its ``…_reason``."""
         return {
             "private": False,
             "tested_on": self.tested_on,
@@ -112,7 +112,7 @@ def evaluate(
     holdout: Table | None = None,
     report: Report | None = None,
 ) -> Evaluation:
-    """Compare ``synthetic`` with ``real``, the table it was released from. Not private: looks at every real
+    """Compare ``synthetic`` with ``real``, the table it was released from. Not private: reads every real
     row, also those of one person beyond the plan's bound.
 
     There are classifiers for every target of the plan, tested on ``holdout`` where given, else on ``real``
@@ -121,8 +121,8 @@ def evaluate(
     raising from it cancels. The same arguments always give the same figures. Raises :class:`TableError` for a
     table that has no rows or another schema.
 
-    A snapshot of a table that is read where it is gives counts of all its rows for fidelity and questions. Classifiers
-    and fairness look at `MOST_ROWS` random rows of one that lies here; of a database, whose rows stay there, they are
+    A snapshot of a table that is read where it is stored gives counts of all its rows for fidelity and questions.
+    Classifiers and fairness read `MOST_ROWS` random rows of a local file. A database's rows stay there, so they are
     None with the reason.
     """
     for what, table in {"real table": real, "synthetic table": synthetic, "hold-out": holdout}.items():
@@ -162,7 +162,7 @@ def evaluate(
 
 
 def _of_counts(project: Project, real: Source, synthetic: Table, report: Report) -> Evaluation:
-    """What counts and sums alone tell: of a database, whose rows stay there."""
+    """Evaluate from counts and sums alone: for a database, whose rows stay there."""
     why = "it needs rows, and those of a database stay there"
     unknown = dict.fromkeys(UTILITY_FIGURES, why)
     used, *further = (
@@ -215,7 +215,7 @@ def _check(project: Project, table: Source, what: str) -> None:
 
 
 def _silent(fraction: float, message: str) -> None:
-    """A report that nobody listens to."""
+    """Ignore progress."""
 
 
 def _part(report: Callable[[float, str], None], low: float, high: float) -> Report:

@@ -11,7 +11,7 @@ from espalier.core.graph.separations import Clique, Separation
 from espalier.core.tables.table import Table
 
 SHUFFLES = 199
-"""Shuffled tables that tell what chance makes of a CMI. A table in which the separation is true exceeds the 190th of
+"""Number of shuffled tables that show the CMI of chance alone. A true separation exceeds the 190th of
 them, the floor, in 5 % of cases exactly (a permutation test), and ties never count as more."""
 
 LEVEL = 0.95
@@ -90,7 +90,7 @@ def _plug_in(x: IntArray, y: IntArray, z: IntArray) -> float:
 
 
 def cells_of(table: Table, names: Clique) -> tuple[IntArray, list[tuple[int, ...]]]:
-    """Which combination of ``names`` each row has; and, in order, the codes of those that occur."""
+    """Return the combination of ``names`` in each row; and, in order, the codes of those that occur."""
     cells = np.zeros(table.rows, dtype=np.int64)
     for name in names:
         cells = _dense(cells * table.schema[name].size + table.codes[name])

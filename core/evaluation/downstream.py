@@ -2,7 +2,7 @@
 
 Each target asks whether a column takes its commonest category or another, so that every task is binary and AUC and F1
 mean the same everywhere. Both classifiers of a pair are judged on the same real rows that neither trained on. The
-figures look at real rows and are for the curator.
+figures are computed on real rows and are for the curator.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Does the outcome depend on a protected feature beyond what the admissible ones explain?
+"""Dependence of the outcome on a protected feature, beyond what the admissible ones explain.
 
 In the data: conditional mutual information I(outcome; protected | admissible) in nats, which is 0 exactly
 where the separation holds (PrivCI §III-B). In a model trained on the data: equalized odds and demographic
 parity (fairlearn), over the groups that all protected columns make together, with each group's accuracy, AUC and
-calibration beside them.
+calibration.
 """
 
 from __future__ import annotations
@@ -240,9 +240,9 @@ def fairness_of(
 
 def _cmi_model(model: Model | None, s: Separation) -> Figure:
     if model is None:
-        return "no model was given beside the table"
+        return "no model was given with the table"
     if not isinstance(model, MarginalModel):
-        return "this kind of model does not tell the dependence of groups of columns"
+        return "this kind of model cannot compute the dependence of groups of columns"
     try:
         return model.cmi(s.left, s.right, s.given)
     except SizeError:

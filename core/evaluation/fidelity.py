@@ -1,4 +1,4 @@
-"""Does the synthetic table look like the real one, column by column and pair by pair?
+"""Similarity of the synthetic table to the real one, column by column and pair by pair.
 
 Total variation TV(p, q) = ½ Σ|p − q| is the largest difference in share that any set of cells can show: 0
 is equal, 1 is disjoint. The Kullback-Leibler divergence KL(real‖synthetic) is in nats, with ½ added to
@@ -48,7 +48,7 @@ class ColumnFidelity:
 
 @dataclass(frozen=True)
 class PairFidelity:
-    """How well a pair of columns came through.
+    """The errors of a pair of columns.
 
     ``tv`` and ``kl`` compare the pair's synthetic with its real distribution; ``tv_independent`` is what the
     product of the synthetic table's own two columns would have scored; ``sampling`` bounds what drawing the
@@ -63,7 +63,7 @@ class PairFidelity:
 
     @property
     def worse_than_independence(self) -> bool:
-        """Would leaving the pair's link out have been better, by more than sampling explains?"""
+        """Whether leaving out the pair's link would have been better, by more than sampling explains."""
         return self.tv > self.tv_independent + self.sampling + TOLERANCE
 
     def to_json(self) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def _by_counts(real: Source, synthetic: Table) -> Counted:
         if sizes[a] * sizes[b] > DENSE_CELLS:
             raise TableError(
                 f"columns {a!r} and {b!r} make {sizes[a] * sizes[b]:,} cells, too many to count where the table is; "
-                "coarsen one of them, or give a file of fewer rows"
+                "coarsen one of the two columns, or give a file of fewer rows"
             )
     found = [dict(zip(pairs, table.count_many(pairs), strict=True)) for table in (real, synthetic)]
     return lambda a, b: (np.arange(sizes[a] * sizes[b]), found[0][a, b].ravel(), found[1][a, b].ravel())

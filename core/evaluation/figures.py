@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 Figure = float | str
-"""While results are put together: the number, or the sentence that stands in its place."""
+"""An intermediate result: the number, or the reason why there is none."""
 
 
 def split(figures: Mapping[str, Figure]) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def split(figures: Mapping[str, Figure]) -> dict[str, Any]:
 
 
 def shown(result: Any, names: Sequence[str]) -> dict[str, Any]:
-    """The figures ``names`` of a result for JSON: null has ``…_reason`` beside it."""
+    """Return the figures ``names`` of a result for JSON: null comes with its ``…_reason``."""
     out: dict[str, Any] = {}
     for name in names:
         out[name] = getattr(result, name)

@@ -1,4 +1,4 @@
-"""What a trained model does to each protected group: AUC, calibration, and how sure one may be of either.
+"""A trained model's effect on each protected group: AUC, calibration, and the uncertainty of either.
 
 Intervals are percentile intervals of the bootstrap over the tested rows: what another draw of as many rows might
 have shown. They say nothing about another draw of the release's noise.

@@ -61,7 +61,7 @@ def profit_ratio(estimated: float, true: float) -> float:
 
 
 def gain_of(schema: Schema, target: str | None, made: Table, public: Table) -> dict[str, Any]:
-    """What the rows ``made`` add to a ``public`` table D′ of the same columns: ΔMSE of a forest, over five folds of D′.
+    """Return the gain from adding ``made`` to a ``public`` table D′ of the same columns: ΔMSE of a forest, five folds.
 
     It is tested on public rows alone: no real row enters but through the rows made. Raises as `check_target` does, and
     :class:`TableError` for too few public rows.
@@ -93,7 +93,7 @@ def check_target(schema: Schema, target: str | None) -> None:
 
 
 def prices_of(real: Table, synthetic: Table, price: str, sales: str, per: str | None = None) -> dict[str, Any]:
-    """Price elasticities of synthetic rows beside those of real ones, and what pricing by them would cost (Table 4).
+    """Compare price elasticities of synthetic and real rows, and compute the cost of pricing by the former (Table 4).
 
     ``price`` and ``sales`` are numeric columns of both tables; ``per`` one of categories (brands), each with an
     elasticity of its own. An elasticity is the slope of ln sales on ln price with a constant, over rows where both are
@@ -141,12 +141,12 @@ def check_prices(schema: Schema, price: str, sales: str, per: str | None = None)
 
 
 def holds_amounts(column: Column) -> bool:
-    """Whether a column can be a price or a sale: a number, not a date."""
+    """Return whether a column can be a price or a sale: a number, not a date."""
     return column.kind == "numeric" and column.dates is None
 
 
 def _slope(table: Table, price: str, sales: str, group: tuple[str, int] | None) -> float | None:
-    """The slope of ln sales on ln price, None where it cannot be told."""
+    """Return the slope of ln sales on ln price, None where the rows do not determine it."""
     numbers = _numbers(table)
     kept = (numbers[price] > 0) & (numbers[sales] > 0)
     if group is not None:

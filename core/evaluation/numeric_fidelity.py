@@ -87,7 +87,7 @@ def column_fidelity(
 def correlations(
     real: Mapping[str, NDArray[np.float64]], synthetic: Mapping[str, NDArray[np.float64]], names: Sequence[str]
 ) -> Correlations:
-    """Spearman's correlation of ``names`` in both tables, over rows without empty cells; 0 beside a constant column."""
+    """Return Spearman's correlation of ``names`` in both tables, over complete rows; 0 where a column is constant."""
     return Correlations(tuple(names), _ranked(real, names), _ranked(synthetic, names))
 
 
@@ -157,7 +157,7 @@ def design(
 
 
 def why_no_numbers(project: Project, real: Table, synthetic: Table, holdout: Table | None) -> str:
-    """Why numbers cannot be compared, "" where they can."""
+    """Return the reason why numbers cannot be compared, "" where they can."""
     names = _numeric(project)
     if not names:
         return "no column of the schema is numeric"
@@ -172,7 +172,7 @@ def _numeric(project: Project) -> list[str]:
 def numbers_of(project: Project, real: Table, synthetic: Table, holdout: Table | None) -> dict[str, Any] | None:
     """The numeric columns of both tables as numbers, and where the target is one, a regression; for the curator's eyes.
 
-    A date is its day, and its quantiles are told as ISO dates. The forest trained on ``real`` is tested on ``holdout``,
+    A date is its day, and its quantiles are ISO dates. The forest trained on ``real`` is tested on ``holdout``,
     else on rows that the tree at hand did not see. None where `why_no_numbers` says why.
     """
     if why_no_numbers(project, real, synthetic, holdout):
@@ -213,7 +213,7 @@ def _regressed(schema: Schema, tables: tuple[Table, Table, Table | None], target
 
 
 def thinned(schema: Schema, table: Table, target: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """`design` of a table, or of so many of its rows, drawn with a fixed seed."""
+    """Return `design` of a table, or of `MOST_ROWS` of its rows, drawn with a fixed seed."""
     if table.rows > MOST_ROWS:
         table = table.take(np.random.default_rng(0).choice(table.rows, MOST_ROWS, replace=False))
     return design(schema, table.codes, table.values, target)

@@ -1,4 +1,4 @@
-"""How much of the dependence between columns a tree keeps: PrivCI's proxy objective q (§V-B1)."""
+"""The dependence between columns that a tree keeps: PrivCI's proxy objective q (§V-B1)."""
 
 from __future__ import annotations
 

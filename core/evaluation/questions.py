@@ -1,6 +1,6 @@
-"""Do the synthetic rows answer the project's questions as the real ones do? A count is compared as if it were a column.
+"""Comparison of the answers to the project's questions, real and synthetic. A count is compared as if it were a column.
 
-Looks at every real row: never private.
+Reads every real row: never private.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from espalier.core.tables.table import Table
 
 @dataclass(frozen=True)
 class Answered:
-    """How many rows meet a question: in the real table, and in the synthetic one scaled to as many rows."""
+    """Number of rows that meet a question: in the real table, and in the synthetic one scaled to as many rows."""
 
     name: str
     real: float
@@ -30,7 +30,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Counted:
-    """How many rows have each value of a count, likewise, and the total variation distance of the two (0 is equal)."""
+    """Number of rows with each value of a count, likewise, and the total variation distance of the two (0 is equal)."""
 
     name: str
     real: tuple[float, ...]
@@ -76,6 +76,6 @@ def asked_of(project: Project, real: Source, synthetic: Table) -> Asked | None:
 
 
 def _spread(count: Count, table: Source) -> NDArray[np.float64]:
-    """How many rows have each value of a count."""
+    """Return the number of rows with each value of a count."""
     parts = [np.bincount(count.values(codes), minlength=count.size) for codes in table.batches()]
     return np.asarray(np.sum(parts, axis=0, dtype=np.float64))

@@ -1,6 +1,6 @@
-"""Does a model trained on the synthetic table work on real rows? (Train on synthetic, test on real: TSTR.)
+"""Quality on real rows of a model trained on the synthetic table. (Train on synthetic, test on real: TSTR.)
 
-PRISM §7, appendix C. Beside it the same model trained on real rows, and the accuracy of always guessing the
+PRISM §7, appendix C. For comparison the same model trained on real rows, and the accuracy of always guessing the
 commonest value.
 """
 
@@ -36,7 +36,7 @@ _THINNED = " Very long tables train on a random part of their rows."
 
 @dataclass(frozen=True)
 class Predictions:
-    """What the two classifiers say of the tested rows. Private: it holds real rows.
+    """The predictions of the two classifiers for the tested rows. Private: it holds real rows.
 
     ``synthetic`` and ``real`` are scores (rows × K, :meth:`espalier.core.evaluation.classifier.Classifier.scores`)
     by the model trained on synthetic and on real rows; None where ``why_not`` says why there is none.
@@ -92,7 +92,7 @@ class Utility:
 
 
 def target_of(project: Project) -> str | None:
-    """What there is to predict: the plan's target, else the first outcome column, else nothing."""
+    """Return the prediction target: the plan's, else the first outcome column, else nothing."""
     return project.plan.target or next(iter(project.roles.outcome), None)
 
 
@@ -110,7 +110,7 @@ def predict(
     if target is None:
         why = "the project names neither a target nor an outcome column, so there is nothing to predict"
     elif len(project.schema.columns) == 1:
-        why = f"there is no column beside {target!r} to predict it from"
+        why = f"there is no column other than {target!r} to predict it from"
     else:
         why = ""
     if why or target is None:
@@ -171,7 +171,7 @@ def utility_of(predictions: Predictions) -> Utility:
         if scores is None or truth is None:
             figures[f"auc_{which}"] = figures[f"accuracy_{which}"] = p.why_not[which]
             continue
-        one = f"every tested row has the same {p.target}, so there is nothing to tell apart"
+        one = f"every tested row has the same {p.target}, so there is nothing to distinguish"
         figures[f"auc_{which}"] = auc(scores, truth) if both else one
         figures[f"accuracy_{which}"] = accuracy(scores, truth)
     known = truth is not None

@@ -1,6 +1,6 @@
-"""A verdict in words: what a synthetic table is good for, what it is not, and how sure that is. Confidential.
+"""A verdict on a synthetic table: what it is good for, what it is not, and how sure that is. Confidential.
 
-Reads the figures that :func:`espalier.core.evaluation.evaluate` found, and looks at nothing else.
+Reads the figures that :func:`espalier.core.evaluation.evaluate` found, and nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CHANCE = 0.55
 
 @dataclass(frozen=True)
 class Verdict:
-    """``headline`` is the first sentence; ``sentences`` say what else is known, and what is not."""
+    """``headline`` is the first sentence; ``sentences`` give the other findings, and what is unknown."""
 
     grade: Grade
     headline: str
@@ -45,7 +45,7 @@ def verdict(
     away = [_away(name, facts["tstr"], other["tstr"], project) for name, other in (elsewhere or {}).items()]
     fair, fenced = _fairness(facts), is_fenced(project.plan)
     if any(away) and learned != "poor":
-        task = ""  # who is better at home, and by how much, stands in the first sentence already
+        task = ""  # the first sentence already names the better one at home, and by how much
     sentences = [s for s in (*away, *(fair if fenced else ()), task, _missing(facts["tstr"]), columns) if s]
     if not away and keeps_causes_only(project.plan):
         sentences.append("Whether it holds in another place cannot be known without a table from there.")
@@ -87,7 +87,7 @@ def _task(t: Mapping[str, Any]) -> tuple[Grade, str]:
 
 
 def _missing(t: Mapping[str, Any]) -> str:
-    """Which rows the models were tested on, where the target may be missing; older files do not state the share."""
+    """Return a sentence on tested rows without a target; older files do not state their share."""
     share = t.get("target_missing", 0.0)
     if not share:
         return ""
@@ -95,7 +95,7 @@ def _missing(t: Mapping[str, Any]) -> str:
 
 
 def _away(where: str, home: Mapping[str, Any], away: Mapping[str, Any], project: Project) -> str:
-    """Who wins at home, who elsewhere, and why."""
+    """Return sentences on which model is better at home, which elsewhere, and why."""
     if None in (home["auc_synthetic"], home["auc_real"], away["auc_synthetic"], away["auc_real"]):
         return ""
     there = where[:1].lower() + where[1:]
@@ -137,7 +137,7 @@ def _columns(f: Mapping[str, Any]) -> tuple[Grade, str]:
 
 
 def _groups(fair: Mapping[str, Any]) -> str:
-    """Two groups are named; of more, what tells them apart."""
+    """Return the names of two groups; for more, the columns that distinguish them."""
     named = [", ".join(map(str, g["group"].values())) for g in fair.get("groups") or ()]
     if len(named) == 2:
         return f"between {named[0]} and {named[1]}"

@@ -1,4 +1,4 @@
-"""What to adjust for: the sets of columns under which a drawing lets an effect be read off.
+"""Adjustment sets: the sets of columns under which a drawing identifies an effect.
 
 A set Z is valid for the effect of T on Y if no column of it is a descendant of a column on a causal path from T to Y,
 and Z blocks every path from T to Y that is not causal (Shpitser, VanderWeele & Robins 2010; Perković et al. 2015). That
@@ -101,7 +101,7 @@ class Effect:
         return frozenset({*self.latent, *self.dag.unmeasured})
 
     def hidden_causes(self) -> tuple[str, ...]:
-        """Every hidden common cause that could bias the effect, in words: to be said each time."""
+        """Return a sentence for every hidden common cause that could bias the effect. Each report of it shows them."""
         out = list(self.dag.unmeasured)
         out += [
             f"{name}, which is not in the table, is a cause of {_listed(children)}"
@@ -112,7 +112,7 @@ class Effect:
 
     @property
     def caveat(self) -> str:
-        """What no table can settle: to be said with each effect."""
+        """A caveat that no table can settle; shown with each effect."""
         named = self.hidden_causes()
         drawn = f" Hidden common causes that the drawing holds: {'; '.join(named)}." if named else ""
         return (
@@ -144,7 +144,7 @@ def _descendants(names: set[str], edges: Iterable[Arrow], avoid: frozenset[str])
 
 
 def verdict(effect: Effect, chosen: Iterable[str]) -> Verdict:
-    """Is ``chosen`` valid? If not: which columns must not be in it and why, or which path it leaves open."""
+    """Check ``chosen``; return its forbidden columns with the reason, or a path that it leaves open."""
     columns = tuple(dict.fromkeys(chosen))
     t, y = effect.treatment, effect.outcome
     if wrong := tuple(name for name in columns if name in effect.forbidden or name in effect.unseen):
@@ -189,7 +189,7 @@ def minimal_separators(
 ) -> tuple[Choice, ...]:
     """Minimal sets of ``allowed`` columns that d-separate ``one`` and ``other`` in the drawing, fewest strata first.
 
-    A partial set is always the cheapest one not yet looked at; a path that it leaves open in the moral graph must pass
+    The search always extends the cheapest partial set; a path that it leaves open in the moral graph must pass
     some column of every set that contains it, so it is continued with each column of a shortest such path.
     """
     moral = _moral(edges, one, other)
@@ -244,7 +244,7 @@ def _moral(edges: Iterable[Arrow], one: str, other: str) -> list[Arrow]:
 
 
 def _is_minimal(around: Mapping[str, set[str]], one: str, other: str, columns: set[str]) -> bool:
-    """Does each of ``columns`` touch both what is reached from ``one`` and what is reached from ``other``?"""
+    """Return whether each of ``columns`` touches both the part reached from ``one`` and that reached from ``other``."""
 
     def reached(start: str) -> set[str]:
         seen, queue = {start}, [start]

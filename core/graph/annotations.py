@@ -1,4 +1,4 @@
-"""What the expert says about an arrow or a column: a note, how sure, from where, and whether it travels."""
+"""An expert's note on an arrow or a column: text, certainty, source, and whether it holds elsewhere."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ MOST = 4000
 
 @dataclass(frozen=True)
 class Annotation:
-    """Beside an arrow or a column. ``belief`` is one of :data:`BELIEFS`, or empty where nothing was said;
-    ``may_break`` (arrows only) says that the arrow may not hold where the table will be used.
+    """A note on an arrow or a column. ``belief`` is one of :data:`BELIEFS`, or empty if none was given;
+    ``may_break`` (arrows only) means that the arrow may not hold where the table will be used.
 
     Raises :class:`GraphError` for another belief, or a text that is none or too long.
     """
@@ -53,12 +53,12 @@ class Annotation:
         return "; ".join(" ".join(part.split()) for part in said if part)
 
     def to_json(self) -> dict[str, Any]:
-        """What was said, as it stands in the project file."""
+        """Return the filled fields, as the project file stores them."""
         return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name)}
 
 
 def annotations_to_json(annotations: Mapping[tuple[str, ...], Annotation]) -> list[dict[str, Any]]:
-    """Annotations as they stand in the project file: ``{"of": [column]}`` or ``{"of": [cause, effect]}``, and more."""
+    """Return annotations as the project file stores them: ``{"of": [column]}`` or ``{"of": [cause, effect]}``, …"""
     return [{"of": list(of), **said.to_json()} for of, said in annotations.items()]
 
 
@@ -71,7 +71,7 @@ def annotations_from_json(data: Any) -> dict[tuple[str, ...], Annotation]:
     for item in data:
         of = item.get("of") if isinstance(item, Mapping) else None
         if not (isinstance(of, list) and len(of) in (1, 2) and all(isinstance(name, str) for name in of)):
-            raise GraphError('dag: an annotation says what it is "of": [column] or [cause, effect]')
+            raise GraphError('dag: an annotation needs "of": [column] or [cause, effect]')
         if odd := set(item) - known - {"of"}:
             raise GraphError(f"dag: unknown key {sorted(odd)[0]!r} in an annotation")
         if tuple(of) in out:

@@ -49,7 +49,7 @@ def cheapest_cut(
 
 
 def _reach(left: dict[_End, dict[_End, float]], source: _End, goal: _End) -> dict[_End, _End]:
-    """What can still be reached from ``source``, each with the step before; stops at ``goal``."""
+    """Return the nodes reachable from ``source``, each with the step before; stop at ``goal``."""
     came_from = {source: source}
     queue = deque([source])
     while queue:

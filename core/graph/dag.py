@@ -19,7 +19,7 @@ class Dag:
     """Arrows ``(cause, effect)``; ``notes`` and ``positions`` belong to the drawing and are kept as they are.
 
     ``annotations`` are of a column, ``(column,)``, or of an arrow, ``(cause, effect)``. One whose arrow or column is
-    not in the drawing is kept and counts for nothing, so that it is there again when the arrow is. ``hidden`` are pairs
+    not in the drawing is kept and ignored, so that it returns with the arrow. ``hidden`` are pairs
     that share an unmeasured cause (a ↔ b).
 
     Raises :class:`GraphError` for a cycle (naming its path), an arrow from a column to itself, or a doubled one.
@@ -45,7 +45,7 @@ class Dag:
             seen.add((cause, effect))
         if path := find_cycle(self.edges):
             shown = " → ".join(path)
-            raise GraphError(f"the arrows form a cycle: {shown}; remove one of them", cycle=path)
+            raise GraphError(f"the arrows form a cycle: {shown}; remove an arrow of the cycle", cycle=path)
         pairs = [frozenset(pair) for pair in self.hidden]
         for pair, ends in zip(self.hidden, pairs, strict=True):
             if len(pair) != 2 or len(ends) != 2:
@@ -146,7 +146,7 @@ class Dag:
         return (*self.edges, *((cause, name) for cause, pair in self.unmeasured.items() for name in pair))
 
     def annotation(self, *of: str) -> Annotation:
-        """What was said about a column, or about an arrow (cause, effect)."""
+        """Return the annotation of a column, or of an arrow (cause, effect)."""
         return self.annotations.get(of, Annotation())
 
     def annotated(self, of: tuple[str, ...], said: Annotation) -> Dag:
@@ -165,7 +165,7 @@ class Dag:
         return tuple(e for e in self.edges if self.annotation(*e).may_break)
 
     def to_json(self) -> dict[str, Any]:
-        """The graph as it stands in the project file."""
+        """Return the graph as the project file stores it."""
         out: dict[str, Any] = {
             "edges": [list(e) for e in self.edges],
             "notes": dict(self.notes),

@@ -3,7 +3,7 @@
 A set of cliques is a graph (two columns are joined when some clique holds both). Eliminating a column joins
 its remaining neighbours to each other; the column and those neighbours form a clique of the junction tree.
 Finding the best order is NP-hard; min-fill and min-weight are the usual greedy rules (Koller & Friedman 2009,
-section 9.4.3). Both are tried. Where the graph is a forest beside one column (a star and a tree of the others), so is
+section 9.4.3). Both are tried. Where the graph without one column is a forest (a star and a tree of the others), so is
 the order that keeps that column for last: it costs no more than the forest's tables times that column, which the
 greedy rules can miss. The order whose tables hold fewest cells wins, and ties fall to schema order, so that a graph
 always gives the same tree. Neighbourhoods are bit masks: one Python integer per column.
@@ -143,7 +143,7 @@ def _follow(start: Sequence[int], order: Sequence[int]) -> list[tuple[int, int]]
 
 
 def _fill(masks: Sequence[int], v: int) -> int:
-    """How many edges eliminating ``v`` would add."""
+    """Return the number of edges that eliminating ``v`` would add."""
     mask = masks[v]
     return sum((mask & ~masks[u]).bit_count() - 1 for u in _members(mask)) // 2
 

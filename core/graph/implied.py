@@ -1,4 +1,4 @@
-"""What a drawing implies for a target and its roles, and what changes when arrows go."""
+"""The implications of a drawing for a target and its roles, and the change when arrows are removed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Implied:
 
 @dataclass(frozen=True)
 class Change:
-    """What differs between two drawings; a tuple is empty where nothing does."""
+    """The differences between two drawings; a tuple is empty where there are none."""
 
     parents_lost: tuple[str, ...] = ()
     parents_new: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class Change:
 
 
 def implied(dag: Dag, target: str | None, roles: Roles) -> Implied:
-    """What ``dag`` implies."""
+    """Return the implications of ``dag``."""
     sets = (dag.parents(target), dag.blanket(target)) if target is not None else ((), ())
     if not roles.protected or not roles.outcome:
         return Implied(*sets)
@@ -69,7 +69,7 @@ def change(before: Implied, after: Implied) -> Change:
 
 
 def without(dag: Dag, arrows: Iterable[Arrow], target: str | None, roles: Roles, now: Implied) -> Change:
-    """What erasing ``arrows`` would change, where ``now`` is what ``dag`` implies.
+    """Return the changes from erasing ``arrows``; ``now`` holds the implications of ``dag``.
 
     Erasing opens no path: paths lose arrows, and colliders lose effects. So the paths that are left are among those of
     ``now``.

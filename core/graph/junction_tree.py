@@ -16,7 +16,7 @@ With p(v | given) kept, the way down needs no logarithm: p(clique) = p(v | given
 ancestral sampling in a Bayesian network whose parents are ``given``.
 
 All arrays have their axes in *tree order* (last eliminated first, so that ``v`` is always the last axis and no
-message is ever transposed); ``JunctionTree.place`` says how a clique in schema order maps into it.
+message is ever transposed); ``JunctionTree.place`` maps a clique in schema order into it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MAX_CELLS = 10_000_000
 """The default limit on the cells of one clique of the junction tree, and of one answer."""
 
 IMPOSSIBLE = -1e300
-"""Stands for −∞ in log space: its exponential is exactly zero, and sums of it stay finite."""
+"""−∞ in log space: its exponential is exactly zero, and sums of it stay finite."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a clique lives in a tree.
+    """The place of a clique in a tree.
 
     ``columns`` are its tree positions in tree order (columns with one category left out) and ``shape`` their
     sizes; ``node`` the node that holds them all (−1 for the empty clique); ``lift`` and ``drop`` as in `Node`.
@@ -109,7 +109,7 @@ class JunctionTree:
     position: Mapping[str, int] = field(repr=False)
 
     def place(self, clique: Sequence[str]) -> Place:
-        """Where ``clique`` lives. Raises ``LookupError`` if no node holds all of its columns."""
+        """Return the place of ``clique``. Raises ``LookupError`` if no node holds all of its columns."""
         names = [name for name in clique if self.sizes[name] > 1]
         spots = [self.position[name] for name in names]
         axes = tuple(sorted(range(len(spots)), key=spots.__getitem__))
@@ -253,5 +253,5 @@ def decode(tree: JunctionTree, choices: Sequence[IndexArray]) -> list[int]:
 
 
 def cells(tree: JunctionTree) -> int:
-    """How many cells all tables of the tree hold together."""
+    """Return the number of cells in all tables of the tree."""
     return sum(prod(node.shape) for node in tree.nodes)

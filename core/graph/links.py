@@ -1,4 +1,4 @@
-"""Why two columns of a released model are linked, or are not: one pair, one answer."""
+"""The link between two columns of a released model: one pair, one answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from espalier.core.graph.separations import Separation
 
 @dataclass(frozen=True)
 class Link:
-    """How columns ``a`` and ``b`` are related in the graph of measured cliques.
+    """The relation of columns ``a`` and ``b`` in the graph of measured cliques.
 
     ``path`` is a shortest one between them, empty where there is none; of two columns that were measured together it
     is the pair. ``refused`` is the separation that forbids measuring them together and ``around`` the path from its
@@ -27,11 +27,11 @@ class Link:
 
     @property
     def together(self) -> bool:
-        """Were they measured together?"""
+        """Whether they were measured together."""
         return len(self.path) == 2
 
     def sentence(self, show: Callable[[str], str] = str) -> str:
-        """The answer in words; ``show`` puts a column's name into them."""
+        """Return the answer as a sentence; ``show`` formats a column's name."""
         a, b = show(self.a), show(self.b)
         line = " – ".join(map(show, self.path))
         if self.together:
@@ -41,7 +41,7 @@ class Link:
             if not self.path:
                 return f"{start}, and no path of measured pairs connects them: the table shows no link between them."
             through = ", ".join(map(show, self.path[1:-1]))
-            return f"{start}. They are linked only as far as {through} explains it: {line}."
+            return f"{start}. They are linked only through {through}: {line}."
         gate = ", ".join(map(show, self.refused.given))
         walk = " – ".join(map(show, self.around))
         direct = self.around in ((self.a, self.b), (self.b, self.a))
@@ -61,7 +61,7 @@ class Link:
 
 
 def link_of(a: str, b: str, edges: Iterable[tuple[str, str]], separations: Sequence[Separation]) -> Link:
-    """How ``a`` and ``b`` are related in the graph of ``edges`` under ``separations``."""
+    """Return the relation of ``a`` and ``b`` in the graph of ``edges`` under ``separations``."""
     edges = list(edges)
     path = Separation((a,), (b,), ()).path(edges) or ()
     if len(path) == 2:
@@ -78,9 +78,9 @@ def _names(names: Sequence[str], show: Callable[[str], str]) -> str:
 
 
 def sides(columns: Iterable[str], edges: Iterable[tuple[str, str]], separation: Separation) -> dict[str, str]:
-    """Where each column stands: "left", "right", "gate", or "free" (linked to neither side except through the gate).
+    """Return each column's side: "left", "right", "gate", or "free" (linked to neither side except through the gate).
 
-    A column stands on a side if a path that avoids the gate links it to one of the side's columns.
+    A column is on a side if a path that avoids the gate links it to one of the side's columns.
     """
     edges = list(edges)
     out = {}

@@ -29,7 +29,7 @@ class Difference:
 
 
 def differences(mine: Dag, theirs: Dag) -> tuple[Difference, ...]:
-    """What has to be settled before the two are one. Annotations that only one has are no conflict: both are kept."""
+    """Return the conflicts to settle before a merge. Annotations that only one drawing has are no conflict."""
     here, there = set(mine.edges), set(theirs.edges)
     out: list[Difference] = []
     for a, b in dict.fromkeys((*mine.edges, *theirs.edges)):

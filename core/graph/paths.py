@@ -1,4 +1,4 @@
-"""What links two columns in a drawing: open paths, and who confounds, mediates or collides.
+"""Links between two columns in a drawing: open paths, confounders, mediators and colliders.
 
 A path is *open* given a set of columns if they do not block it: no column on it that passes the path on (a chain or a
 fork) is in the set, and every column where two arrows meet (a collider) is in it or has an effect in it (Pearl,
@@ -29,7 +29,7 @@ class OpenPaths:
 
 
 class _Walker:
-    """Where an open path may go next; inside it avoids ``ends``."""
+    """Walker along open paths; inside it avoids ``ends``."""
 
     def __init__(self, edges: Edges, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> None:
         self.causes: dict[str, list[str]] = {}
@@ -80,7 +80,7 @@ class _Walker:
 
 
 def separated(edges: Edges, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool:
-    """Are ``left`` and ``right`` d-separated given ``given``: is no path between them open?"""
+    """Return whether ``left`` and ``right`` are d-separated given ``given``: no path between them is open."""
     walker = _Walker(edges, left, right, given)
     return not set(walker.left) & walker.right and not walker.useful()
 
@@ -111,7 +111,7 @@ def open_paths(
 
 
 def is_open(path: Path, edges: Edges, given: Iterable[str]) -> bool:
-    """Is this path there, and open given ``given``?"""
+    """Return whether this path exists and is open given ``given``."""
     walker = _Walker(edges, path[:1], path[-1:], given)
     states = [s for s in walker.start(path[0]) if s[0] == path[1]]
     for name in path[2:]:
@@ -126,13 +126,13 @@ def arrows_of(path: Path, edges: Edges) -> tuple[tuple[str, str], ...]:
 
 
 def is_causal(path: Path, edges: Edges) -> bool:
-    """Does every arrow of the path point onwards, from its first column to its last?"""
+    """Return whether every arrow of the path points onwards, from its first column to its last."""
     return all(pair in set(edges) for pair in pairwise(path))
 
 
 @dataclass(frozen=True)
 class Between:
-    """How two columns are linked: common causes, columns on a causal path between them, common effects."""
+    """The links of two columns: common causes, columns on a causal path between them, common effects."""
 
     confounders: tuple[str, ...]
     mediators: tuple[str, ...]
@@ -140,7 +140,7 @@ class Between:
 
 
 def between(edges: Edges, one: str, other: str) -> Between:
-    """Who stands between ``one`` and ``other``.
+    """Return the columns between ``one`` and ``other``.
 
     A confounder causes both, each by a path that avoids the other; a mediator lies on a causal path from the one to
     the other; a collider is an effect of both, each by a path that avoids the other.

@@ -49,7 +49,7 @@ class Roles:
                     raise GraphError(f"role {role} names {name!r}, which is not a column", column=name)
 
     def to_json(self) -> dict[str, list[str]]:
-        """The roles as they stand in the project file."""
+        """Return the roles as the project file stores them."""
         return {role: list(names) for role, names in self.items()}
 
     @classmethod

@@ -18,7 +18,7 @@ class Separation:
 
     Hence left ⊥ right | given holds in the model exactly (global Markov property). The three are disjoint tuples
     of column names in schema order; ``why`` is a plain half sentence for screen and report. ``links`` are pairs that
-    public constraints join in every model of the plan: they count beside whatever is measured.
+    public constraints join in every model of the plan: they count in addition to the measured pairs.
 
     >>> import espalier as es
     >>> fence = es.Separation(("hired",), ("gender",), given=("interview",))
@@ -35,7 +35,7 @@ class Separation:
     links: tuple[tuple[str, str], ...] = ()
 
     def holds(self, edges: Iterable[tuple[str, str]]) -> bool:
-        """Does the undirected graph with these ``edges`` respect the separation?"""
+        """Return whether the undirected graph with these ``edges`` respects the separation."""
         return self.path(edges) is None
 
     def path(self, edges: Iterable[tuple[str, str]]) -> tuple[str, ...] | None:
@@ -60,7 +60,7 @@ class Separation:
         return None
 
     def forbids(self, a: str, b: str) -> bool:
-        """Is the pair itself a path from left to right?"""
+        """Return whether the pair itself is a path from left to right."""
         return (a in self.left and b in self.right) or (b in self.left and a in self.right)
 
     def check_columns(self, names: Iterable[str]) -> None:
@@ -77,7 +77,7 @@ class Separation:
             raise GraphError(f"separation: {twice!r} stands twice; give it one place", column=twice)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in ``release.json`` and in the project file."""
+        """Return the separation as ``release.json`` and the project file store it."""
         return {
             "left": list(self.left),
             "right": list(self.right),

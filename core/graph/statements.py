@@ -1,4 +1,4 @@
-"""What a drawing says that a table could contradict: independences it implies, chosen from the drawing alone."""
+"""Statements of a drawing that a table could contradict: implied independences, chosen from the drawing alone."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def statements(
 
 
 def check_statement(dag: Dag, statement: Separation) -> str:
-    """Empty where the drawing implies ``statement``; else a sentence that says which path it leaves open."""
+    """Return an empty string if the drawing implies ``statement``; else a sentence that names an open path."""
     from espalier.core.graph.paths import open_paths
 
     if len(statement.left) != 1 or len(statement.right) != 1:

@@ -1,1 +1,1 @@
-"""The ledger: what was released from which people, and what is left of their budget."""
+"""The ledger: the releases about each population, and its remaining budget."""

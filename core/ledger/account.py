@@ -57,7 +57,7 @@ class Account:
         """
         if not project.plan.has_epsilon:
             raise LedgerError(
-                "a ledger keeps count of private releases: this plan gives no epsilon; what it makes is not private",
+                "a ledger counts private releases: this plan gives no epsilon, so its release is not private",
                 key="epsilon",
             )
         population = self.population
@@ -66,7 +66,7 @@ class Account:
         return fitting
 
     def warnings(self, digest: bytes) -> list[str]:
-        """Is this the table that was released from before, under this name? For the curator's eyes: never exported."""
+        """Return warnings if this table was not the one released under this name. For the curator: never exported."""
         return [text for text, _ in _warnings(self._events(), self.store, self.table, digest)]
 
     def reserve(
@@ -96,8 +96,8 @@ class Account:
             warnings[:] = [text for text, _ in found]
             if not self.again and (elsewhere := [text for text, refused in found if refused]):
                 raise LedgerError(
-                    f"the ledger refuses: {'; '.join(elsewhere)}. Nothing was drawn. If the release is meant all the "
-                    "same, say so (--again on the command line)",
+                    f"the ledger refuses: {'; '.join(elsewhere)}. Nothing was drawn. To release all the "
+                    "same, confirm it (--again on the command line)",
                     key="again",
                 )
             another = person != population.persons.get(self.table, person)
@@ -136,7 +136,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Reservation:
-    """What was set aside for one release, and how it ends. ``warnings`` are for the curator's eyes."""
+    """A reservation for one release, until its end. ``warnings`` are for the curator only."""
 
     account: Account
     population: Population
@@ -144,7 +144,7 @@ class Reservation:
     warnings: tuple[str, ...]
 
     def facts(self) -> dict[str, Any]:
-        """What ``release.json`` says of it."""
+        """Return the entry of ``release.json``."""
         p, e = self.population, self.entry
         return {
             "population": p.name,
@@ -163,8 +163,8 @@ class Reservation:
     def spend(self, rho: float, files: Mapping[str, bytes], acts: Sequence[Subtotal] = (), delta: float = 0.0) -> str:
         """The release is made by ``acts``: it counts ``rho`` and ``delta`` (its δ₀), and its ``files`` are kept.
 
-        Neither may be more than was reserved. Returns the empty text, or what is to be said if the ledger could not be
-        told: the release is paid for by its reservation and is handed over all the same.
+        Neither may be more than was reserved. Returns the empty text, or a warning if the ledger could not be
+        written: the release is paid for by its reservation and is handed over all the same.
         """
         rho, delta = number("rho", rho), number("delta_for_draws", delta, most=1.0)
         acts = [part(act) for act in acts]
@@ -191,7 +191,7 @@ class Reservation:
 
         ``acts`` are what had been drawn by then.
 
-        Returns the empty text, or what is to be said if the ledger could not be told: it counts in full.
+        Returns the empty text, or a warning if the ledger could not be written: the entry counts in full.
         """
         e = self.entry
         end = _End("spend", e.reserved, e.delta_reserved, reason) if drawn else _End("return", 0.0, 0.0, reason)
@@ -254,7 +254,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class _End:
-    """How an entry ends: what it counts, and the hash of what was handed over."""
+    """The end of an entry: its counted amounts, and the hash of what was handed over."""
 
     kind: Literal["spend", "return"]
     rho: float
@@ -276,7 +276,7 @@ def _in_words(act: Subtotal) -> str:
 
 
 def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) -> list[tuple[str, bool]]:
-    """What the fingerprints say about a table: changed under an old name, old under a new one.
+    """Return what a table's fingerprints show: changed under an old name, old under a new one.
 
     Each text comes with whether it needs consent: the table was, or may have been, released from another budget, or for
     another person column.
@@ -311,9 +311,9 @@ def _warnings(events: Sequence[Event], store: Store, table: str, digest: bytes) 
     if unknown := [e for e in marks if seen[e.seq] is None]:
         out.append(
             (
-                f"some earlier releases carry fingerprints of another key than {store.key_file}: whether they were of "
-                "this table cannot be told. Give all machines the same key file "
-                "(ESPALIER_LEDGER_KEY says where it lies)",
+                f"some earlier releases carry fingerprints of another key than {store.key_file}: the ledger cannot "
+                "check whether they were of this table. Give all machines the same key file "
+                "(set its path in ESPALIER_LEDGER_KEY)",
                 any(e.population != here for e in unknown),
             )
         )

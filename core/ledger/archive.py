@@ -27,7 +27,7 @@ _OPTIONAL = re.compile(r"model\.npz|questions\.csv|croissant\.json|answers\.npz|
 
 
 def is_known(name: str) -> bool:
-    """May a file of a release have this name? No other is ever packed, unpacked or written."""
+    """Return whether a file of a release may have this name. No other is ever packed, unpacked or written."""
     return name in REQUIRED or _OPTIONAL.fullmatch(name) is not None
 
 
@@ -40,11 +40,11 @@ def check_names(names: Iterable[str], has_model: bool) -> None:
     needed = (*REQUIRED, MODEL) if has_model else REQUIRED
     odd = [name for name in names if not is_known(name)] + [name for name in needed if name not in names]
     if odd or len(set(names)) < len(names):
-        raise ProjectError(f"it does not hold the files of a release ({odd[0] if odd else 'one of them twice'!r})")
+        raise ProjectError(f"it does not hold the files of a release ({odd[0] if odd else 'a name occurs twice'!r})")
 
 
 def has_model(release_json: bytes) -> bool:
-    """Does the release of this ``release.json`` hold its model? One that must not be written is null there.
+    """Return whether the release of this ``release.json`` holds its model. One that must not be written is null there.
 
     Raises :class:`ProjectError` for another file.
     """
@@ -73,9 +73,21 @@ def zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 def check_size(archive: zipfile.ZipFile) -> None:
-    """Raise :class:`ProjectError` for an archive (an .npz is one too) that unpacks to more than `MOST_BYTES`."""
+    """Raise :class:`ProjectError` for an archive (an .npz is one too) that unpacks to more than `MOST_BYTES`.
+
+    Sizes are those that its directory states. Only Deflate unpacks no more than it is asked for, so bzip2 and LZMA,
+    which no release uses, are refused.
+    """
     if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
         raise ProjectError("it unpacks to more than 1 GiB")
+    if any(info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) for info in archive.infolist()):
+        raise ProjectError("it is packed by another method than Deflate")
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """One file of an archive; never more bytes than its directory states, whatever they would unpack to."""
+    with archive.open(name) as file:
+        return file.read(archive.getinfo(name).file_size + 1)  # without a length, all would be unpacked at once
 
 
 def check_arrays(data: bytes, name: str) -> None:
@@ -88,7 +100,7 @@ def check_arrays(data: bytes, name: str) -> None:
             check_size(archive)
             members = archive.infolist()
             if len(members) > MOST_ARRAYS or len({info.filename for info in members}) < len(members):
-                raise ProjectError(f"{name} holds too many arrays, or one of them twice")
+                raise ProjectError(f"{name} holds too many arrays, or two arrays of one name")
             for info in members:
                 with archive.open(info) as file:
                     version = np.lib.format.read_magic(file)
@@ -103,16 +115,16 @@ def check_arrays(data: bytes, name: str) -> None:
 def unpacked(data: bytes, names: Sequence[str] | None = None) -> dict[str, bytes]:
     """The files of a zipped release, or those of ``names``; :class:`ProjectError` unless it is one (`check_names`).
 
-    Whoever takes a release writes its files under these names, so no other name may come out of an archive: an
-    absolute one, or one that leads out of the folder, would let whoever packed it write anywhere.
+    Callers write the files of a release under these names, so no other name may come from an archive. An
+    absolute name, or one that leads out of the folder, would let the archive's author write anywhere.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             check_size(archive)
             found = [info.filename for info in archive.infolist()]
             check_names(found, has_model=False)
-            check_names(found, has_model(archive.read("release.json")))
-            return {name: archive.read(name) for name in (found if names is None else names)}
+            check_names(found, has_model(_member(archive, "release.json")))
+            return {name: _member(archive, name) for name in (found if names is None else names)}
     except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zlib.error, zipfile.BadZipFile):
         raise ProjectError("it is damaged, or no archive") from None
 

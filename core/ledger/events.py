@@ -7,7 +7,7 @@ reservation counts until the end whatever was drawn; it would show how long each
 middle would stop a run that is paid for. So a run that crashed has no parts, and counts in full.
 
 Nothing in an event depends on private rows: plans, sums of ρ and δ₀, hashes of what was released, keyed fingerprints
-(`espalier.core.ledger.fingerprint`), and times to the minute (finer ones would tell how long counting took).
+(`espalier.core.ledger.fingerprint`), and times to the minute (finer ones would reveal the time of counting).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Event:
         return hashlib.sha256(text.encode()).hexdigest()
 
     def row(self) -> Row:
-        """What is stored."""
+        """Return the stored values."""
         return {**asdict(self), "hash": self.hash}
 
 
@@ -104,7 +104,7 @@ def next_event(events: Sequence[Event], **fields: Any) -> Event:
 
 
 def tampered(seq: int, why: str) -> LedgerError:
-    """What to raise where event ``seq`` cannot be true."""
+    """Return the error for an event ``seq`` that cannot be true."""
     return LedgerError(
         f"the ledger was tampered with, or is damaged, at event {seq}: {why}. Nothing is released on it; bring back a "
         "backup and count what was released since",

@@ -64,7 +64,7 @@ def facts_of(population: Population, entry: Entry) -> dict[str, Any]:
 def csv_text(events: Sequence[Event]) -> str:
     """The chain of events as CSV, one line each, with ε before and after at the population's δ.
 
-    Of what opens a table and what is reserved, ``unit`` says whether rows per person are enforced or promised.
+    For an opened table and for a reservation, ``unit`` records whether rows per person are enforced or promised.
     """
     populations = replay(events)
     entries = {entry.id: entry for p in populations.values() for entry in p.entries}

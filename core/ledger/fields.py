@@ -1,4 +1,4 @@
-"""What an event may hold: the type and the range of each field, checked before anything is written.
+"""The allowed content of an event: the type and the range of each field, checked before anything is written.
 
 A database converts types silently: SQLite stores True as 1, PostgreSQL rounds 1.5 to 2. An event's hash would then be
 that of another value than the stored one. So a value is accepted only if it is exactly of its field's kind. Whole
@@ -113,7 +113,7 @@ def octets(name: str, value: Any) -> bytes:
 
 
 def part(act: Subtotal) -> Subtotal:
-    """What was drawn, with each of its fields checked."""
+    """Return a draw's fields, each of them checked."""
     kind: Any = one_of("kind", act.kind, ("select", "measure", "look"))
     draws = whole("draws", act.draws, most=1 << 53)
     return Subtotal(kind, line("pool", act.pool), draws, number("rho", act.rho), number("delta", act.delta, most=1.0))

@@ -1,9 +1,9 @@
 """Keyed fingerprints: is this the table that was released from before? Without the key a fingerprint says nothing.
 
 A mark is ``key:nonce:tag``. ``key`` names the secret that made it, ``nonce`` is drawn anew each time and ``tag`` is
-HMAC-SHA256 of nonce and table digest under the secret. Without the secret a tag cannot be told from random text, so
-it does not give the table away, and since each mark has its own nonce, two marks do not even show whether their tables
-were equal. Whoever holds the secret and a table can ask whether the mark is of that table, and nothing else.
+HMAC-SHA256 of nonce and table digest under the secret. Without the secret a tag looks like random text, so
+it does not reveal the table, and since each mark has its own nonce, two marks do not even show whether their tables
+were equal. Anyone who holds the secret and a table can check whether the mark is of that table, and nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def mark(secret: bytes, digest: bytes) -> str:
 
 
 def matches(secret: bytes, digest: bytes, made: str) -> bool | None:
-    """Is ``made`` a mark of this table? None where it was made with another secret, or is no mark."""
+    """Return whether ``made`` is a mark of this table; None if it was made with another secret, or is no mark."""
     key, _, rest = made.partition(":")
     nonce, _, tag = rest.partition(":")
     if key != key_name(secret) or not tag:
@@ -31,7 +31,7 @@ def matches(secret: bytes, digest: bytes, made: str) -> bool | None:
 
 
 def key_name(secret: bytes) -> str:
-    """What a secret is called: a hash that does not give it away."""
+    """Return the name of a secret: a hash that does not reveal it."""
     return hashlib.sha256(b"espalier ledger key" + secret).hexdigest()[:8]
 
 

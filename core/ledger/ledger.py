@@ -1,9 +1,9 @@
 """The steward's ledger: one budget for all that is ever released about the same people.
 
 A **population** is a set of people with one total (ε, δ), set once, and one unit of privacy (neighbours, rows per
-person, δ). The **tables** that describe these people share it; for each of them the **person column**, which says whose
-a row is, is fixed when it is opened. With one, the rows per person are *enforced* in every release; with none, they are
-*promised* by whoever plans. Whatever is to be released from one of them is an **entry**: its ρ and its δ₀ are
+person, δ). The **tables** that describe these people share it. Each table's **person column**, which identifies the
+person of a row, is fixed when it is opened. With one, the rows per person are *enforced* in every release; with none,
+the plan's author *promises* them. A release from one of the tables is an **entry**: its ρ and its δ₀ are
 *reserved* before the first draw, and count from then on; in the end they are *spent*, or *returned* if nothing had been
 drawn. A run that crashed stays reserved, and counts. An entry's **parts** are what was drawn for it: selections,
 measurements, and the private evaluation on rows held out.
@@ -16,17 +16,17 @@ several tables of a population meets all of their releases, which is the same su
 opened: ``delta_for_draws`` = D for the draws, δ − D for the conversion of ρ. What is δ₀-approximately ρ-zCDP is
 (ε, δ₀ + (1 − δ₀)δ′)-DP where ρ-zCDP alone would be (ε, δ′)-DP (Bun & Steinke 2016, Section 8); with δ₀ ≤ D and
 δ′ = δ − D that is at most δ. D is fixed, and not whatever the draws have used by then, since the theorem needs fixed
-totals: whoever may trade δ₀ for ρ after seeing an answer can take almost 2δ (`tests/ledger/test_delta.py` does).
+totals: anyone who may trade δ₀ for ρ after seeing an answer can take almost 2δ (`tests/ledger/test_delta.py` does).
 (ε, δ − D) is converted to ρ once, rounded down; sums are exact (rational numbers), shown rounded up, and what is left
 is rounded down. The ρ of parts adds up likewise, but for the private evaluation, which meets other people than the rest
 of its entry: an entry counts the larger of the two sums (`espalier.core.evaluation.private.held_out`). Their δ₀ all add
 up. The sum is for one person and at most that many of their rows in each table, so all releases of a table must mean
-the same people: one with another person column is refused. Whoever insists may release it for **another unit**; this is
-written down and shown, and the sum is then of ρ for different units. For tables without a person column the sum holds
-as far as the promise does.
+the same people: one with another person column is refused. With consent it may be released for **another unit**. The
+ledger records and shows this, and the sum is then of ρ for different units. Without a person column the sum is valid
+if the promise is true.
 
-**Diagnostics** that are not private steer what is planned and shared afterwards, which no budget covers. That somebody
-looked at them is recorded before they are computed, and each entry tells how often this was done before it.
+**Diagnostics** that are not private influence later plans and releases, which no budget covers. The ledger records a
+view of diagnostics before they are computed. Each entry states the number of earlier views.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Ledger:
 
     @property
     def name(self) -> str:
-        """What to call it: its path, or its URL without a password."""
+        """Name to show: its path, or its URL without a password."""
         return self.store.name
 
     def events(self) -> list[Event]:
@@ -94,8 +94,8 @@ class Ledger:
     ) -> Population:
         """Give a table an identity and a person column, and its population a total, once and for all.
 
-        ``person`` is the column that says whose a row is; None: that nobody has more than ``rows_per_person`` rows is a
-        promise.
+        ``person`` is the column that identifies a row's person. None: a promise of at most ``rows_per_person`` rows per
+        person.
 
         A new population needs at least ``epsilon`` and ``delta`` of its :class:`Terms`. A table that describes the
         people of one that is open shares its budget: name it as ``population`` and give no terms. Raises
@@ -115,8 +115,8 @@ class Ledger:
                 raise LedgerError(f"{table!r} is open already; its total was set once and stays", table=table)
             if people in known and not shared_with:
                 raise LedgerError(
-                    f"there is a population {people!r}; if this table is about the same people, say so by naming it as "
-                    "their population, else choose another name",
+                    f"there is a population {people!r}; if this table is about the same people, name it as "
+                    "this table's population, else choose another name",
                     population=people,
                 )
             fields = {"who": who, "table_name": table, "population": people, "note": note}
@@ -178,7 +178,7 @@ class Ledger:
         return found
 
     def verify(self) -> list[str]:
-        """What is wrong with the ledger, in words; empty if nothing is. Checks hashes, sums, rules, files, releases."""
+        """Return the faults of the ledger; empty if there are none. Checks hashes, sums, rules, files, releases."""
         try:
             populations = self.populations()
         except LedgerError as error:
@@ -237,7 +237,7 @@ def _check_same(population: Population, terms: Mapping[str, Any]) -> None:
 
 
 def default_ledger() -> str:
-    """Where the ledger is unless said otherwise: ESPALIER_LEDGER (a path or URL), else a file of this user's."""
+    """Return the default place of the ledger: ESPALIER_LEDGER (a path or URL), else a file of this user's."""
     if place := os.environ.get("ESPALIER_LEDGER"):
         return place
     from platformdirs import user_data_path
@@ -246,7 +246,7 @@ def default_ledger() -> str:
 
 
 def whoami() -> str:
-    """Who runs this, as the machine knows them."""
+    """Return the user's name on this machine."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

@@ -1,4 +1,4 @@
-"""Where a ledger and the files that belong to it lie: its database, its key file, and this machine's memory of it."""
+"""The places of a ledger and its files: its database, its key file, and this machine's memory of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def database_url(where: str | Path) -> sa.URL:
         return sa.URL.create("sqlite", database=str(where))
     try:
         url = sa.make_url(str(where))
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # a port that is no number
         raise LedgerUnavailable("the ledger's URL cannot be read; write postgresql://user@host/database") from None
     backend = url.drivername.split("+")[0]
     if backend == "sqlite" and url.database and url.database != ":memory:":
@@ -43,14 +43,15 @@ def remembered(identity: str) -> Path:
 
 
 def shown(url: sa.URL) -> str:
-    """The path, or the URL without its password, as it was given."""
+    """The path, or the URL as it was given, without its password and without options but those that say where it is."""
     if url.get_backend_name() == "sqlite":
         return str(Path(url.database or ""))
+    url = url.set(query={key: value for key, value in url.query.items() if key in ("host", "port", "options")})
     return unquote(url.set(drivername="postgresql").render_as_string(hide_password=True))
 
 
 def key_file(url: sa.URL, path: Path | None) -> Path:
-    """Beside a SQLite file; for a database by URL in this user's folder, or where ESPALIER_LEDGER_KEY says."""
+    """Return the key file: next to a SQLite file; for a URL in this user's folder; or as set in ESPALIER_LEDGER_KEY."""
     if place := os.environ.get("ESPALIER_LEDGER_KEY"):
         return Path(place)
     if path is not None:
@@ -61,7 +62,7 @@ def key_file(url: sa.URL, path: Path | None) -> Path:
 
 
 def file_name(url: sa.URL, path: Path | None) -> str:
-    """What this ledger is called among files."""
+    """Return the name of this ledger among files."""
     if path is not None:
         return path.name
     parts = (url.host or url.query.get("host"), url.port, url.database)

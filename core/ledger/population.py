@@ -1,6 +1,6 @@
 """Populations, their entries and the parts of those: the state of a ledger, and the arithmetic of what is left.
 
-Sums of ρ and of δ₀ are exact (rational numbers). What is spent is shown rounded up, what is left rounded down.
+Sums of ρ and of δ₀ are exact (rational numbers). Spent amounts are shown rounded up, remaining ones rounded down.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PART_NAMES: Mapping[PartKind, str] = {"select": "selection", "measure": "measure
 
 
 class Terms(TypedDict, total=False):
-    """The total and the unit of a population, as somebody gives them.
+    """The total and the unit of a population, as a user gives them.
 
     ``epsilon`` and ``delta`` are the total; ``delta_for_draws`` is how much of ``delta`` the δ₀ of all draws together
     may use (default 0). ``neighbors`` defaults to replace-one, ``rows_per_person`` to 1.
@@ -85,7 +85,7 @@ class Entry:
     another_unit: bool = False
     """Was it for another person column than the one fixed for its table?"""
     diagnostics_before: int = 0
-    """How often diagnostics of its population had been looked at when it was reserved."""
+    """Number of views of its population's diagnostics when it was reserved."""
     delta_reserved: float = 0.0
     delta_counted: float = 0.0
     one_row_per_person: bool | None = None
@@ -100,19 +100,19 @@ class Entry:
 
     @property
     def unit(self) -> str:
-        """Whether the rows per person are enforced or promised, and whether that is the table's unit."""
+        """Half a sentence: whether rows per person are enforced or promised, and whether that is the table's unit."""
         one = self.person is None and self.one_row_per_person
         promised = "; the project states one row per person" if one else ""
         return unit_in_words(self.person) + promised + ("; another unit than the table's" if self.another_unit else "")
 
     @property
     def rho_now(self) -> float:
-        """What counted when this was reserved, and on top of it what this counts now. Rounded up."""
+        """The earlier total at the reservation, plus what this counts now. Rounded up."""
         return rounded_up(Fraction(self.rho_before) + Fraction(self.counted))
 
     @property
     def stopped_short(self) -> bool:
-        """Was something that counts never drawn, and not only by rounding?"""
+        """Whether something that counts was never drawn, and not only by rounding."""
         return self.undrawn > 1e-9 * self.counted
 
     @property
@@ -125,7 +125,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Somebody looked at figures that are not private, on rows of these people. ``what`` says where."""
+    """A view of figures that are not private, on rows of these people. ``what`` names the figures."""
 
     at: str
     who: str
@@ -159,12 +159,12 @@ class Population:
     delta_for_draws: float = 0.0
 
     def unit_of(self, table: str) -> str:
-        """Whether the rows per person of a table are enforced or promised, in half a sentence."""
+        """Return half a sentence: whether the rows per person of a table are enforced or promised."""
         return unit_in_words(self.persons[table]) if table in self.persons else "fixed by the first release"
 
     @property
     def caveats(self) -> list[str]:
-        """What limits the sums of this population, in sentences."""
+        """Sentences on the limits of this population's sums."""
         out = []
         if others := sum(e.another_unit and e.counted > 0 for e in self.entries):
             out.append(
@@ -173,20 +173,20 @@ class Population:
             )
         if promised := [t for t in self.tables if self.persons.get(t, "") is None]:
             out.append(
-                f"the sums hold as far as it is true that nobody has more than {self.rows_per_person} "
+                f"the sums are valid if no one has more than {self.rows_per_person} "
                 f"row{'s' if self.rows_per_person > 1 else ''} in {', '.join(map(repr, promised))}: no person column "
                 "enforces it"
             )
         if len(columns := {p for p in self.persons.values() if p is not None}) > 1:
             out.append(
                 f"its tables name people by different columns ({', '.join(map(repr, sorted(columns)))}): the total "
-                "holds as far as all of them mean the same people"
+                "is valid if all of them identify the same people"
             )
         if self.diagnoses:
             last = self.diagnoses[-1]
             out.append(
-                f"confidential diagnostics were looked at {_times(len(self.diagnoses))}, last on "
-                f"{last.at[:10]} by {last.who}: what is planned and shared since may depend on them"
+                f"confidential diagnostics were viewed {_times(len(self.diagnoses))}, last on "
+                f"{last.at[:10]} by {last.who}: later plans and releases may depend on them"
             )
         return out
 
@@ -271,7 +271,7 @@ class Population:
         return project.with_plan(delta=self.delta) if plan.delta is None else project
 
     def outlook(self, rho: float) -> dict[str, Any]:
-        """What one more release of ``rho`` would leave, whether it fits, and how many like it fit after it."""
+        """Return the rest after one more release of ``rho``, whether it fits, and how many like it fit after it."""
         after = self.after(rho)
         return {
             "population": self.name,
@@ -334,7 +334,7 @@ def population_of(populations: Mapping[str, Population], table: str, where: str)
 
 
 def given_terms(terms: Terms) -> dict[str, Any]:
-    """The ``terms`` that somebody gave, each of its kind; raises :class:`ProjectError` for any other."""
+    """Return the given ``terms``, each of its kind; raise :class:`ProjectError` for any other."""
     checks: Mapping[str, Callable[[Any], Any]] = {
         **{key: partial(number, key) for key in ("epsilon", "delta", "delta_for_draws")},
         "neighbors": partial(one_of, "neighbors", known=get_args(Neighbors)),
@@ -354,8 +354,8 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
         raise ProjectError(f"the total's delta ({delta:g}) must lie between 0 and 1, both left out", key="delta")
     if delta > LARGEST_DELTA:
         raise ProjectError(
-            f"the total's delta ({delta:g}) must not be above {LARGEST_DELTA:g}: publishing one row outright, drawn by "
-            "lot, would keep such a promise. Give a delta far below 1/n, such as 1e-9",
+            f"the total's delta ({delta:g}) must not be above {LARGEST_DELTA:g}: publishing one row outright, drawn at "
+            "random, would keep such a promise. Give a delta far below 1/n, such as 1e-9",
             key="delta",
         )
     if not 0 <= kept < delta:
@@ -374,7 +374,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def conversion_delta(delta: float, delta_for_draws: float) -> float:
-    """What is left of δ to convert ρ with, rounded down."""
+    """Return the part of δ that remains to convert ρ with, rounded down."""
     return rounded_down(Fraction(delta) - Fraction(delta_for_draws))
 
 
@@ -400,7 +400,7 @@ def person_in(plan: Any) -> str | None:
 
 
 def unit_in_words(person: str | None) -> str:
-    """Whether rows per person are enforced or promised, in half a sentence."""
+    """Return half a sentence: whether rows per person are enforced or promised."""
     return "promised, no person column enforces it" if person is None else f"enforced by the person column {person!r}"
 
 
@@ -414,5 +414,7 @@ def _times(count: int) -> str:
 
 
 def _four_figures_down(x: float) -> float:
+    if x == 0:  # δ alone covers a ρ as small as what rounding leaves
+        return 0.0
     step = 10.0 ** (math.floor(math.log10(x)) - 3)
     return float(f"{math.floor(x / step * (1 + 1e-12)) * step:.4g}")

@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from espalier.core.ledger.events import Event, tampered
+from espalier.core.ledger.fields import MOST_ROWS_PER_PERSON
 from espalier.core.ledger.population import (
     Diagnosis,
     Entry,
@@ -25,7 +26,9 @@ from espalier.core.project.people import KEY as ONE_ROW
 from espalier.core.project.plan import Neighbors
 
 ROUNDED = 1e-9
-"""By so much of itself the sum of an entry's parts may differ from what it counts: both are sums of floats."""
+"""Relative difference allowed between the sum of an entry's parts and its count: both are sums of floats."""
+LEAST_RHO = 1e-100
+"""No total is smaller: ε = 1e-6 at δ = 1e-300, the smallest that can be opened, is ρ = 4e-16."""
 T = TypeVar("T")
 
 
@@ -42,7 +45,7 @@ def replay(events: Sequence[Event]) -> dict[str, Population]:
 
 @dataclass
 class _State:
-    """What the events so far have led to. ``rho`` and ``delta`` are the exact sums that count in each population."""
+    """The state after the events so far. ``rho`` and ``delta`` are the exact sums that count in each population."""
 
     populations: dict[str, Population] = field(default_factory=dict)
     entries: dict[str, Entry] = field(default_factory=dict)
@@ -101,9 +104,10 @@ class _State:
         for_draws = 0.0 if e.plan is None else _share(json.loads(e.plan), "delta_for_draws")
         _require(0 < epsilon <= 100 and 0 < delta < 1 and 0 <= for_draws < delta, "its total cannot be")
         most = rho_of(epsilon, conversion_delta(delta, for_draws))
-        _require(0 < rho <= most * (1 + 1e-6), "its ρ is more than its (ε, δ) allows")
+        _require(LEAST_RHO <= rho <= most * (1 + 1e-6), "its ρ is more than its (ε, δ) allows")
         neighbors: Neighbors = _given(e.neighbors)
         k = _given(e.rows_per_person)
+        _require(neighbors in get_args(Neighbors) and 1 <= k <= MOST_ROWS_PER_PERSON, "its unit cannot be")
         self.populations[e.population] = Population(
             e.population,
             epsilon,
@@ -158,15 +162,15 @@ class _State:
         self.entries[id_] = replace(entry, another_unit=self._another_unit(entry, stored))
 
     def _another_unit(self, entry: Entry, stored: dict[str, Any]) -> bool:
-        """Is a reservation for another person column than its table's? The first one fixes it where nothing has yet."""
+        """Return whether a reservation is for another person column than its table's. The first one fixes it."""
         another = entry.person != self.persons.setdefault(entry.table, entry.person)
         # before person columns were fixed, nothing was stored
-        _require(stored.get("another_unit", another) is another, "it does not say whether it is for another unit")
+        _require(stored.get("another_unit", another) is another, "it does not record whether it is for another unit")
         return another
 
     def _part(self, e: Event, kind: PartKind) -> None:
         entry, rho, delta = self._running(e), _given(e.rho), e.delta or 0.0
-        _require(rho > 0 and delta >= 0, "it drew for nothing")
+        _require(rho > 0 and delta >= 0, "it drew at no cost")
         others = self.rho[e.population] - Fraction(entry.reserved)
         parts = (*entry.parts, Part(kind, e.note, rho, _given(e.rho_before), _given(e.rho_after), delta))
         sums = rounded_up(others + rho_drawn(entry.parts)), rounded_up(others + rho_drawn(parts))
@@ -217,7 +221,7 @@ def _share(stored: Any, key: str) -> float:
 
 
 def _answer(stored: Any) -> bool | None:
-    """Whether the released project states one row per person; ``None`` if nothing is stored."""
+    """Return whether the released project states one row per person; ``None`` if nothing is stored."""
     answer = stored.get(ONE_ROW)
     if not isinstance(answer, bool | None):
         raise ValueError(f"its {ONE_ROW} is neither true nor false")

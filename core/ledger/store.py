@@ -1,14 +1,14 @@
-"""How a ledger is stored: a database that only grows, written by one at a time, and the key file beside it.
+"""Storage of a ledger: a database that only grows, with one writer at a time, and a separate key file.
 
-SQLite in a file that only its owner can read, or PostgreSQL by URL, both through SQLAlchemy. Whoever writes holds the
+SQLite in a file that only its owner can read, or PostgreSQL by URL, both through SQLAlchemy. A writer locks the
 whole ledger (``BEGIN IMMEDIATE``; an advisory lock), reads it and appends, in one transaction that is on the disk when
 it returns. SQLite keeps a rollback journal and syncs its folder too (``synchronous=EXTRA``): a power cut takes back no
 reservation, and no file that other machines must share memory for is needed. Triggers refuse to change or delete an
 event, and each event names the hash of the one before, once: two writers cannot both follow the same one.
 
-A chain of hashes does not show that its end was cut off. The number of events and the last hash therefore stand in the
-database too, and in two files of this machine's (``.seen``). One is beside the ledger and named after its place. It
-notices also that a ledger was deleted and made anew. The other is in this user's folder and named after the ledger's
+A chain of hashes does not show that its end was cut off. The number of events and the last hash are therefore in the
+database too, and in two files on this machine (``.seen``). The first is next to the ledger and named after its place.
+It also detects that a ledger was deleted and made anew. The other is in this user's folder and named after the ledger's
 identity. It knows the ledger also by another path, or by another spelling of its host. The identity is the hash of the
 first event, which holds a random number: it cannot be changed without changing every hash after it. A ledger that was
 put back to an earlier copy is refused, whatever it is called.
@@ -31,7 +31,8 @@ from sqlalchemy import event
 from sqlalchemy.exc import SQLAlchemyError
 
 from espalier.core.errors import LedgerError, LedgerUnavailable
-from espalier.core.ledger.events import Row, read_events
+from espalier.core.ledger.events import Row, read_events, tampered
+from espalier.core.ledger.fields import misfit
 from espalier.core.ledger.fingerprint import KEY_BYTES
 from espalier.core.ledger.places import database_url, file_name, key_file, remembered, shown
 from espalier.core.ledger.replay import replay
@@ -42,7 +43,7 @@ READS = ("1", "2", "3", "4")
 """Layouts that are read. In 1 an entry has no parts; before 3 a table has no person column, and nothing is known of
 diagnostics; before 4 nothing has a δ₀. The first event that is added makes it a 4."""
 PATIENCE = 30
-"""Seconds to wait for whoever else is writing."""
+"""Seconds to wait for another writer."""
 _LOCK = 0x45_53_50_41_4C_49_45_52  # "ESPALIER", the advisory lock's number
 
 _metadata = sa.MetaData()
@@ -127,7 +128,7 @@ class Store:
         return rows
 
     def append(self, make: Callable[[Sequence[Row]], Sequence[Row]], kept: tuple[str, bytes] | None = None) -> None:
-        """Append what ``make(events)`` returns, all or nothing, while nobody else can write.
+        """Append what ``make(events)`` returns, all or nothing, while no other process can write.
 
         Nothing is written if ``make`` raises or returns nothing. ``kept`` is a release to keep with it: hash and zip.
         Before the commit the events are read back and replayed; where the database stored another value, or an event
@@ -151,13 +152,15 @@ class Store:
     def kept(self, hash_: str) -> bytes | None:
         """The zip of a release that was kept, or None."""
         with self._plainly("read"), self._reading() as connection:
-            found: bytes | None = connection.scalar(sa.select(_kept.c.zip).where(_kept.c.hash == hash_))
-            return None if found is None else bytes(found)
+            found = connection.scalar(sa.select(_kept.c.zip).where(_kept.c.hash == hash_))
+            if not isinstance(found, bytes | None):
+                raise LedgerError(f"the ledger {self.name} was tampered with: the release {hash_} is no archive")
+            return found
 
     def hashes(self) -> set[str]:
         """The hashes of the releases that were kept."""
         with self._plainly("read"), self._reading() as connection:
-            return set(connection.scalars(sa.select(_kept.c.hash)))
+            return set(map(str, connection.scalars(sa.select(_kept.c.hash))))
 
     def secret(self) -> bytes:
         """The fingerprints' secret, from a key file that only its owner can read; made where there is none yet."""
@@ -170,7 +173,7 @@ class Store:
                         file.write(secrets.token_hex(KEY_BYTES) + "\n")
                         file.flush()
                         os.fsync(file.fileno())
-                    os.link(new, self.key_file)  # all or nothing; whoever comes second takes what is there
+                    os.link(new, self.key_file)  # all or nothing; a second process takes what is there
                 except FileExistsError:
                     pass
                 finally:
@@ -212,10 +215,12 @@ class Store:
             return self._all(connection)
 
     def _all(self, connection: sa.Connection) -> list[Row]:
-        """All events; their end must be where the database says that it is."""
+        """Return all events; their end must agree with the database's own record."""
         rows: list[Row] = [
             dict(row) for row in connection.execute(sa.select(_events).order_by(_events.c.seq)).mappings()
         ]
+        if rows and (wrong := misfit(rows[-1])):
+            raise tampered(len(rows), f"its {wrong} is of another type")
         head = connection.scalar(sa.select(_meta.c.value).where(_meta.c.key == "head"))
         if head != (_head(rows[-1]["seq"], rows[-1]["hash"]) if rows else _head(0, "")):
             raise LedgerError(f"the ledger {self.name} was tampered with: its last events are missing or changed")
@@ -227,13 +232,13 @@ class Store:
             if len(rows) < count or (count and rows[count - 1]["hash"] != hash_):
                 raise LedgerError(
                     f"the ledger {self.name} was tampered with, or put back to an earlier copy: it had {count} events "
-                    "when this machine last saw it. Nothing is released on it. Bring back the later one; or, once "
-                    f"somebody has accounted for what is missing, delete {file}"
+                    "when this machine last saw it. Nothing is released on it. Bring back the later copy. Otherwise "
+                    f"account for the missing releases, then delete {file}"
                 )
 
     def _seen(self, rows: Sequence[Row]) -> list[tuple[Path, int, str]]:
         """Each memory, by place and by identity: its file, how many events were seen, and the hash of the last."""
-        if rows and not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"]):  # it names a file, and nobody has checked it yet
+        if rows and not re.fullmatch("[0-9a-f]{64}", rows[0]["hash"]):  # it names a file, and is not checked yet
             raise LedgerError(f"the ledger {self.name} was tampered with: its first hash is none")
         files = [self.seen_file, *([remembered(rows[0]["hash"])] if rows else [])]
         out = []
@@ -267,7 +272,7 @@ class Store:
             )
         if found is None:
             with self._writing() as connection:
-                if not sa.inspect(connection).has_table(_meta.name):  # nobody was faster
+                if not sa.inspect(connection).has_table(_meta.name):  # no other process was faster
                     _metadata.create_all(connection)
                     for statement in _ONLY_GROWS[self._engine.dialect.name]:
                         connection.exec_driver_sql(statement)
@@ -296,7 +301,7 @@ class Store:
 
     @contextmanager
     def _plainly(self, act: str) -> Iterator[None]:
-        """Say what is wrong with the database in words, and what to do."""
+        """Raise the database's errors with a clear message, and what to do."""
         try:
             yield
         except (SQLAlchemyError, OSError) as error:
@@ -363,15 +368,15 @@ def _tighten(path: Path) -> None:
 
 
 def _why(error: Exception) -> str:
-    """The cause in words, and what to do."""
+    """Return the cause, and what to do."""
     if isinstance(error, PermissionError):
         return "the file or its folder may not be written to; allow it, or name another ledger"
     if isinstance(error, OSError):
         return f"{error.strerror or error}"
     said = str(getattr(error, "orig", None) or error)
     for part, words in (
-        ("locked", f"somebody else has been writing for more than {PATIENCE} seconds; try again"),
-        ("lock timeout", f"somebody else has been writing for more than {PATIENCE} seconds; try again"),
+        ("locked", f"another process has been writing for more than {PATIENCE} seconds; try again"),
+        ("lock timeout", f"another process has been writing for more than {PATIENCE} seconds; try again"),
         ("readonly", "the file or its folder may not be written to; allow it, or name another ledger"),
         ("unable to open", "the file or its folder may not be written to; allow it, or name another ledger"),
         ("disk is full", "the disk is full; make room and try again"),
@@ -379,8 +384,8 @@ def _why(error: Exception) -> str:
         ("not a database", "it is another kind of file; name a ledger"),
         ("malformed", "it is damaged; bring back a backup, and count what was released since"),
         ("only grows", "an event of a ledger is never changed or deleted"),
-        ("UNIQUE", "somebody else wrote at the same moment; try again"),
-        ("unique", "somebody else wrote at the same moment; try again"),
+        ("UNIQUE", "another process wrote at the same moment; try again"),
+        ("unique", "another process wrote at the same moment; try again"),
     ):
         if part in said:
             return words

@@ -1,4 +1,4 @@
-"""What left a ledger, checked: an exported file by itself or against its ledger, a release's folder against its ledger.
+"""Verification of copies: an exported file by itself or against its ledger, a release's folder against its ledger.
 
 Neither is trusted: every hash, sum and rule is worked out again from the events, and a release's files are hashed.
 """
@@ -21,7 +21,7 @@ _COLUMNS = {*Event.__dataclass_fields__, "hash"}
 
 
 def check_export(path: Path, ledger: Ledger | None = None) -> str:
-    """What an exported JSON file is, in words, once it agrees with itself, and with the beginning of ``ledger``.
+    """Check an exported JSON file against itself, and against the beginning of ``ledger``; return what was checked.
 
     Raises :class:`ProjectError` for what is no export, :class:`LedgerError` for one that was changed.
     """
@@ -43,19 +43,18 @@ def check_export(path: Path, ledger: Ledger | None = None) -> str:
     count = f"{len(events):,} event{'s' * (len(events) != 1)}"
     told = f"{path}: {count}, every hash, sum and rule holds; the last hash is {last}"
     if ledger is None:
-        return told + ". That none were cut off at its end shows only beside the ledger (--ledger) or a hash you noted"
+        return told + ". Only the ledger (--ledger) or a hash you noted can show that none were cut off at its end"
     there = ledger.events()
     if len(there) < len(events) or (events and there[len(events) - 1].hash != last):
         raise LedgerError(
-            f"{path} agrees with itself, but not with {ledger.name}: it is of another ledger, or one of them was "
-            "rewritten"
+            f"{path} agrees with itself, but not with {ledger.name}: it is of another ledger, or an event was rewritten"
         )
     since = len(there) - len(events)
     return f"{told}; so does {ledger.name}" + (f", which has {since} more since" if since else ", and ends there too")
 
 
 def check_release(folder: Path, ledger: Ledger) -> str:
-    """Which entry of ``ledger`` the release in ``folder`` is, in words, once all of its files are those handed over.
+    """Check that the files of ``folder`` are those handed over as an entry of ``ledger``; return a report on the entry.
 
     Raises :class:`ProjectError` for what is no release's folder, :class:`LedgerError` where it and the ledger differ.
     """
@@ -71,14 +70,14 @@ def check_release(folder: Path, ledger: Ledger) -> str:
     id_ = facts.get("entry")
     entry = next((e for p in ledger.populations().values() for e in p.entries if e.id == id_), None)
     if entry is None:
-        raise LedgerError(f"the ledger {ledger.name} has no entry {id_!r}, which {folder} says that it is")
+        raise LedgerError(f"{folder} claims to be entry {id_!r}, but the ledger {ledger.name} has no such entry")
     if entry.chain != facts.get("chain"):
         raise LedgerError(
-            f"entry {entry.id} of {ledger.name} has not the chain that {folder} was given: one of them was rewritten"
+            f"entry {entry.id} of {ledger.name} and {folder} have different chains: one of the two was rewritten"
         )
     if entry.released is None:
         raise LedgerError(
-            f"{folder} has the chain of entry {entry.id}, but the ledger was never told what was handed over: its "
+            f"{folder} has the chain of entry {entry.id}, but the ledger has no record of the files handed over: its "
             "files cannot be checked"
         )
     if digest_of(files) != entry.released:
@@ -88,11 +87,11 @@ def check_release(folder: Path, ledger: Ledger) -> str:
 
 
 def _changed(files: Mapping[str, bytes], ledger: Ledger, released: str) -> str:
-    """Which files were changed, where the release was kept."""
+    """Return half a sentence that names the changed files, where the release was kept."""
     try:
         kept = ledger.files(released)
     except LedgerError:
-        return "at least one of its files was changed"
+        return "a file or more was changed"
     names = sorted(name for name in {*files, *kept} if kept.get(name) != files.get(name))
     return f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} changed"
 

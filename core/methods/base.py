@@ -44,7 +44,7 @@ class Fitted(Protocol):
         ...
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
-        """What the model will cost, with ``further`` tables in it; raises :class:`SizeError` above ``max_cells``."""
+        """Return the cost of the model, with ``further`` tables in it; raise :class:`SizeError` above ``max_cells``."""
         ...
 
     def model(self, report: Report = silent) -> Model:
@@ -52,7 +52,7 @@ class Fitted(Protocol):
         ...
 
     def facts(self, project: Project) -> Mapping[str, Any]:
-        """What release.json says beside the draws."""
+        """Entries of release.json in addition to the draws."""
         ...
 
 
@@ -92,12 +92,12 @@ def largest_pair(project: Project, frame: Frame, among: Sequence[str] = ()) -> t
 
 
 def any_association(drawn: bool) -> str:  # noqa: ARG001
-    """What a plan without separations says of most methods' tables."""
-    return "No separation: the table may show any association, as far as the budget reaches."
+    """Return the description of most methods' tables under a plan without separations."""
+    return "No separation: the table may show any association that the budget can measure."
 
 
 def no_steps(project: Project, outcome: str, others: Sequence[str], treatment: str | None) -> str:  # noqa: ARG001
-    """No option of the method says which columns are counted with which."""
+    """Return no steps: no option of the method sets which columns are counted together."""
     return ""
 
 
@@ -228,7 +228,7 @@ class Method:
     causes_only: Callable[[Plan], bool] = never
 
     def fenced(self, plan: Plan) -> bool:
-        """Does the plan carry the roles' separation?"""
+        """Return whether the plan holds the roles' separation."""
         return plan.fair if plan.fair is not None else self.capabilities.fence == "always"
 
     def read(self, plan: Plan) -> Any:

@@ -42,7 +42,7 @@ BYTES_PER_SUM, SECONDS_PER_SUM = 40, 20e-6
 
 @dataclass(frozen=True)
 class Smooth:
-    """What was fitted, and the cliques of nominal columns that were counted."""
+    """The fitted model, and the counted cliques of nominal columns."""
 
     fitted: CopulaModel
     counted: tuple[Clique, ...]
@@ -60,7 +60,7 @@ class Smooth:
         return tuple(itertools.combinations(self.fitted.columns, 2))
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
-        """Sums in place of cells; the nominal columns' tree has its own limit."""
+        """Return sums instead of cells; the nominal columns' tree has its own limit."""
         layout = self.fitted.inputs.layout
         tree = check_size(layout.categories, self.counted, max_cells=max_cells) if self.counted else None
         cells, memory = (tree.cells, tree.bytes) if tree else (0, 0)
@@ -72,7 +72,7 @@ class Smooth:
         return self.fitted
 
     def facts(self, project: Project) -> Mapping[str, Any]:  # noqa: ARG002
-        """Nothing beside the draws."""
+        """Return nothing: the draws are all."""
         return {}
 
 

@@ -88,7 +88,7 @@ class DecoderOptions:
 
 @dataclass(frozen=True)
 class Trained:
-    """What training ended with: a decoder, and the noisy one-way counts that its intercepts are raked to."""
+    """The result of training: a decoder, and the noisy one-way counts that its intercepts are raked to."""
 
     decoder: Decoder
     counts: dict[str, FloatArray]
@@ -106,7 +106,7 @@ class Trained:
         return tuple(itertools.combinations(heads.sizes, 2)) if heads.latent else self.decoder.edges
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:  # noqa: ARG002
-        """Parameters in place of cells: there is no junction tree, and no limit on its width."""
+        """Return parameters instead of cells: there is no junction tree, and no limit on its width."""
         count, steps = self.decoder.heads.parameters, self.decoder.steps
         heads, rows = self.decoder.heads, self.decoder.total if self.decoder.total > 1 else USUAL_ROWS
         a_step = count * SECONDS_PER_PARAMETER + len(heads.sizes) * SECONDS_PER_COLUMN
@@ -119,15 +119,15 @@ class Trained:
         return rake(self.decoder, distributions(self.counts), np.random.default_rng())
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
-        """Nothing beside the draws."""
+        """Return nothing: the draws are all."""
         return {}
 
 
 def decoder(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Trained:  # noqa: ARG001
     """Pay for all steps; 30 % of ρ on one-way counts; full-batch noisy gradient steps on the drawing's heads.
 
-    Every step is one Gaussian of sensitivity kC (add-remove) or 2kC (replace-one), so ρ adds up exactly; why no rows
-    are sampled is said in `espalier.core.privacy.clipped`.
+    Every step is one Gaussian of sensitivity kC (add-remove) or 2kC (replace-one), so ρ adds up exactly;
+    `espalier.core.privacy.clipped` explains why no rows are sampled.
     """
     options = read_options(DecoderOptions, project.plan.options)
     heads = heads_of(project)

@@ -4,7 +4,7 @@ Ghazi, Guzmán, Kamath, Knop, Kumar & Manurangsi (2026), by linear programming w
 the paper's figures, and the proof that no table agrees better with the answers. Not good for: the answers themselves,
 which the projection makes worse in most cases (its maximum error is 1.2 to 1.7 times that of the plain answers), nor
 for rows: those of a vertex of the program are a few hundred rows repeated. So the released rows are drawn from the
-maximum-entropy fit of the same answers, and the projection stands beside each answer, for comparison.
+maximum-entropy fit of the same answers, and the projection is shown next to each answer, for comparison.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class WeightsOptions:
 
 @dataclass(frozen=True)
 class Chosen(Answers):
-    """Of all questions, those that were chosen, with the last noisy answer to each: number → (answer, σ)."""
+    """The chosen questions, with the last noisy answer to each: number → (answer, σ)."""
 
     measured: dict[int, tuple[float, float]] = field(default_factory=dict)
 
@@ -75,7 +75,7 @@ class Chosen(Answers):
 
 @dataclass(frozen=True)
 class Weighted:
-    """What multiplicative weights end with: a weight for each question."""
+    """The result of multiplicative weights: a weight for each question."""
 
     answers: Chosen
     lowered: Lowered
@@ -99,7 +99,7 @@ class Weighted:
         return links_of(self.scopes)
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
-        """What the model costs; raises :class:`SizeError` above ``max_cells``."""
+        """Return the model's cost; raise :class:`SizeError` above ``max_cells``."""
         cost = check_cost(self.lowered, further, max_cells=max_cells)
         seconds = self.planned * cost.cells * 1e-6
         return Size(cost.cells, 2 * self.planned, 64 * cost.cells, seconds, cost.columns, cost.largest, ())
@@ -116,7 +116,7 @@ class Weighted:
         return VisibleModel(inner, lowered.visible, lowered.counts, self.edges, told)
 
     def facts(self, project: Project) -> dict[str, Any]:  # noqa: ARG002
-        """How many rounds ran of those that were planned, and whether the private stop ended them."""
+        """Return how many of the planned rounds ran, and whether the private stop ended them."""
         return {"rounds": {"ran": self.rounds, "planned": self.planned, "stopped": self.stopped}}
 
 

@@ -26,7 +26,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Frame:
-    """What a plan implies for the model's graph.
+    """The constraints that a plan sets on the model's graph.
 
     ``features`` is prism's S where the drawing decides it (None where it is chosen privately, empty for other
     methods); ``candidates`` what a private choice may choose from; ``refused`` the columns that S would have held
@@ -42,7 +42,7 @@ class Frame:
     tasks: tuple[Task, ...] = ()
 
     def forbids(self, a: str, b: str) -> bool:
-        """May the pair (a, b) not be measured together?"""
+        """Return whether the pair (a, b) must not be measured together."""
         return any(s.forbids(a, b) for s in self.separations)
 
 
@@ -75,7 +75,7 @@ def fence(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
 
 
 def _of_roles(project: Project, warnings: list[str]) -> tuple[Separation, ...]:
-    """outcome ⊥ protected | admissible (PrivCI §I), or with inadmissible beside protected under ``strict``."""
+    """Return outcome ⊥ protected | admissible (PrivCI §I), or with inadmissible added to protected under ``strict``."""
     roles, schema = project.roles, project.schema
     if project.separations and not roles.outcome and not roles.protected:
         return ()

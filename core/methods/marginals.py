@@ -1,4 +1,4 @@
-"""What the methods that count marginals share: their answers, and the graphical model fitted to them."""
+"""The common part of methods that count marginals: their answers, and the graphical model fitted to them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from espalier.core.project.file import Project
 
 @dataclass(frozen=True)
 class Marginals:
-    """Noisy counts of cliques, and scores that were bought beside them.
+    """Noisy counts of cliques, and scores that were bought in addition.
 
     ``sizes`` are all columns with their numbers of categories, ``counted`` those that the counts are over: where
     ``merged`` is not empty, groups of categories. ``rows`` is the number of rows where it is public. ``explained`` are
-    the scores that were bought to tell what the fence cost, those of the tree's edges first, then those of the pairs
+    the scores that were bought to report what the fence cost, those of the tree's edges first, then those of the pairs
     that the frame refused; ``scores`` are all vectors of scores that were bought, these among them. ``impossible`` are
-    the cells that no row may have, by clique: they join the model beside what was counted. ``shrunk``: the model
+    the cells that no row may have, by clique: they join the model in addition to the counts. ``shrunk``: the model
     believes only as much of each pair's association as noise does not explain
-    (`espalier.core.models.graphical.shrinkage`); a fit with questions beside it does not.
+    (`espalier.core.models.graphical.shrinkage`); a fit together with questions does not.
     """
 
     sizes: Mapping[str, int]
@@ -53,7 +53,7 @@ class Marginals:
 
     @classmethod
     def of(cls, curator: Curator, measurements: list[Measurement], **more: Any) -> Marginals:
-        """What ``curator`` has answered; ``more`` are the further fields."""
+        """Build it from the answers of ``curator``; ``more`` are the further fields."""
         return cls(
             curator.whole,
             curator.sizes,
@@ -88,12 +88,12 @@ class Marginals:
             given, smoothing = believed(fitted, self.measurements, smoothing)
             again = estimate(self.counted, given, fitted.total, zeros=zeros, start=fitted, smoothing=smoothing)
             both = again.fit.converged and fitted.fit.converged
-            said = f"{again.fit.criterion}, after a first fit that says how much of each association noise explains"
+            said = f"{again.fit.criterion}, after a first fit that estimates how much of each association is noise"
             fitted = replace(again, fit=replace(again.fit, converged=both, criterion=said))
         return refine(fitted, self.sizes, self.merged) if self.merged else fitted
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """What only some plans pay for: scores of refused pairs, errors of pairs, weights, merged categories."""
+        """Return entries of some plans only: scores of refused pairs, errors of pairs, weights, merged categories."""
         out: dict[str, Any] = {}
         if (bought := self.explained) is not None:
             tree = [e for e in bought.cliques if e in self.cliques]

@@ -58,8 +58,8 @@ of their counts with the target; below this a whole share costs more AUC than it
 0.61 against the star's 0.63; Adult at ε = 0.2: about 13, 0.880 against 0.878)."""
 
 SLIGHT, CHEAP = 0.05, 0.25
-"""Below `SIGNAL`, the background's share, and the expected TV error of a middling pair counted from it up to which
-there is one. Small tables are told well by little: with an error of 0.03 (asia with 3,000 rows at ε = 2) two-way TV
+"""Below `SIGNAL`, the background's share, and the largest expected TV error of a typical pair counted from it
+for which there is one. Small tables gain much from little: with an error of 0.03 (asia, 3,000 rows, ε = 2) two-way TV
 falls from 0.031 to 0.009, with 0.05 (alarm, 8,000 rows, ε = 2) from 0.040 to 0.022, with 0.12 (diabetes, 8,000 rows,
 ε = 2) from 0.048 to 0.043, with 0.24 (child, 5,000 rows, ε = 0.5) from 0.085 to 0.082; with 0.5 it stays. AUC does not
 change measurably. The share is what the one-way counts would get (`QUIET_ONE_WAY`), so the target's tables keep
@@ -72,7 +72,7 @@ rest. AUC above the star's over 50 pairs of runs, with 30, 45 and 60: COMPAS at 
 + 0.0064 and + 0.0046 (± 0.0009)."""
 
 QUIET_ONE_WAY = 0.05
-"""What the one-way counts get beside `ONE_WAY` where no background is counted. Where S takes all columns too, this is
+"""Share of the one-way counts, next to `ONE_WAY`, where no background is counted. If S takes all columns too, this is
 the star: a tenth for one-way counts, the rest for the pairs with the target. More costs AUC (with 0.10 COMPAS at ε =
 0.2 has 0.004 ± 0.003 less than the star, paired over thirty splits)."""
 
@@ -82,7 +82,7 @@ MAX_CELLS = 20_000
 
 @dataclass(frozen=True)
 class _Run:
-    """What every step of one fit takes; ``total`` is n or a noisy, paid-for total."""
+    """The arguments of every step of one fit; ``total`` is n or a noisy, paid-for total."""
 
     curator: Curator
     budget: BudgetSplit
@@ -171,7 +171,7 @@ def _background(run: _Run, ones: Sequence[Measurement]) -> float:
 
 
 def _signal(run: _Run, ones: Sequence[Measurement]) -> float:
-    """Rows of the first target's rarer values in a cell of a middling feature, over the noise if all are counted."""
+    """Return the rows of the first target's rarer values in a cell of a typical feature, over the noise of counts."""
     target = run.frame.tasks[0].target
     sizes = sorted(size for name, size in run.curator.sizes.items() if name != target and size > 1)
     (alone,) = [m.values for m in ones if m.clique == (target,)]
@@ -201,7 +201,7 @@ def _choose(run: _Run, task: Task, growth: Growth) -> _Star:
 def _count(
     run: _Run, star: _Star, share: float, choice: float, linked: Sequence[Clique]
 ) -> tuple[list[Measurement], float]:
-    """What is counted with one target for ``share``, and what of ``choice`` was spent to choose three-way tables."""
+    """Return the counts with one target for ``share``, and the part of ``choice`` spent to choose three-way tables."""
     joint = _joint(run, star, share, linked)
     triples, weights, unspent = _three_way(run, star, share, 0.0 if joint else choice, linked)
     spent = 0.0 if joint else choice - unspent
@@ -226,7 +226,7 @@ def _joint(run: _Run, star: _Star, share: float, linked: Sequence[Clique]) -> li
 def _three_way(
     run: _Run, star: _Star, share: float, choice: float, linked: Sequence[Clique]
 ) -> tuple[list[Clique], list[float], float]:
-    """Tables (X, X', Y), their weights (association given Y, scaled to mean 1), and what is left of ``choice``."""
+    """Return tables (X, X', Y), their weights (association given Y, scaled to mean 1), and the rest of ``choice``."""
     curator, budget, most = run.curator, run.budget, run.options.three_way
     features = [name for name in star.features if name not in run.project.plan.weights]
     if not choice or len(features) < 2:

@@ -29,9 +29,9 @@ MAX_CELLS = 20_000
 def effect_regime(
     curator: Curator, project: Project, frame: Frame, treatment: str, report: Report = silent
 ) -> Marginals:
-    """One-way counts; (z, T, Y) for each z to adjust for, or (Z, T, Y) where it is small; pairs within Z, and others.
+    """Measure one-way counts; (z, T, Y) for each z to adjust for, or a small (Z, T, Y); pairs within Z, and others.
 
-    Z stands in the frame. What the background does not use goes to the task's tables once more.
+    Z is in the frame. What the background does not use is added to the share of the task's tables.
     """
     (task,) = frame.tasks
     target, adjust = task.target, [name for name in task.features or () if name != treatment]

@@ -1,4 +1,4 @@
-"""What a PRISM plan reads, and the frame that its regime implies."""
+"""The options of a PRISM plan, and the frame that its regime implies."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _frame_of_effect(project: Project, fence: tuple[Separation, ...], warnings: 
         refuse_fenced(effect, chosen, fence)
     except GraphError as error:
         raise ProjectError(str(error), key="adjust") from None
-    warnings.append(f"An effect read off this table holds as far as the drawing does. {effect.caveat}")
+    warnings.append(f"An effect estimated from this table is valid only if the drawing is. {effect.caveat}")
     features = project.schema.clique((options.treatment, *chosen))
     task = Task(target, 1.0, features, (), ())
     return Frame(fence, features, (), (), tuple(warnings), (task,))
@@ -174,7 +174,7 @@ def _task(
     linked: list[tuple[str, str]],
     warnings: list[str],
 ) -> Task:
-    """What one target's S is, or may be chosen from.
+    """Return one target's S, or its candidates.
 
     Where the drawing decides S, its pairs with the target join ``linked``; one that would close a path around a
     separation together with those before it is refused.

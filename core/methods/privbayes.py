@@ -73,7 +73,7 @@ def _unseparated(drawn: bool) -> str:
     if not drawn:
         return any_association(drawn)
     return (
-        "No separation is promised. The table shows what the drawn arrows link, as far as the budget reaches; "
+        "No separation is promised. The table shows what the drawn arrows link, within the budget; "
         "columns without an arrow between them are related through others only."
     )
 

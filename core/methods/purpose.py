@@ -1,4 +1,4 @@
-"""What a table is for, which method serves that, and what of the drawing a plan leaves unused. Reads no data."""
+"""The purposes of a table, the methods that serve them, and the unused parts of the drawing. Reads no data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PURPOSES = {
     "general": "General use",
     "questions": "Answer my questions",
 }
-"""What a table may be for, in words."""
+"""The purposes of a table, with their labels."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def _lacking(project: Project, purpose: str) -> str:
 
 
 def unused(project: Project) -> tuple[str, ...]:
-    """What was drawn and plays no part in the plan, a sentence each."""
+    """Return a sentence for each drawn part that plays no part in the plan."""
     if is_blurring(project.plan):
         return ()
     method, roles = method_of(project.plan), project.roles

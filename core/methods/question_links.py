@@ -1,7 +1,7 @@
-"""What questions and counts link, and how a fence stands beside them.
+"""The links between columns that questions and counts create, and their effect on a fence.
 
-A question joins its columns in the model: where they stand on both sides of a separation, the separation is lost, and
-the plan is refused. A column that stands on neither side could still carry a path from one side to the other, half
+A question joins its columns in the model: with columns on both sides of a separation, the separation is lost, and
+the plan is refused. A column on neither side could still carry a path from one side to the other, half
 through a question and half through a pair that the method counts. So every group of columns that questions link with
 one another (through columns other than the separating ones) is put on one side.
 
@@ -41,7 +41,7 @@ def links_of(scopes: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
 
 def widened(separation: Separation, project: Project, scopes: dict[str, tuple[str, ...]]) -> Separation:
     """The separation with every group that questions link on one side; raises :class:`ProjectError` for a group that
-    stands on both, naming the separation."""
+    has columns on both, naming the separation."""
     given, left, right = set(separation.given), set(separation.left), set(separation.right)
     for group in _groups(scopes.values(), given):
         if group & left and group & right:
@@ -52,7 +52,7 @@ def widened(separation: Separation, project: Project, scopes: dict[str, tuple[st
 
 
 def _groups(scopes: Iterable[Sequence[str]], given: set[str]) -> list[set[str]]:
-    """What is linked with one another without passing through ``given``; groups of one column are left out."""
+    """Return the groups linked without passing through ``given``; groups of one column are left out."""
     groups: list[set[str]] = []
     for scope in scopes:
         joined = set(scope) - given

@@ -1,7 +1,7 @@
-"""Questions and counts measured beside any method that ends with marginals, and the model fitted to all of it.
+"""Questions and counts measured in addition to any method that ends with marginals, and the model fitted to both.
 
-The method does not know: it is told a smaller budget to divide, and what it measured is fitted together with the
-answers. What is asked comes first, so that a plan and a release divide the budget alike.
+The method needs no change: it divides a smaller budget, and its measurements are fitted together with the
+answers. Questions are measured first, so that a plan and a release divide the budget alike.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COLUMNS = 1_500
 
 @dataclass(frozen=True)
 class Answers:
-    """What a project asks, and the noisy answers, in rows.
+    """A project's questions, and the noisy answers, in rows.
 
     ``direct`` are the answers to all questions, None where ``marginals`` of their columns were counted instead (or
     nothing is asked); ``histograms`` one for each count, or none where a method asks of counts by questions alone.
@@ -59,7 +59,7 @@ class Answers:
 
     @property
     def numbers(self) -> int:
-        """How many noisy numbers were bought directly: answers, and cells of the counts."""
+        """Number of noisy numbers bought directly: answers, and cells of the counts."""
         return (len(self.questions) if self.direct else 0) + sum(m.values.size for m in self.histograms)
 
     def told(self, j: int) -> tuple[float, float] | None:
@@ -119,7 +119,7 @@ def fit_beside(method: Fit, curator: Curator, plan: Project, frame: Frame, repor
     with curator.within(whole.part(1 - share)):
         base = method(curator, plan, frame, part(report, 0.1, 1.0))
     if not isinstance(base, Marginals):
-        raise TypeError("questions are measured beside marginals only")
+        raise TypeError("questions can only be measured in addition to marginals")
     return Asked(base, answers, tuple(scopes_of(plan).values()))
 
 
@@ -128,7 +128,7 @@ class Asked:
     """Marginals of a method, and answers to questions and counts; all of it is fitted together.
 
     ``scopes`` are the columns that each question or count joins. ``projected``: the smallest L∞ correction of the
-    answers is told too, whatever their number (`espalier.core.models.questions.projection`).
+    answers is reported too, whatever their number (`espalier.core.models.questions.projection`).
     """
 
     base: Marginals
@@ -163,7 +163,7 @@ class Asked:
         return lower(self.base.sizes, questions, self.answers.counts, (*self.cliques, *self.base.impossible))
 
     def size(self, max_cells: int, further: tuple[Clique, ...] = ()) -> Size:
-        """What the model will cost; raises :class:`SizeError` above ``max_cells``, naming columns or questions."""
+        """Return the model's cost; raise :class:`SizeError` above ``max_cells``, naming columns or questions."""
         base = self.base.size(max_cells, further)
         held = (*self.cliques, *self.base.impossible, *further)
         cost = check_cost(self.lowered, held, max_cells=max_cells)
@@ -258,7 +258,7 @@ class Asked:
         )
 
     def facts(self, project: Project) -> dict[str, Any]:
-        """What only some plans pay for."""
+        """Return the entries that only some plans pay for."""
         return self.base.facts(project)
 
 

@@ -131,7 +131,7 @@ def frame_of(project: Project) -> Frame:
 
 
 def asks(project: Project) -> bool:
-    """Does the plan spend on the project's questions and counts? Raises :class:`ProjectError` where it cannot."""
+    """Return whether the plan spends on questions and counts. Raises :class:`ProjectError` where it cannot."""
     plan, method = project.plan, method_of(project.plan)
     if method.capabilities.questions == "alone":
         if not project.question_list:
@@ -146,7 +146,7 @@ def asks(project: Project) -> bool:
     if method.capabilities.questions == "no":
         able = ", ".join(m.name for m in METHODS.values() if m.capabilities.questions == "beside")
         raise ProjectError(
-            f"the method {method.name} counts no marginals, so questions cannot be measured beside them: set the share "
+            f"the method {method.name} counts no marginals, so it cannot measure questions as well: set the share "
             f"of the budget for questions (question_share) to 0, or choose one of {able}",
             key="question_share",
         )
@@ -154,7 +154,7 @@ def asks(project: Project) -> bool:
 
 
 def fit(curator: Curator, project: Project, frame: Frame, report: Report = silent) -> Fitted:
-    """The plan's method, and beside it the project's questions with their share of the budget."""
+    """Run the plan's method, and measure the project's questions with their share of the budget."""
     method = method_of(project.plan)
     if method.capabilities.questions == "beside" and asks(project):
         return fit_beside(method.fit, curator, project, frame, report)
@@ -162,7 +162,7 @@ def fit(curator: Curator, project: Project, frame: Frame, report: Report = silen
 
 
 def _around(project: Project, separations: tuple[Separation, ...]) -> tuple[Separation, ...]:
-    """The separations with the pairs that constraints join; raises where these lead around one of them."""
+    """Return the separations with the pairs that constraints join; raise if these lead around a separation."""
     if found := project.constraints.conflict(separations):
         raise ProjectError(found[1], key="constraints")
     return tuple(replace(s, links=project.constraints.edges) for s in separations)

@@ -34,7 +34,7 @@ and COMPAS at ε = 1 by less than their spread over folds."""
 
 @dataclass(frozen=True)
 class TreeOptions:
-    """What the tree methods read beyond the common keys; without them they are as published."""
+    """The options of the tree methods beyond the common keys; without them they are as published."""
 
     width: int = option(
         1,
@@ -71,7 +71,7 @@ def tree(curator: Curator, project: Project, frame: Frame, report: Report = sile
     Where there are constraints, the tree begins with their pairs, which are counted without a choice.
 
     What a forest, or a choice without alternatives, leaves unspent goes to the two-way counts (or, where there
-    are none, to the one-way counts once more). Beyond the paper, where the plan asks for it: rare categories are
+    are none, to further one-way counts). Beyond the paper, where the plan asks for it: rare categories are
     merged after the one-way counts (``compress``), the scores of what the frame refused are bought (``explain``), and
     further cliques are chosen against the model so far (``width``).
     """
@@ -121,13 +121,13 @@ def _scores_of(count: int) -> str:
 
 
 def _rounds(project: Project) -> int:
-    """How many further cliques are chosen beside the tree."""
+    """Return how many further cliques are chosen after the tree."""
     width = read_options(TreeOptions, project.plan.options).width
     return rounds(sum(size > 1 for size in project.schema.sizes.values()), width)
 
 
 def _fits(project: Project) -> int:
-    """How many models further cliques are chosen against."""
+    """Return the number of models that further cliques are chosen against."""
     return min(BATCHES, _rounds(project))
 
 

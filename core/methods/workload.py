@@ -1,4 +1,4 @@
-"""The most accurate table that the budget can buy: what to count is chosen for a workload, by all pairs unless told.
+"""The most accurate table that the budget can buy: counts are chosen for a workload, by default that of all pairs.
 
 In the manner of SWIFT (dpsynth) and AIM (McKenna, Mullins, Sheldon & Miklau 2022), with the exact solver of this
 project: a tree first, then noisy errors of the model fitted to it, and the subset and the shares that minimise the
@@ -52,7 +52,7 @@ FEW = 350
 choice at a time with the root of how many are chosen."""
 
 ONE_WAY, MOST_ONE_WAY = 0.08, 0.25
-"""The least and the most of the budget that the one-way counts get. Pairs of small columns tell of the columns too:
+"""The least and the most of the budget that the one-way counts get. Pairs of small columns inform about columns too:
 with 0.6 at most, 3,000 rows of asia at ε = 0.2 have a two-way TV of 0.050, with 0.25 0.041; Adult reaches neither."""
 
 GOOD_ENOUGH = 0.015
@@ -74,21 +74,21 @@ FITS = 1 + BATCHES
 
 PER_COLUMN, TOGETHER = 2, 4
 """Where pairs are chosen one at a time: so many choices a column at most where they are counted badly, and the columns
-of the largest table that is counted in place of its pairs. Mean two-way TV at ε = 1 of six random networks of twelve
+of the largest table that is counted instead of its pairs. Mean two-way TV at ε = 1 of six random networks of twelve
 binary columns (1,600 rows) and two draws of asia (1,200 and 1,600), ten runs each: 0.0176 with up to 40 pairs, 0.0170
 with 16; 0.0168 with up to 40 pairs and tables, 0.0160 to 0.0162 with 16 or 24. Adult, whose columns are larger (five
 runs): 0.0095 with up to 40, 0.0090 with 26."""
 
 GOOD_PAIR = 0.0105
-"""The expected TV error of a middling pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 instead
-of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 in place of 0.0058 at ε = 1 (where they err by
-0.0075 to 0.0106), but child with 20,000 rows 0.0087 in place of 0.0079 (from 0.011) and alarm with 8,000 at ε = 0.2
-0.056 in place of 0.053."""
+"""The expected TV error of a typical pair up to which more pairs than `MOST_ROUNDS` are counted. With up to 80 instead
+of 40, whatever the error, alarm with 30,000 rows has a TV of 0.0054 instead of 0.0058 at ε = 1 (where they err by
+0.0075 to 0.0106), but child with 20,000 rows 0.0087 instead of 0.0079 (from 0.011) and alarm with 8,000 at ε = 0.2
+0.056 instead of 0.053."""
 
 
 @dataclass(frozen=True)
 class WorkloadOptions:
-    """What the table is for, how large the model may be, and what is said of the fence."""
+    """The purpose of the table, the size of the model, and what is reported about the fence."""
 
     weights: Mapping[str, float] = option(
         {},
@@ -132,12 +132,12 @@ class WorkloadOptions:
 
 @dataclass(frozen=True)
 class Workload:
-    """What the table is for: ``columns`` and ``cliques`` have weights, 1 unless given.
+    """The purpose of the table: ``columns`` and ``cliques`` have weights, 1 unless given.
 
-    A pair weighs what is given for it, else the product of its columns' weights. ``cliques`` may hold triples; these
-    are candidates beside the pairs. ``max_cells`` caps the model, at most ``triples`` more join the second round. Where
-    pairs are chosen one at a time, they are counted in so many ``batches``, there are ``rounds`` of choosing at most
-    unless pairs are counted well, and so many small columns may be counted ``together``.
+    A pair has the weight given for it, else the product of its columns' weights. ``cliques`` may hold triples, which
+    are further candidates. ``max_cells`` caps the model; at most ``triples`` more join the second round. If pairs are
+    chosen one at a time, they are counted in ``batches``, with at most ``rounds`` rounds of choosing
+    unless pairs are counted well, and up to ``together`` small columns may be counted together.
     """
 
     columns: Mapping[str, float] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class Workload:
 
     @classmethod
     def of(cls, project: Project) -> Workload:
-        """The workload that the plan describes; raises :class:`ProjectError` for a name that stands for nothing."""
+        """Return the workload that the plan describes; raise :class:`ProjectError` for an unknown name."""
         options = read_options(WorkloadOptions, project.plan.options)
         given = {_columns_of(project, name): weight for name, weight in options.weights.items()}
         return cls(
@@ -164,7 +164,7 @@ class Workload:
 
     @property
     def weighted(self) -> bool:
-        """Does it tell candidates apart, other than by leaving some out?"""
+        """Return whether it gives candidates different weights, other than by leaving some out."""
         given = (*self.columns.values(), *self.cliques.values())
         return (
             self.triples > 0
@@ -173,7 +173,7 @@ class Workload:
         )
 
     def weight(self, clique: Clique) -> float:
-        """Of one marginal."""
+        """Return the weight of one marginal."""
         return self.cliques.get(clique, math.prod(self.columns.get(name, 1.0) for name in clique))
 
     def candidates(self, sizes: Mapping[str, int]) -> list[Clique]:
@@ -188,7 +188,7 @@ class Workload:
 
 
 def _columns_of(project: Project, name: str) -> Clique:
-    """The column, pair or triple that ``name`` stands for."""
+    """Return the column, pair or triple called ``name``."""
     schema = project.schema
     parts = [name] if name in schema.names else name.split(" × ")
     if not set(parts) <= set(schema.names) or len(set(parts)) < len(parts) or len(parts) > 3:
@@ -229,7 +229,7 @@ def workload(curator: Curator, project: Project, frame: Frame, report: Report = 
 def _explain(
     request: Request, share: float, ones: Sequence[Measurement], made: Sequence[Measurement]
 ) -> tuple[ScoreMeasurement | None, float]:
-    """Scores of the pairs that the frame refused beside the strongest tree of those counted; what is left of ``share``.
+    """Score the pairs that the frame refused against the strongest tree of counted pairs; return the rest of ``share``.
 
     Which tree is the strongest is decided by the noisy counts of its pairs.
     """
@@ -249,7 +249,7 @@ def _explain(
 
 
 def measure_ones(curator: Curator, budget: BudgetSplit, share: float) -> tuple[list[Measurement], float]:
-    """One-way counts, and what they leave of ``share``.
+    """Measure one-way counts; return them and the rest of ``share``.
 
     They get as much as brings their expected TV error to `GOOD_ENOUGH`, between `ONE_WAY` and `MOST_ONE_WAY` of
     ``share``. How much that is depends on n: where n is private, on the noisy total of the first of two portions.
@@ -268,7 +268,7 @@ def measure_ones(curator: Curator, budget: BudgetSplit, share: float) -> tuple[l
 def measure_pairs(
     request: Request, share: float, ones: Sequence[Measurement], known: Sequence[Measurement]
 ) -> tuple[list[Measurement], float]:
-    """What ``share`` of the budget counts beside the counts ``ones`` and ``known``, and what it leaves.
+    """Measure counts for ``share``, in addition to ``ones`` and ``known``; return them and the rest of the share.
 
     A tree, each edge by the exponential mechanism, then what the model fitted to it still gets wrong: one pair after
     the other, or, where weights tell candidates apart and they are few, all together, so that the weights decide.
@@ -363,7 +363,7 @@ def _triangles(second: Second, cliques: Sequence[Clique]) -> list[Clique]:
 
 
 def _one_by_one(second: Second, pairs: Sequence[Clique], linked: Sequence[Clique], room: Room) -> list[Measurement]:
-    """Further pairs, each by the exponential mechanism, in batches that each see what the ones before have told.
+    """Measure further pairs, each by the exponential mechanism, in batches that use the results of earlier batches.
 
     Small columns may be counted together (`tells_its_pairs`).
     """
@@ -392,7 +392,7 @@ def _one_by_one(second: Second, pairs: Sequence[Clique], linked: Sequence[Clique
 
 
 def _how_many(second: Second, pairs: Sequence[Clique]) -> int:
-    """How many times something may join the tree, from public and paid-for quantities (see `GOOD_PAIR`)."""
+    """Return how many cliques may join the tree, from public and paid-for quantities (see `GOOD_PAIR`)."""
     curator, budget = second.request.curator, second.request.budget
     columns = len({name for pair in pairs for name in pair})
     most, room = (rounds(columns, WIDTH, most) for most in (second.request.wanted.rounds, MOST_PAIRS))
@@ -404,7 +404,7 @@ def _how_many(second: Second, pairs: Sequence[Clique]) -> int:
 
 
 def _frame(project: Project, separations: Separations, warnings: list[str]) -> Frame:
-    """The frame as given; says which weights it makes idle, and refuses those that stand for nothing."""
+    """Return the frame as given; warn of weights that it makes idle, and refuse weights of unknown columns."""
     frame = Frame(separations)
     idle = [
         label(q)
@@ -417,7 +417,7 @@ def _frame(project: Project, separations: Separations, warnings: list[str]) -> F
 
 
 def most_cells(project: Project, max_cells: int) -> int:
-    """Of a model whose largest clique may have ``max_cells``.
+    """Return the largest number of cells of a model whose largest clique may have ``max_cells``.
 
     Fewer than twice the cells of the whole table: a junction tree has a table for each column, over some of those not
     yet eliminated, and every column that is gone at least halves what is left.

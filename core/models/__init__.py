@@ -1,1 +1,1 @@
-"""What a method fits: models that draw rows."""
+"""The results of methods: models that draw rows."""

@@ -1,4 +1,4 @@
-"""What a method fits: the protocol that every model keeps, and what a model over marginals adds."""
+"""The protocol of every model, and its extension for models over marginals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Answer = Literal["exact", "by design", "not promised"]
 
 @runtime_checkable
 class Model(Protocol):
-    """A distribution over rows. ``total`` is the number of rows that it stands for."""
+    """A distribution over rows. ``total`` is the number of rows that it represents."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ class Model(Protocol):
 
     @property
     def total(self) -> float:
-        """How many rows it stands for, from public numbers and noisy answers alone."""
+        """Number of rows that it represents, from public numbers and noisy answers alone."""
         ...
 
     def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False, report: Report | None = None) -> Codes:
@@ -37,11 +37,11 @@ class Model(Protocol):
         ...
 
     def answers(self, separation: Separation) -> Answer:
-        """How it keeps ``separation``."""
+        """Return how the model keeps ``separation``."""
         ...
 
     def facts(self) -> Mapping[str, Any]:
-        """What release.json says of how it was fitted."""
+        """Return the entries of release.json on its fit."""
         ...
 
     def dumps(self) -> bytes | None:
@@ -54,7 +54,7 @@ class BatchModel(Model, Protocol):
     """A model that draws any number of rows in the memory of a few."""
 
     def sample_batches(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Iterator[Codes]:
-        """What ``sample`` draws, in batches; with ``even`` the rows are spread over the whole output."""
+        """Yield the rows of ``sample``, in batches; with ``even`` the rows are spread over the whole output."""
         ...
 
 

@@ -1,7 +1,7 @@
 """The decoder: a Bayesian network whose every column is a softmax of its drawn parents (causal VAE, paper 003, §3).
 
 With latent 0 it is Markov with respect to the drawn arrows, so it needs no junction tree and has no width: a row is
-drawn column by column, causes first. With a latent z every column hangs on z and no separation is promised.
+drawn column by column, causes first. With a latent z every column depends on z and no separation is promised.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CHUNK = 16_384
 class Decoder:
     """A fitted network: ``heads`` says its shape, ``parameters`` are its numbers in the layout of `Heads.blocks`.
 
-    ``total`` is the number of rows that it stands for, ``steps`` how many training steps it was given.
+    ``total`` is the number of rows that it represents, ``steps`` the number of its training steps.
     """
 
     heads: Heads
@@ -90,7 +90,7 @@ class Decoder:
         return out
 
     def holds(self, left: Iterable[str], right: Iterable[str], given: Iterable[str]) -> bool | None:
-        """Is left ⊥ right | given exact in this model? None: with a latent z it is not promised.
+        """Return whether left ⊥ right | given is exact in this model. None: with a latent z it is not promised.
 
         Lauritzen et al. (1990): in a distribution that factors along a drawing, two sets are independent given a
         third where the third separates them in the moral graph of the smallest ancestral set of all three.
@@ -106,7 +106,7 @@ class Decoder:
         return "exact" if kept else "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """How it was trained, for release.json."""
+        """Return the entries of release.json on training."""
         return {"steps": self.steps, "parameters": self.heads.parameters, "latent": self.heads.latent}
 
     def strength(self) -> dict[tuple[str, str], float]:
@@ -250,7 +250,7 @@ def uniforms(rows: int, causes: Iterable[tuple[NDArray[Any], int]] | None, rng: 
 
 
 def separated(parents: Mapping[str, tuple[str, ...]], left: set[str], right: set[str], given: set[str]) -> bool:
-    """Does ``given`` separate the others in the moral graph of all their ancestors?"""
+    """Return whether ``given`` separates the others in the moral graph of all their ancestors."""
     kept, queue = left | right | given, sorted(left | right | given)
     for name in queue:  # grows while it is walked
         for cause in parents.get(name, ()):

@@ -62,7 +62,7 @@ LARGEST_WEIGHT = 50.0
 
 
 class Descent:
-    """Where the steps are: ``parameters`` at the moment, and their ``mean`` without the first steps."""
+    """The state of the steps: the current ``parameters``, and their ``mean`` without the first steps."""
 
     def __init__(self, start: Decoder, clip: float, steps: int) -> None:
         """From ``start``, whose ``total`` is the (noisy) number of rows, in ``steps`` steps."""

@@ -2,7 +2,7 @@
 
 One-way counts for a share of ρ, intercepts from them, full-batch noisy gradient steps (`decoder_steps`), and at the
 end the intercepts are raked to the same counts.
-Why every step reads all rows, and none a Poisson sample, is said in `espalier.core.privacy.clipped`.
+`espalier.core.privacy.clipped` explains why every step reads all rows instead of a Poisson sample.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NoisySum = Callable[[FloatArray, int], SumMeasurement]
 
 @dataclass(frozen=True)
 class Training:
-    """How many steps a decoder is trained for, and the norm that a row's gradient is clipped to.
+    """The number of training steps of a decoder, and the norm to which a row's gradient is clipped.
 
     The defaults were chosen on tables that no figure is reported of (`benchmarks.decoder choose`).
     """
@@ -70,7 +70,7 @@ def train(
     """A decoder from noisy one-way ``counts`` (rows) and ``training.steps`` calls of ``noisy_sum``, not raked yet.
 
     Every step is one of `decoder_steps.Descent`; the decoder is the mean of where they led.
-    ``rng`` starts the encoder's weights and draws the rows that steps are measured on: nothing private hangs on it.
+    ``rng`` starts the encoder's weights and draws the rows that steps are measured on: nothing private depends on it.
     ``report`` hears of every step and cancels by raising. One BLAS thread: two were six to nine times slower on a busy
     machine.
     """

@@ -27,7 +27,7 @@ LARGEST_DELTA = 1e-3
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent in all: (ε, δ) as asked, and the largest ρ that implies it."""
+    """The whole budget: (ε, δ) as given, and the largest ρ that implies it."""
 
     epsilon: float
     delta: float
@@ -118,8 +118,9 @@ def rho_of(epsilon: float, delta: float) -> float:
 
 
 def guess_right(epsilon: float, delta: float) -> float:
-    """Who would guess right half of the time whether a person's row is this or that, now does at most so often."""
-    return min(1.0, (math.exp(epsilon) + delta) / (1 + math.exp(epsilon)))
+    """Return the largest chance to guess which of two rows is a person's, where chance alone gives one half."""
+    odds = math.exp(-epsilon)
+    return min(1.0, (1 + delta * odds) / (1 + odds))
 
 
 def rounded_up(exact: Fraction) -> float:

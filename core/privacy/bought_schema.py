@@ -1,4 +1,4 @@
-"""A schema that is bought: bin edges, ranges and categories of the columns for which nobody has declared them.
+"""A schema bought from the budget: bin edges, ranges and categories of the columns that declare none.
 
 All of it is bought from the rows that the release is made from, after the split and the truncation, before the method
 runs. What is bought, in which order and at what price is public (:func:`prices`); which columns these are, the number
@@ -10,9 +10,9 @@ A table in a database or a large file is read once, into codes (:mod:`espalier.c
 be bought is read at its finest public codes: the grid of a declared range, or the codes of a hierarchy. Everything here
 is made from counts of these codes, so the bought schema and the proof are the same as in memory.
 
-Of a column with a hierarchy (:mod:`espalier.core.project.hierarchy`) the codes are known, and what is bought is how far
-down they are told apart: the rows of the groups at the top, then of what belongs to those that hold rows enough, and so
-on.
+For a column with a hierarchy (:mod:`espalier.core.project.hierarchy`) the codes are public, and the budget buys how
+deep the hierarchy is expanded. The first call counts the groups at the top. Each further call counts the children of
+the groups that hold enough rows.
 
 Proof: each column's parts are mechanisms proved there; ρ and δ₀ of all columns add up (adaptive composition), and what
 follows is calibrated to what is left. Which cells are missing is not bought: a bought column always may be empty.
@@ -57,7 +57,7 @@ from espalier.core.tables.table import Table
 POOL = "schema"
 
 FINER, MOST_CUTS = 4, 64
-"""Private quantiles cut a column into so many times its bins first, and into so many parts at most."""
+"""Private quantiles first cut a column into `FINER` times its bins, and into at most `MOST_CUTS` parts."""
 
 CUTS, COUNTS = 0.1, 0.9
 """How a column of numbers divides its part between those quantiles and the counts of the cells between them, from which
@@ -96,7 +96,7 @@ def budget_of(project: Project, budget: Budget) -> Budget:
 
 
 def prices(project: Project, budget: Budget) -> list[Part]:
-    """What is bought, in order, and at what price. Reads no data; raises :class:`ProjectError` for what cannot be."""
+    """Return the purchases, in order, with their prices. Reads no data; raises :class:`ProjectError` for a bad plan."""
     plan, schema = project.plan, project.schema
     open_ = schema.undeclared
     if not open_:
@@ -104,8 +104,8 @@ def prices(project: Project, budget: Budget) -> list[Part]:
     named = ", ".join(c.name for c in open_[:5])
     if not plan.schema_share:
         raise ProjectError(
-            f"no bins or categories are declared for {named} (or a hierarchy is, which is told apart as far as a "
-            "budget reaches): declare them, or give the plan a schema_share, such as 0.05, that buys them",
+            f"no bins or categories are declared for {named} (a hierarchy also needs a budget to be expanded): "
+            "declare them, or give the plan a schema_share, such as 0.05, that buys them",
             key="schema_share",
         )
     if plan.person is not None and plan.neighbors == "replace-one":
@@ -179,7 +179,7 @@ def _texts(column: Column, unit: Unit, rho: float, delta: float) -> Part:
 
 
 def _looked_for(column: Column) -> bool:
-    """Are its categories unknown, so that finding them takes a threshold?"""
+    """Return whether its categories are unknown, so that finding them takes a threshold."""
     return column.undeclared and column.kind != "numeric" and not column.hierarchy
 
 
@@ -223,7 +223,7 @@ def buy(table: Source, wanted: Schema, unit: Unit, parts: Sequence[Part], delta:
 
 
 def _told_apart(table: Source, column: Column, unit: Unit, calls: Sequence[float]) -> Column:
-    """A column with its hierarchy told apart as far as the rows reach, a call for each level.
+    """Return the column with its hierarchy expanded to the depth that the rows support; one call for each level.
 
     What a level divides is decided by the noisy answers of those above it, and a level is one histogram: each row is in
     one group of it, so Δ is `Unit.count_sensitivity`, and what one person moves is known before any row is read. ρ of
@@ -282,15 +282,15 @@ def _chooser(rho: float) -> Callable[[Sequence[int], int], int]:
 
 
 def left(budget: Budget, spending: Spending) -> Budget:
-    """What the method may spend: the whole ρ less what the schema took."""
+    """Return the method's budget: the whole ρ less the schema's share."""
     return replace(budget, rho=_LESS * (budget.rho - spending.rho)) if spending.draws else budget
 
 
 def nothing_found(wanted: Schema, schema: Schema) -> tuple[str, ...]:
-    """A sentence for each column of which nothing was found. Made of what was bought: public."""
+    """Return a sentence for each column without any category found. Computed from bought answers: public."""
     return tuple(
-        f"Of {c.name} no category was found, so all its cells are empty: each needs more rows than the threshold in "
-        "the plan. Declare its categories, give it a larger share, or say that it holds numbers or dates."
+        f"No category of {c.name} was found, so all its cells are empty: each needs more rows than the threshold in "
+        "the plan. Declare its categories, give it a larger share, or declare it as a column of numbers or dates."
         for c in wanted.undeclared
         if schema[c.name].categories == (NONE,)
     )

@@ -40,8 +40,8 @@ LARGEST_CLIP = 64.0
 """(64 · 2²⁰)² is 2⁵²: squared norms up to the bound stay exact whole numbers in float64."""
 
 NEARLY = 1 - 2**-16
-"""Rows are scaled to so much of the norm, so that rounding does not leave one a hair above it, where it would count for
-nothing."""
+"""Rows are scaled to this share of the norm. Rounding could otherwise leave a row slightly above the norm, and such a
+row is ignored."""
 
 _ONES, _INPUTS, _LATENTS = 24, 53 - 6, 53 - 6 - 3
 """Bits that a product leaves to its weights: a float32 times 0 or 1 all of its 24, a float64 times multiples of 1/64
@@ -57,7 +57,7 @@ _CHUNK_ENTRIES = 2**18
 """One-hot entries held at once (2 MB): a chunk of rows then stays in the processor's cache."""
 
 _CHUNK_ROWS = 1024
-"""But at least so many rows, or a wide table would be all overhead."""
+"""Smallest chunk. With fewer rows, overhead would dominate on a wide table."""
 
 
 def clip_units(clip: float) -> int:
@@ -73,7 +73,7 @@ def clipped_sensitivity(unit: Unit, clip: float) -> int:
     Proof. Parameters and step are public (made from earlier noisy answers), the same for both of two neighbouring
     tables. `clipped_sums` adds, for each row, a vector of whole numbers that is a function of that row, the parameters
     and the step alone: neither its place in the table nor any other row enters (the z of a row is drawn from a hash of
-    its codes). That is true of its rounding too. Matrix products add in an order that hangs on the size of the chunk
+    its codes). That is true of its rounding too. Matrix products add in an order that depends on the size of the chunk
     and the place in it, so parameters are rounded to a lattice on which they are exact (`_on_lattices`); all else is
     done entry by entry, or added up column by column in one order (`_down`) where order can matter. The squared norm of
     that vector is Σ_X ‖q_X‖²·(45² + m_X·64² + ‖z‖²) plus the encoder's, q, m and z whole numbers: every block is an
@@ -103,7 +103,7 @@ class ClippedGradient:
 
     @property
     def what(self) -> str:
-        """What is added up, in words."""
+        """Description of the sums, for the report."""
         return "clipped gradients of a training step"
 
     @property
@@ -156,8 +156,8 @@ def clipped_sums(
 class _Rows:
     """A chunk: one-hot vectors (entries × rows, entry 0 the constant), a light copy, the noise of z (latent × rows).
 
-    ``reads`` adds up the squares of what each entry's head reads of each row beside z (entries × rows; 0 where there is
-    no head). Probabilities are computed on the light copy in single precision, which halves the time; the sums are not.
+    ``reads`` contains, for each entry and row, the sum of squares that the entry's head reads, without z (0 where there
+    is no head). Probabilities use the light copy in single precision, which halves the time; the sums do not.
     Its entry 0 is 1: the intercepts are multiplied by the constant before they are rounded.
     """
 
@@ -260,7 +260,7 @@ def _on_lattices(heads: Heads, parameters: FloatArray) -> FloatArray:
 
 
 def _exact_in(bits: int, weights: FloatArray, lengths: list[int]) -> FloatArray:
-    """``weights`` rounded such that adding up one of each of the groups of so many rows is exact in ``bits`` bits.
+    """Return ``weights``, rounded: sums of one entry from each group (sizes ``lengths``) are exact in ``bits`` bits.
 
     They are whole multiples of a power of two, and every partial sum, in whatever order, is at most 2^bits of it. That
     is about as fine as float numbers of the largest sum are, so it costs nothing.
@@ -288,7 +288,7 @@ def _squares(
 
 
 def _down(table: NDArray[_Float]) -> NDArray[_Float]:
-    """The sum of every column, top down: the order in which numpy adds hangs on how many columns there are."""
+    """Return the sum of every column, added top down: numpy's own order depends on the number of columns."""
     total: NDArray[_Float] = np.zeros_like(table[0])
     for line in table:
         total += line
@@ -318,7 +318,7 @@ def _row_noise(codes: Mapping[str, NDArray[Any]], heads: Heads, step: int) -> Fl
     """Standard normal numbers, latent × rows, from a hash of a row's codes and the step.
 
     They protect nothing and need not be secret. They are hashed from the row so that what a row adds depends on
-    nothing but the row, wherever it stands and whoever comes or goes.
+    nothing but the row: neither its place nor the other rows of the table.
     """
     count = len(next(iter(codes.values())))
     state = np.full(count, _mixed(np.array([step], dtype=np.uint64))[0])

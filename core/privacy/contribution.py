@@ -1,15 +1,15 @@
 """People and their rows: at most k rows a person, and some of the people set aside, before anything is counted.
 
-Both are transformations by lot. Why they keep the promise is one argument:
+Both are randomised transformations. One argument shows that they keep the promise:
 
 **Coupling.** Let r be all lots drawn here, one for each row or person (and for each filler row), independent of one
 another and of what any row says, and T_r the table made with them. Take two neighbouring tables D and D′ and pair the
 runs in which all that the two tables share, everybody else, has the same lots. If for each r a mechanism M on T_r(D)
 and T_r(D′) has Rényi divergence of order α at most αρ, then so have M∘T(D) and M∘T(D′), which are mixtures of these
 runs, because Rényi divergence is jointly quasi-convex (van Erven & Harremoës 2014, Theorem 13). So T may be followed
-by anything that is ρ-zCDP for the tables it makes, and it is enough to prove, lot by lot, how far those differ.
+by anything that is ρ-zCDP for the tables it makes. It is enough to prove, for each fixed r, how far those differ.
 
-**Secrecy.** The bound holds for every r, so whoever knew all the lots would still learn no more than ρ allows: they
+**Secrecy.** The bound holds for every r, so anyone who knew all the lots would still learn no more than ρ allows: they
 need not stay secret. They must be independent. With a seeded stream dealt out by row number, one row less would shift
 the lots of all rows behind it, and a known seed would make that a difference of many rows. So every lot is 64 fresh
 bits of the operating system's generator, and no function here takes a seed.
@@ -17,11 +17,11 @@ bits of the operating system's generator, and no function here takes a seed.
 **In a database** the server's strong generator draws the lots, and they are stored in the snapshot before anything is
 picked by them (`espalier.core.tables.remote`). A lot is drawn for each distinct person or row of the snapshot, in
 whatever order the engine meets them: lots that are independent and alike stay so in any order, so the coupling may pair
-them with the people (rows) that both tables share. Where rows are sorted by lot, two with the same one go by place
-(`split`), which is what a replaced row keeps, or by what they say (`bounded`), so that all others keep their order
+them with the people (rows) that both tables share. Where rows are sorted by their lots, ties are broken by place
+(`split`), which a replaced row keeps, or by content (`bounded`), so that all others keep their order
 among themselves.
 
-What is compared is the person column's text as written: a person written in two ways counts as two people.
+People are compared by the person column's text as written: a person written in two ways counts as two people.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Lots = NDArray[np.uint64]
 
 
 def public_rows(plan: Plan, rows_in_table: int | None) -> int | None:
-    """How many rows of the private table are public under ``plan``; None where nobody may know.
+    """Return the number of rows of the private table if it is public under ``plan``, else None.
 
     n for replace-one without a person column; the declared total where a person column is under replace-one (the table
     is filled or cut to it, see :func:`bounded`); None under add-remove. The number of rows of a private table goes
@@ -66,7 +66,7 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
 
     They agree on the schema and on the person column: on its name, since a bound on one person's rows says nothing
     about another's, and on whether there is one. That at most k rows of a person are counted is the curator's to check
-    (:func:`known_rows`). With ``figures`` the table is only looked at for figures that never
+    (:func:`known_rows`). With ``figures`` the table only serves figures that never
     leave, and may have been read without its people.
     """
     if table.schema != (project.schema if isinstance(table, Table) else as_read(project.schema)):
@@ -91,7 +91,7 @@ def check_fits(project: Project, table: Source, what: str = "the table", *, figu
 
 
 def known_rows(source: Source, unit: Unit) -> int | None:
-    """How many rows of ``source`` a curator may take for public under ``unit``: n under replace-one, else None.
+    """Return the number of rows of ``source`` that is public under ``unit``: n under replace-one, else None.
 
     With a person column n is public only once the table was filled or cut to a declared total. Raises
     :class:`TableError` where a person may have more rows than ``unit`` says, or the total was declared for
@@ -117,7 +117,7 @@ def known_rows(source: Source, unit: Unit) -> int | None:
 
 
 def held_rows(plan: Plan, total: int | None) -> int:
-    """How many of ``total`` rows are held out for private figures; 0 where none are, or ``total`` is None."""
+    """Return how many of ``total`` rows are held out for private evaluation; 0 for none, or if ``total`` is None."""
     if not plan.private_evaluation or total is None:
         return 0
     if total < 2:
@@ -130,13 +130,13 @@ def bounded(table: Table, most: int, total: int | None = None) -> Table: ...
 @overload
 def bounded(table: Source, most: int, total: int | None = None) -> Source: ...
 def bounded(table: Source, most: int, total: int | None = None) -> Source:
-    """At most ``most`` = k rows of each person, chosen by lot; with a ``total`` R, exactly R rows.
+    """Return at most ``most`` = k rows of each person, chosen at random; with a ``total`` R, exactly R rows.
 
-    Where R is given, rows beyond it are left out by lot and rows short of it are filled with invented ones, each cell
+    With R, surplus rows are left out at random, and missing rows are filled with invented ones, each cell
     uniform over its column's values. How many were left out or filled is private.
 
     Unit, without R: one person's rows come or go, and at most k kept rows with them. Proof: which rows of a person are
-    kept depends on that person's own rows and lots only. So, lot by lot, everybody else's kept rows are the same, and
+    kept depends on that person's own rows and lots only. So, for fixed lots, everybody else's kept rows are the same,
     the two tables differ by one person's kept rows, k at most: neighbours under add-remove, k rows per person. That
     total is private, since it moves.
 
@@ -155,7 +155,7 @@ def bounded(table: Source, most: int, total: int | None = None) -> Source:
     if not isinstance(table, Table):
         return _bounded_snapshot(table, most, total)
     if table.person is None:
-        raise TableError("the table does not say whose its rows are; read it again with its person column")
+        raise TableError("this table was read without its person column; read it again with that column")
     kept = first_of_each(table.person, _lots(table.rows), most)
     if total is None:
         return replace(table.take(kept), kept=most)
@@ -209,18 +209,18 @@ def split(table: Table, share: float, size: int | None = None) -> tuple[Table, T
 @overload
 def split(table: Source, share: float, size: int | None = None) -> tuple[Source, Source]: ...
 def split(table: Source, share: float, size: int | None = None) -> tuple[Source, Source]:
-    """(rest, held): a part set aside by lot, never by what a row says; by person where the table names people.
+    """Return (rest, held): a part set aside at random, independent of the content; by person where people are named.
 
     Each person (each row) is held with chance ``share``; where ``size`` is given, exactly that many rows are, which
     needs a public number of rows and no person column: :class:`TableError` where people are named.
 
     Guarantee: if all that is made of the rest is ρ₁-zCDP, and all that is made of the held part is ρ₂-zCDP whatever
-    came out of the rest (which it may use), then both together are max(ρ₁, ρ₂)-zCDP for the table.
+    the outcome of the rest (which it may use), then both together are max(ρ₁, ρ₂)-zCDP for the table.
 
-    Proof by person. Lot by lot (see the module's coupling; a replaced person keeps the lot), the one person in whom
-    the tables differ falls into one part, the same in both, and the other part is equal. If it is the rest: given what
-    comes out of it, the held part's answers have the same distribution, so the divergence is that of the rest, at most
-    αρ₁. If it is the held part: what comes out of the rest has the same distribution, and for each such outcome the
+    Proof by person. For fixed lots (see the module's coupling; a replaced person keeps the lot), the one person in whom
+    the tables differ falls into one part, the same in both, and the other part is equal. If it is the rest: given the
+    rest's outcome, the held part's answers have the same distribution, so the divergence is that of the rest, at most
+    αρ₁. If it is the held part: the outcome of the rest has the same distribution, and for each such outcome the
     divergence is at most αρ₂; so is the pair's (adaptive composition, Bun & Steinke 2016, Lemma 2.3, with 0 for the
     rest). Neither adds: max(ρ₁, ρ₂), and the mixture over lots keeps it.
 
@@ -228,7 +228,7 @@ def split(table: Source, share: float, size: int | None = None) -> tuple[Source,
     and keeps its lot). With up to k rows of a person, j may fall into the rest and k − j into the held part. Every
     sensitivity Δ(j) in this project is at most (j/k)·Δ(k): counts √2·j and j; edge score 2j and j; feature score
     3j + 2j²/n and 2j; conditional score 4j and 2j; several scores together √count times that; a logistic fit's
-    gradient 2j and j times a constant. What is calibrated to Δ(k) at price ρ costs (Δ(j)/Δ(k))²·ρ ≤ (j/k)²·ρ against j
+    gradient 2j and j times a constant. A mechanism calibrated to Δ(k) at price ρ costs (Δ(j)/Δ(k))²·ρ ≤ (j/k)²·ρ for j
     rows (the Gaussian's Δ²/2σ², the exponential mechanism's ε²/8 with ε ∝ Δ). Together at most
     (j/k)²ρ₁ + ((k − j)/k)²ρ₂ ≤ max(ρ₁, ρ₂), since s² + (1 − s)² ≤ 1.
     """

@@ -39,7 +39,7 @@ TOGETHER = 1 << 22
 
 @dataclass
 class Spending:
-    """What has been bought so far: one :class:`Draw` each, in the order of spending. ``limit`` is never passed."""
+    """The purchases so far: one :class:`Draw` each, in the order of spending. ``limit`` is never passed."""
 
     limit: float
     draws: list[Draw] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Spending:
 
 
 class Curator(ABC):
-    """What a method may ask. Each verb checks, debits and only then answers.
+    """The requests that a method can make. Each verb checks, debits and only then answers.
 
     ``whole`` are the columns in schema order with their numbers of categories, ``sizes`` the same over merged groups
     of categories where there are any; ``scored`` are the vectors of scores it has answered; ``rows`` is the number of
@@ -142,7 +142,7 @@ class Curator(ABC):
     def choose(self, score: Score, candidates: Sequence[Clique], rho: float, what: str, pool: str = "") -> Clique:
         """One of ``candidates``, by the exponential mechanism of cost ``rho``: noisy max over whole-number scores.
 
-        The empty clique, where the score allows it, stands for none of them; its score is 0.
+        The empty clique, where the score allows it, means none of them; its score is 0.
         """
         self._check_score(score, candidates)
         n = self._score_rows()
@@ -156,7 +156,7 @@ class Curator(ABC):
     def choose_question(self, recipe: WorstQuestion, rho: float, pool: str = "") -> tuple[int, int]:
         """The question whose expected answer errs most and on which side, by the exponential mechanism of cost ``rho``.
 
-        See :meth:`WorstQuestion.told`.
+        See :class:`WorstQuestion`.
         """
         if type(recipe) is not WorstQuestion:
             raise TypeError("a choice among questions must be the recipe whose sensitivity is proved in questions.py")
@@ -226,7 +226,7 @@ class Curator(ABC):
 
     @contextmanager
     def within(self, budget: Budget) -> Iterator[None]:
-        """While it lasts, ``budget`` is what a method is told to divide. What may be spent in all stays as it is."""
+        """Set ``budget`` as the amount that a method divides, inside the context. The total limit does not change."""
         whole, self.budget = self.budget, budget
         try:
             yield
@@ -258,7 +258,7 @@ class Curator(ABC):
         recipe.check(self.whole)
 
     def _is_open(self, clique: Clique) -> bool:  # noqa: ARG002
-        """Is it still open, while this is planned, whether just these columns will be counted?"""
+        """Return whether the plan leaves open that exactly these columns will be counted."""
         return False
 
     def _score_rows(self) -> int | None:
@@ -295,8 +295,8 @@ class PrivateCurator(Curator):
     mechanism whose sensitivity is proved at :class:`Unit` and in ``scores.py``; ρ adds up, and a filter that
     stops at a fixed total holds for adaptive choices too (Whitehouse et al. 2023, Theorem 1).
     Where a table names people, it refuses one in which a person may have more than ``unit.rows_per_person`` rows
-    (:func:`espalier.core.privacy.contribution.bounded` sees to that); where it does not, that number is a promise,
-    which nobody checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
+    (:func:`espalier.core.privacy.contribution.bounded` ensures it). Without a person column the limit is a promise,
+    which nothing checks. ``rows`` is the number of rows where it is public, else None: the exact number never shows.
     """
 
     def __init__(
@@ -384,7 +384,7 @@ class PrivateCurator(Curator):
     def _exact(self, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """The exact counts, checked to be those of this table: a scale is proved for counts that sum to n.
 
-        What was counted is kept, in at most `TOGETHER` cells: a second choice among pairs reads no row again.
+        The counts are cached, up to `TOGETHER` cells: a second choice among pairs reads no row again.
         """
         out, wanted = [], [q for q in dict.fromkeys(cliques) if q not in self._counted]
         found = self._counted | dict(zip(wanted, self._source.count_many(wanted) if wanted else (), strict=True))
@@ -413,7 +413,7 @@ class PrivateCurator(Curator):
 
 
 def _few(cliques: Sequence[Clique], sizes: Mapping[str, int]) -> int:
-    """How many of the first of ``cliques`` are counted together: at least one, and no more cells than `TOGETHER`."""
+    """Return how many of the first ``cliques`` are counted together: at least one, and at most `TOGETHER` cells."""
     cells = itertools.accumulate(math.prod(sizes[name] for name in clique) for clique in cliques)
     return max(1, sum(1 for _ in itertools.takewhile(lambda total: total <= TOGETHER, cells)))
 

@@ -1,4 +1,4 @@
-"""What a curator sells: one :class:`Draw` for everything bought, and the noisy answers that travel to the fit."""
+"""A curator's answers: one :class:`Draw` for every purchase, and the noisy answers that travel to the fit."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Kind = Literal["count", "choice", "scores", "gradient", "sums", "schema"]
 
 @dataclass(frozen=True)
 class Draw:
-    """One thing that was bought, and what it cost. The answer is not part of it.
+    """A purchase and its cost. It does not contain the answer.
 
-    ``what`` says it in words. ``columns`` are the columns counted or chosen, None where there are none. ``is_open``:
+    ``what`` describes it. ``columns`` are the columns counted or chosen, None where there are none. ``is_open``:
     while a plan is rehearsed, a private choice still decides which columns, and these are the largest. ``cells`` is
     the length of the answer (0 for a choice, whose ``candidates`` say among how many). ``sensitivity`` Δ and ``scale``
     are in rows; the scale is σ of a discrete Gaussian, or that of a choice's noise.
@@ -74,7 +74,7 @@ class Measurement:
     """Noisy counts of one clique.
 
     ``values`` has one axis per column of ``clique`` and is in rows; ``sigma`` is the scale in rows of the
-    discrete Gaussian noise that *drew* ``values`` (computed once, in the curator); ``rho`` what it cost in zCDP;
+    discrete Gaussian noise that *drew* ``values`` (computed once, in the curator); ``rho`` their cost in zCDP;
     ``pool`` the share of the budget that paid.
     """
 

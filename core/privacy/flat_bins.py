@@ -1,10 +1,10 @@
-"""Which of many cuts a column of numbers keeps: bins in which its values lie nearly flat.
+"""Selection of bin edges for a column of numbers: bins in which its values lie nearly flat.
 
 Rows are drawn flat inside a bin, so a bin errs where its values do not lie flat: for any other cut of the column by at
 most the largest distance between the cumulative count inside the bin and the straight line between its two ends. And a
 bin that lumps many rows together hides how these differ in other columns. Bins are chosen that keep the sum of both
 smallest. So a value that many rows share gets a bin of its own, a long tail gets bins though few rows are in it, and
-what is flat is cut into bins of similar numbers of rows.
+flat stretches are cut into bins of similar numbers of rows.
 
 All is made from noisy counts of the cells between the cuts, so it is post-processing.
 """
@@ -22,8 +22,8 @@ BRIDGE = math.sqrt(math.pi / 2) * math.log(2)
 alone makes of a flat bin of m cells is about this times σ·√(m − 1)."""
 
 LUMPED = 0.2
-"""What lumping costs beside unevenness: p²/m rows times this for a bin of p rows out of m, those left out of m that
-stand in one cell with more than their share."""
+"""Cost of lumping, added to that of unevenness: this times p²/m rows for a bin of p rows out of m. m leaves out the
+rows of single cells that hold more than their share."""
 
 WORTH = 0.01
 """What each bin must bring, in σ: where nothing is gained there are fewer bins."""
@@ -55,13 +55,13 @@ def flattest(
 
 
 def _places(cuts: Sequence[float], integer: bool) -> NDArray[np.float64]:
-    """Where each cut stands on a line on which flat means flat: of whole numbers, how many lie below it."""
+    """Return the position of each cut on the axis of flatness: for whole numbers, how many lie below it."""
     at = np.asarray(cuts, dtype=np.float64)
     return np.append(np.ceil(at[:-1]), math.floor(at[-1]) + 1.0) if integer else at
 
 
 def _unevenness(places: NDArray[np.float64], below: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
-    """What a bin from cut i to cut j costs, in rows; infinite where j is not above i."""
+    """Return the cost of a bin from cut i to cut j, in rows; infinite where j is not above i."""
     cells = len(places) - 1
     cost = np.full((cells + 1, cells + 1), np.inf)
     for i in range(cells):
@@ -75,7 +75,7 @@ def _unevenness(places: NDArray[np.float64], below: NDArray[np.float64], sigma: 
 
 
 def _lumped(counts: NDArray[np.float64], below: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
-    """What a bin from cut i to cut j costs for the rows it lumps together; a single cell cannot be cut: nothing."""
+    """Return the cost of lumping in a bin from cut i to cut j; 0 for a single cell, which cannot be cut."""
     rows = np.maximum(below[None, :] - below[:, None], 0.0)
     rows[np.arange(len(counts)), np.arange(1, len(below))] = 0.0
     spread = counts[counts <= max(below[-1], 0.0) / bins].sum()

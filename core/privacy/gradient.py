@@ -30,7 +30,7 @@ class LogisticGradient:
 
     @property
     def what(self) -> str:
-        """What is added up, in words."""
+        """Description of the sums, for the report."""
         return f"gradient of a logistic fit of {self.target}"
 
     @property
@@ -66,7 +66,7 @@ def gradient_sensitivity(unit: Unit, columns: int, classes: int) -> int:
     numbers of at most `LARGEST_WEIGHT`, so that every p is a number from 0 to 1. A row adds its residual vector once
     for each of the d columns, at the category it has there, so it contributes a
     vector of norm √d times the residual's. With y = c > 0 the residual has one entry 1 − p_c and the others −p, whose
-    squares sum to at most (1 − p_c)² + (Σ p)² ≤ 2, and at most 1 where there is one class beside the reference; with
+    squares sum to at most (1 − p_c)² + (Σ p)² ≤ 2, and at most 1 where there is one class besides the reference; with
     y = 0 it is −p, at most 1. Rounding towards 0 makes no entry larger. k rows that come or go move the sum by at most
     k such vectors, replaced rows by 2k, by the triangle inequality. One unit is added for the last digit of p.
     """

@@ -1,6 +1,6 @@
 """The only draws that protect: OpenDP's discrete Gaussian and exponential mechanism, from its secure generator.
 
-Nothing here can be seeded. Each function returns, beside the draw, nothing about the data.
+Nothing here can be seeded. Apart from the draw, no function returns anything about the data.
 """
 
 from __future__ import annotations

@@ -24,10 +24,10 @@ BLOCK = 2**14
 """Rows whose products are added at a time, at most."""
 
 LARGEST = 2**63 - 1
-"""The largest sum that is told apart."""
+"""The largest sum that is represented exactly."""
 
 DIAGONAL, BESIDE = 29, 41
-"""Whole-number weights of a matrix's diagonal and of the entries beside it: 2·29² − 41² = 1, so 41/29 is √2 less
+"""Whole-number weights of a matrix's diagonal and of its off-diagonal entries: 2·29² − 41² = 1, so 41/29 is √2 less
 6·10⁻⁴."""
 
 
@@ -108,7 +108,7 @@ class Scored:
 
     @property
     def size(self) -> int:
-        """How many entries."""
+        """Number of entries."""
         return sum(int(t.shape[1]) for t in (*self.scores.values(), *self.marks.values()))
 
     @property
@@ -124,7 +124,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class WithOutcome:
-    """A row's features, and beside them what ``surface``, a fit on them, leaves of the target on ``axis``.
+    """A row's features, and the residual of the target on ``axis`` after ``surface``, a fit on these features.
 
     ``half``, in the target's unit, is the most that counts; it is as long as the features can be.
     """
@@ -135,7 +135,7 @@ class WithOutcome:
 
     @property
     def size(self) -> int:
-        """How many entries."""
+        """Number of entries."""
         return self.surface.features.size + 1
 
     @property
@@ -158,7 +158,7 @@ ROW_BY_ROW: tuple[type, ...] = (Bin, Left, Scored, WithOutcome)
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many rows fall into each bin of ``group``, a public function of a row; ``bins`` from 0 on.
+    """Number of rows in each bin of ``group``, a public function of a row; ``bins`` from 0 on.
 
     So many bins side by side as ``together`` says are counted as one. A value outside is counted at the nearer end, so
     that each row counts exactly once.
@@ -204,7 +204,7 @@ class Moments:
     """Σ over the rows of v·vᵀ, v being ``vectors`` of a row: whole numbers, Σ v² at most ``square``.
 
     A row beyond that counts as zeros. The answer is the upper triangle, row by row, the diagonal times ``DIAGONAL``
-    and the rest times ``BESIDE``; a row's unit is ``DIAGONAL`` times ``square``, so that ‖v‖² of the longest row is 1.
+    and the rest times 41; a row's unit is ``DIAGONAL`` times ``square``, so that ‖v‖² of the longest row is 1.
     """
 
     what: str
@@ -236,7 +236,7 @@ class Moments:
 
         Proof. Let w be the weighted upper triangle of M = v·vᵀ. Since 41² < 2·29², ‖w‖² = 29²·Σ M_ii² + 41²·Σ_{i<j}
         M_ij² ≤ 29²·(Σ M_ii² + 2·Σ_{i<j} M_ij²) = 29²·‖M‖_F², also where M is a difference of two such matrices; and
-        ‖v·vᵀ‖_F = ‖v‖² ≤ s, since a row beyond s counts as zeros. A row that comes or goes moves the sum by one such w:
+        ‖v·vᵀ‖_F = ‖v‖² ≤ s, since a row beyond s counts as zeros. A row that comes or goes moves the sum by one w:
         at most 29·s. A row that changes from u to v moves it by the w of v·vᵀ − u·uᵀ, and ‖v·vᵀ − u·uᵀ‖_F² = ‖v‖⁴ +
         ‖u‖⁴ − 2·(u·v)² ≤ 2·s². k rows move it k times as far at most, by the triangle inequality. What a row adds is
         found by lookup in whole numbers and depends on no other row. Rounding is upward.
@@ -275,14 +275,14 @@ class Moments:
 
     @staticmethod
     def noise(sigma: float) -> float:
-        """σ of a matrix entry beside the diagonal, where the answer's was ``sigma``."""
+        """Return σ of an off-diagonal matrix entry, given the answer's ``sigma``."""
         return sigma * DIAGONAL / BESIDE
 
 
 def _check(reading: Reading, by: object, sizes: Mapping[str, int]) -> None:
     reading.check(sizes)
     if type(by) not in ROW_BY_ROW:
-        raise ValueError("what a row adds must be found by one of the ways that look at that row alone")
+        raise ValueError("what a row adds must be computed by a recipe that reads that row alone")
 
 
 def _weights(p: int) -> NDArray[np.int64]:

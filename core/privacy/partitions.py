@@ -9,7 +9,7 @@ through with probability δ₀, so the whole is δ₀-approximate ρ-zCDP (Bun &
 (ε, δ)-DP where ρ alone gives (ε, δ − Σδ₀): with probability 1 − Σδ₀ the answers are those of a ρ-zCDP mechanism, and
 the rest is added to δ. So ρ is converted at δ − Σδ₀ (`rho_beside`, `epsilon_beside`).
 
-**Rows chosen by lot, and a part held out by lot.** The two coupling arguments of
+**Rows chosen at random, and a part held out at random.** The two coupling arguments of
 :mod:`espalier.core.privacy.contribution` hold for (ρ, δ₀) as well. Write "P and P′ are (ρ, δ₀)-close" for: P = (1 −
 δ₀)·A + δ₀·B and P′ = (1 − δ₀)·A′ + δ₀·B′ with D_α(A ‖ A′) ≤ αρ and D_α(A′ ‖ A) ≤ αρ for all α > 1. This is Definition
 8.1: where its events have probability above 1 − δ₀, a coin that is independent of the outcome makes it exactly 1 − δ₀
@@ -18,9 +18,9 @@ and leaves the conditional distributions.
 1. *Mixtures over lots.* If P_r and P′_r are (ρ, δ₀)-close for all lots r, with weights w_r that are the same on both
    sides, so are Σ w_r P_r and Σ w_r P′_r. Proof: Σ w_r P_r = (1 − δ₀)·Σ w_r A_r + δ₀·Σ w_r B_r, and the other side
    likewise; D_α(Σ w_r A_r ‖ Σ w_r A′_r) ≤ max_r D_α(A_r ‖ A′_r) ≤ αρ (joint quasi-convexity).
-   So what :func:`espalier.core.privacy.contribution.bounded` proves lot by lot keeps its meaning.
+   So what :func:`espalier.core.privacy.contribution.bounded` proves for fixed lots keeps its meaning.
 2. *Held out by person.* Let all that is made of the rest be (ρ₁, δ₁) and all that is made of the held part (ρ₂, δ₂),
-   whatever came out of the rest. Lot by lot, the person falls into one part and the other part is equal in both
+   whatever the outcome of the rest. For fixed lots, the person falls into one part and the other part is equal in both
    tables. If it is the rest, the held part's answers are a function of the rest's outcome with fresh noise:
    post-processing, (ρ₁, δ₁). If it is the held part, the rest's outcome has one distribution, and for each outcome the
    answers are (ρ₂, δ₂)-close: a mixture with equal weights as in 1. Both together are (max ρ, max δ)-close.
@@ -50,7 +50,7 @@ LONGEST = 200
 
 @dataclass(frozen=True)
 class Distances:
-    """How far one person moves a histogram over texts: ``keys`` moved, in all (``l2``), and at one text (``most``)."""
+    """One person's largest change to a histogram over texts: ``keys`` moved, in all (``l2``), in one (``most``)."""
 
     keys: int
     l2: float

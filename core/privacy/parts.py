@@ -1,8 +1,8 @@
-"""A snapshot's rows cut to a public total, and some of its people set aside, by lot, batch by batch.
+"""A snapshot's rows cut to a public total, and some of its people set aside at random, batch by batch.
 
 These are :func:`espalier.core.privacy.contribution.bounded` and `split` for rows that are not in memory; the proofs are
-given there. Every lot here is fresh, from the operating system's generator, and independent of what a row
-says and of whose it is: a hold-out by a hash of the id would let a replaced person change both parts.
+given there. Every lot here is fresh, from the operating system's generator, and independent of the row's content
+and of its person: a hold-out by a hash of the id would let a replaced person change both parts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FILL_ROWS = 1 << 20
 
 
 def to_total(snapshot: Snapshot, total: int) -> Snapshot:
-    """Exactly ``total`` rows of a snapshot cut to k a person: others left out by lot, or invented ones added.
+    """Return exactly ``total`` rows of a snapshot cut to k a person: others left out at random, or invented ones added.
 
     This is the second half of `bounded`: lots are fresh and independent for each kept row, filler rows come last.
     """

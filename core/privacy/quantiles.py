@@ -61,7 +61,7 @@ def quantile_scores(below: NDArray[np.int64], values: int, q: Fraction) -> NDArr
 
 
 def score_sensitivity(unit: Unit, q: Fraction) -> int:
-    """By how much one person can move the score of any point, for q = a/b and k rows per person.
+    """Return one person's largest change to the score of any point, for q = a/b and k rows per person.
 
     Let s = (b − a)·below − a·above. A value below z adds b − a to s, one at or above z adds −a.
 
@@ -78,7 +78,7 @@ def score_sensitivity(unit: Unit, q: Fraction) -> int:
 
 
 def calls_of_level(unit: Unit) -> int:
-    """What all choices of one level of the halving cost together, in units of the price ρ of one choice.
+    """Return the joint cost of all choices of one level of the halving, in units of the price ρ of one choice.
 
     The parts of a level are disjoint and their borders are known. Let t_i be the number of the person's rows that part
     i holds before or after. A row that is in part i once or twice moves the scores of part i by at most a 1/k of
@@ -92,12 +92,12 @@ def calls_of_level(unit: Unit) -> int:
 
 
 def levels_of(bins: int) -> int:
-    """How many levels of halving ``bins`` bins take: ⌈log₂ bins⌉."""
+    """Return the number of levels of halving for ``bins`` bins: ⌈log₂ bins⌉."""
     return max(bins - 1, 0).bit_length()
 
 
 def calls_of_edges(bins: int, unit: Unit) -> int:
-    """What all choices of `choose_edges` cost together, in units of the price ρ of one choice.
+    """Return the joint cost of all choices of `choose_edges`, in units of the price ρ of one choice.
 
     The first level has one part, which costs one call whatever a person changes (t ≤ k above); each further level costs
     `calls_of_level`. Levels add up.
@@ -107,7 +107,7 @@ def calls_of_edges(bins: int, unit: Unit) -> int:
 
 
 def counts_on(values: Values, grid: Values) -> NDArray[np.int64]:
-    """How many ``values`` lie between each two points of ``grid``; those outside are in the first or the last cell."""
+    """Count the ``values`` between adjacent points of ``grid``; those outside are in the first or the last cell."""
     known = np.asarray(values, dtype=np.float64)
     places = np.searchsorted(grid[1:-1], known[~np.isnan(known)], side="right")
     return np.bincount(places, minlength=len(grid) - 1)

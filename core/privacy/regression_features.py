@@ -74,7 +74,7 @@ class Polynomial:
 
     @property
     def size(self) -> int:
-        """How many products."""
+        """Number of products."""
         return len(self.pairs)
 
     @property
@@ -104,7 +104,7 @@ class Fourier:
 
     @property
     def frequencies(self) -> int:
-        """How many."""
+        """Number of features."""
         return int(next(iter(self.phases.values())).shape[1])
 
     @property

@@ -1,4 +1,4 @@
-"""A rehearsal: the curator of a table that nobody reads. It shows what a plan would buy, and at what price."""
+"""A rehearsal: a curator that reads no table. It reports what a plan would buy, and at what price."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Rehearsal(Curator):
         self._chosen = False
 
     def merge(self, merged: Merged) -> Merged:  # noqa: ARG002
-        """Nothing is merged: what is rare is not known before a release, and a plan shows tables at their largest."""
+        """Merge nothing: rare categories are unknown before a release, and a plan shows tables at their largest."""
         return {}
 
     def _debit(self, draws: Iterable[Draw]) -> None:
@@ -54,10 +54,10 @@ class Rehearsal(Curator):
         self._chosen |= any(draw.kind in ("choice", "scores", "gradient") for draw in bought)
 
     def _is_open(self, clique: Clique) -> bool:
-        return self._chosen and len(clique) > 1  # what follows a choice may hang on it
+        return self._chosen and len(clique) > 1  # what follows a choice may depend on it
 
     def _score_rows(self) -> int | None:
-        """n where it is public; where nobody has given it yet, so many that Δ is at its limit."""
+        """Return n where it is public. If no n is given yet, return a number so large that Δ is at its limit."""
         return self.rows if self.unit.neighbors == "add-remove" or self.rows else 10**9
 
     def _gaussian_scale(self, sensitivity: float, rho: float) -> float:

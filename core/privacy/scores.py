@@ -25,10 +25,10 @@ of fewer than 2^53 rows in all."""
 
 
 class Score(Protocol):
-    """What the curator needs to know of a score."""
+    """The interface of a score to the curator."""
 
     def fits(self, clique: Clique) -> bool:
-        """Is the score defined for ``clique``?"""
+        """Return whether the score is defined for ``clique``."""
         ...
 
     def per_row(self, n: int | None) -> int:
@@ -49,7 +49,7 @@ def vector_sensitivity(score: Score, count: int, unit: Unit, n: int | None) -> i
 
     Proof. Each value moves by at most Δ between neighbouring tables, so the squares add up to at most count · Δ². One
     row is in every pair of columns at once, so no smaller bound holds in general: it is reached where every pair gains
-    above and loses below what is expected of it.
+    above and loses below its expected value.
     """
     square = count * score.sensitivity(unit, n) ** 2
     root = math.isqrt(square)
@@ -92,7 +92,7 @@ class EdgeScore:
         """‖1024·c − round(1024·E)‖₁ − round(1024·penalty), a whole number."""
         table = self._expected(clique)
         if table.shape != counts.shape or not np.isfinite(table).all():
-            raise ValueError(f"what is expected of {clique} must be one number for each of its cells")
+            raise ValueError(f"the expected table of {clique} must hold one number for each of its cells")
         expected = np.rint(FIXED_POINT * np.clip(table, 0, LARGEST)).astype(np.int64)
         return int(np.abs(FIXED_POINT * counts - expected).sum()) - round(FIXED_POINT * self._per_cell * counts.size)
 
@@ -104,7 +104,7 @@ class FeatureScore:
     of values of all parents. Cells of the parents' joint table are the x of the proofs below, which hold for every
     two-way table whatever its shape; that the clique lists its columns in another order moves no count.
 
-    It stands where PRISM §5.2 has a clipped χ²/n, whose sensitivity is not O(1/n): one replaced row can move that
+    It replaces the clipped χ²/n of PRISM §5.2, whose sensitivity is not O(1/n): one replaced row can move that
     by its whole range.
 
     Sensitivity under replace-one: 3k + 2k²/n rows. Proof: k replaced rows move c_xy by at most 2k in L1, and c_x, c_y
@@ -158,7 +158,7 @@ class FeatureScore:
 class ConditionalScore:
     """Association of two columns given the target, in rows: Σ_y ½‖c_aby − c_ay·c_by/c_y‖₁, PRISM's pairs (§5.3).
 
-    It stands where the paper has conditional mutual information. What it measures is what a three-way table adds to
+    It replaces the paper's conditional mutual information. It measures what a three-way table adds to
     the two-way ones: where a and b are independent given y it is 0.
 
     Sensitivity: 2k rows under add-remove, 4k under replace-one. Proof: a row that comes or goes is in one stratum y,

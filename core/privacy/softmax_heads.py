@@ -140,7 +140,7 @@ class Heads:
 
     @cached_property
     def parameters(self) -> int:
-        """How many numbers the network has."""
+        """Number of parameters of the network."""
         heads = sum(rows * columns for rows, columns in map(self._shape, self.sizes))
         return heads + self.encoder_shape[0] * self.encoder_shape[1]
 

@@ -21,19 +21,19 @@ from espalier.core.tables.source import Source
 
 
 class SumRecipe(Protocol):
-    """What the curator needs to know of a vector of sums. ``kind`` is that of its draw, ``what`` says it in words.
+    """The interface of a vector of sums to the curator. ``kind`` is that of its draw, ``what`` its description.
 
     ``cells`` is the length of the vector; its entries are whole numbers of units, ``units`` units to a row.
     """
 
     @property
     def kind(self) -> Literal["gradient", "sums"]:
-        """What the draw is called: a gradient chooses what to measure, other sums are what a model is fitted to."""
+        """Kind of the draw: a gradient chooses what to measure, other sums are what a model is fitted to."""
         ...
 
     @property
     def what(self) -> str:
-        """What is added up, in words."""
+        """Description of the sums, for the report."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""The unit of privacy: what may change between two tables that a release must not tell apart."""
+"""The unit of privacy: the change between two tables that a release must not reveal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Unit:
 
     ``replace-one``: n is public and up to ``rows_per_person`` rows change in place. ``add-remove``: n is private
     and up to that many rows come or go; that the table has at least one row is taken as public. What
-    ``rows_per_person`` says is a promise by whoever plans, unless a person column enforces it
+    ``rows_per_person`` is a promise of the plan's author, unless a person column enforces it
     (:func:`espalier.core.privacy.contribution.bounded`, which proves that the person's unit becomes this one).
     """
 

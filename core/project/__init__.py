@@ -1,1 +1,1 @@
-"""What is public before anything is read: the schema, the plan, the project file."""
+"""The public input, known before anything is read: the schema, the plan, the project file."""

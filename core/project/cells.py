@@ -1,4 +1,4 @@
-"""How cells are written, in a table that comes in and in one that goes out."""
+"""The text form of cells, in a table that is read and in one that is written."""
 
 MISSING = ""
 """A missing cell."""

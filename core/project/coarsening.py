@@ -1,7 +1,7 @@
 """Public coarsening: fewer bins, fewer categories, decided from the schema and the user's word alone.
 
 Every cell costs noise; a table with rare categories or long tails is released better when it is coarser. Nothing
-here looks at the data. Each function returns a new column; a range that was guessed stays a
+here reads the data. Each function returns a new column; a range that was guessed stays a
 guess, since the new edges still begin and end where the data did.
 """
 

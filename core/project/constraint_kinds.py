@@ -58,14 +58,14 @@ class Impossible:
         )
 
     def mask(self, columns: Sequence[Column]) -> Mask:
-        """Where its cells are, one axis per column of `columns`. Raises :class:`SchemaError` for unknown values."""
+        """Return the impossible cells: one axis per column. Raises :class:`SchemaError` for unknown values."""
         out = np.ones((), dtype=np.bool_)
         for column, values in zip(columns, self.values.values(), strict=True):
             out = np.logical_and.outer(out, _codes(column, values))
         return np.asarray(out)
 
     def to_json(self) -> Any:
-        """As it stands in the project file."""
+        """Return the entry as the project file stores it."""
         given = {n: _range_json(v) if isinstance(v, Range) else list(v) for n, v in self.values.items()}
         return {"values": given, self.mark: True} if self.mark else given
 
@@ -95,7 +95,7 @@ class Monotone:
         return f"{self.lower} ≤ {self.upper}"
 
     def mask(self, columns: Sequence[Column]) -> Mask:
-        """Where ``lower`` is above ``upper``. Raises :class:`SchemaError` for columns that cannot be compared."""
+        """Return the cells with ``lower`` above ``upper``. Raises :class:`SchemaError` for incomparable columns."""
         low, high = columns
         for column in columns:
             if column.kind == "categorical":
@@ -115,7 +115,7 @@ class Monotone:
         return out
 
     def to_json(self) -> Any:
-        """As it stands in the project file."""
+        """Return the entry as the project file stores it."""
         pair = [self.lower, self.upper]
         return {"columns": pair, self.mark: True} if self.mark else pair
 
@@ -128,7 +128,7 @@ class Monotone:
 
 @dataclass(frozen=True)
 class Determines:
-    """``cause`` says what ``effect`` is: its full value table, from each category to a text of ``effect``."""
+    """``cause`` determines ``effect``: the full value table, from each category to a text of ``effect``."""
 
     cause: str
     effect: str
@@ -144,7 +144,7 @@ class Determines:
         return f"{self.cause} determines {self.effect}"
 
     def mask(self, columns: Sequence[Column]) -> Mask:
-        """Where ``effect`` is something else. Raises :class:`SchemaError` for a table that does not fit."""
+        """Return the cells with another ``effect``. Raises :class:`SchemaError` for a table that does not fit."""
         cause, effect = columns
         if cause.kind == "numeric":
             raise SchemaError(
@@ -170,7 +170,7 @@ class Determines:
         return out
 
     def to_json(self) -> Any:
-        """As it stands in the project file."""
+        """Return the entry as the project file stores it."""
         out: dict[str, Any] = {"columns": [self.cause, self.effect], "table": dict(self.table)}
         return {**out, self.mark: True} if self.mark else out
 
@@ -192,7 +192,7 @@ class Determines:
 
 
 def _codes(column: Column, values: Values) -> Mask:
-    """Which codes of ``column`` are meant."""
+    """Return the codes of ``column`` that are meant."""
     out = np.zeros(column.size, dtype=np.bool_)
     if isinstance(values, Range):
         if column.kind != "numeric":
@@ -240,12 +240,12 @@ def _bins(column: Column) -> list[tuple[float, float, bool]]:
 
 
 def entry_error(key: str, text: str) -> ProjectError:
-    """What is wrong with an entry under ``key`` of the project file."""
+    """Return the error for a bad entry under ``key`` of the project file."""
     return ProjectError(f"{key}: {text}", key=key)
 
 
 def _marked(data: Any, inside: str, key: str, also: tuple[str, ...] = ()) -> tuple[Any, Mark]:
-    """What an entry says, and its mark; an entry without one may be written without its frame."""
+    """Return an entry's content and its mark; an entry without one may be written without its frame."""
     if not isinstance(data, Mapping):
         return data, ""
     marks = [m for m in ("guessed", "confirmed") if isinstance(data.get(m), bool)]

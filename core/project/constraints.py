@@ -1,9 +1,9 @@
-"""Which combinations no row may have, all together. All of it is public.
+"""The combinations that no row may have, all together. All of it is public.
 
 Constraints hold inside the model: :meth:`Constraints.masks` gives the cells that get no probability, which the fit
 takes as its `Zeros`. No sensitivity uses them, because private rows may break them.
 
-What was read off the data is marked ``"guessed"`` and blocks a release until somebody confirms it.
+A constraint guessed from the data is marked ``"guessed"`` and blocks a release until it is confirmed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Constraints:
 
     @property
     def guessed(self) -> tuple[Constraint, ...]:
-        """Those that were read off the data and that nobody has confirmed: they block a release."""
+        """Constraints guessed from the data and not confirmed: they block a release."""
         return tuple(c for c in self if c.mark == "guessed")
 
     @property

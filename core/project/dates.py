@@ -67,11 +67,11 @@ class DateBins:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What each bin is called: 2024-W09, 2024-03, 2024-Q1 or 2024."""
+        """Return the name of each bin: 2024-W09, 2024-03, 2024-Q1 or 2024."""
         return tuple(_label(day, self.by) for day in self._starts())
 
     def to_json(self) -> dict[str, str]:
-        """As it stands in the project file."""
+        """Return the dates as the project file stores them."""
         return {"from": self.first.isoformat(), "to": self.last.isoformat(), "by": self.by}
 
     @classmethod

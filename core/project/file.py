@@ -26,7 +26,7 @@ FORMAT = "espalier-project/1"
 
 @dataclass(frozen=True)
 class Project:
-    """Everything a release needs beside the table. Raises an :class:`EspalierError` where parts do not fit.
+    """Everything a release needs except the table. Raises an :class:`EspalierError` where parts do not fit.
 
     >>> import espalier as es
     >>> schema = es.Schema((es.Column("smoker", "categorical", ("no", "yes")),))
@@ -41,7 +41,7 @@ class Project:
     dag: Dag = field(default_factory=Dag)
     roles: Roles = field(default_factory=Roles)
     separations: tuple[Separation, ...] = ()
-    """Further separations that every plan with a fence carries, beside the one that the roles imply."""
+    """Further separations that every plan with a fence holds, in addition to that of the roles."""
     question_list: QuestionList = field(default_factory=QuestionList)
     """The questions that reports will ask, and the counts over whole rows."""
     constraints: Constraints = field(default_factory=Constraints)
@@ -87,7 +87,7 @@ class Project:
             raise ProjectError(OPEN, key=ONE_ROW)
 
     def unit_facts(self) -> dict[str, Any]:
-        """The unit of privacy, and who says how many rows a person has, for plan output and ``release.json``."""
+        """Return the unit of privacy, and who states the rows per person, for plan output and ``release.json``."""
         plan = self.plan
         return {
             "neighbors": plan.neighbors,
@@ -99,11 +99,11 @@ class Project:
 
     @property
     def unconfirmed(self) -> tuple[str, ...]:
-        """What was read off the data and nobody has confirmed: names of columns, and constraints in words."""
+        """Guesses from the data that are not confirmed: names of columns, and constraints as text."""
         return (*self.schema.unconfirmed, *map(str, self.constraints.guessed))
 
     def says_the_same(self, other: Project) -> bool:
-        """Would both be released alike? Where boxes stand on the drawing and who signed is no difference."""
+        """Return whether both would be released alike. Positions in the drawing and signatures make no difference."""
         mine, theirs = (replace(p, dag=replace(p.dag, positions={}), signoff={}).to_json() for p in (self, other))
         return mine == theirs
 
@@ -204,12 +204,12 @@ class Project:
 
 SIGNOFF = ("drawn_by", "schema_confirmed_by", "approved_by")
 CHOSEN = ("chosen_because", "compared_with")
-"""Why this plan, and what it was compared with: they stand beside the signatures."""
+"""The reason for this plan, and the plans it was compared with: stored with the signatures."""
 
 
 def _signoff(data: Any) -> dict[str, str]:
     if not isinstance(data, Mapping) or not all(isinstance(who, str) for who in data.values()):
-        raise ProjectError("signoff maps what was signed to a name", key="signoff")
+        raise ProjectError("signoff maps each signature to a name", key="signoff")
     for key in data:
         if key not in (*SIGNOFF, *CHOSEN):
             raise ProjectError(f"signoff: {key!r} is not one of {', '.join((*SIGNOFF, *CHOSEN))}", key="signoff")

@@ -1,4 +1,4 @@
-"""Hierarchies of categories: codes in blocks, blocks in chapters; told apart only where the budget reaches.
+"""Hierarchies of categories: codes in blocks, blocks in chapters; expanded only where the budget suffices.
 
 A hierarchy is public input, ``{"I21": "I20-I25", "I20-I25": "I00-I99", …}``: what each category, and each group,
 belongs to. A column of thousands of categories is measured from the top down. The groups at the top are counted with
@@ -25,14 +25,14 @@ from espalier.core.errors import SchemaError
 from espalier.core.project.cells import MISSING
 
 DIVIDE = 2.0
-"""A group is divided where its noisy count is so many times the noise of its parts together: σ·√parts. Below that, not
-even a part that held all its rows would stand out."""
+"""A group is divided where its noisy count is at least this multiple of its parts' joint noise: σ·√parts. Below that,
+even a part that held all its rows would not exceed the noise."""
 
 RARE = 2.0
 """Of the categories of one group, those below so many σ are put together again once they have been counted."""
 
 MOST_APART = 1000
-"""Groups told apart at most: what the model holds of a column, however many categories it has."""
+"""Largest number of groups after expansion: the model's categories of a column, however many codes it has."""
 
 DEEPEST = 8
 
@@ -61,7 +61,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Reached:
-    """How far down a budget reached: the last ``cut``, and for each level its ``sigma`` and how many groups it had."""
+    """The depth reached: the last ``cut``, and for each level its ``sigma`` and its number of groups."""
 
     cut: Cut
     sigmas: tuple[float, ...]
@@ -85,7 +85,7 @@ class Hierarchy:
 
     @classmethod
     def of(cls, column: str, given: Mapping[str, str], *, missing: bool = False) -> Hierarchy:
-        """From the project file's mapping. What nothing belongs to is a code; an empty text stands for the top."""
+        """Build it from the project file's mapping. An entry without members is a code; an empty text means the top."""
         if not given or not all(isinstance(x, str) for x in (*given, *given.values())):
             raise SchemaError(
                 f'column {column!r}: a hierarchy maps texts to texts: {{"I21": "I20-I25"}}', column=column
@@ -126,7 +126,7 @@ class Hierarchy:
 
     @cached_property
     def children(self) -> dict[int, tuple[int, ...]]:
-        """What belongs to each group; under −1 what stands at the top. Groups without categories are left out."""
+        """The members of each group; under −1 the nodes at the top. Groups without categories are left out."""
         used = set(range(self.codes))
         for code in range(self.codes):
             node = self.parent[code]
@@ -140,12 +140,12 @@ class Hierarchy:
 
     @cached_property
     def depth(self) -> int:
-        """How many levels there are: 1 where nothing is grouped."""
+        """Number of levels: 1 where nothing is grouped."""
         return max(len(self.above(code)) for code in range(self.codes))
 
     @cached_property
     def _paths(self) -> NDArray[np.intp]:
-        """For each code, itself and the groups that hold it; filled up with a node that stands for none."""
+        """For each code, itself and the groups that hold it; padded with a node that means none."""
         out = np.full((self.codes, self.depth), len(self.labels), dtype=np.intp)
         for code in range(self.codes):
             path = self.above(code)
@@ -169,7 +169,7 @@ class Hierarchy:
         return Cut(groups, tuple(parts), self._names(parts))
 
     def _names(self, parts: Sequence[tuple[int, ...]]) -> tuple[str, ...]:
-        """What each part is called; no name is another part's, or that of a code or group that it is not."""
+        """Return the name of each part; no name is another part's, or that of a code or group that it is not."""
         names, taken = [], set(self.labels)
         for part in parts:
             name = self.labels[part[0]]
@@ -182,11 +182,11 @@ class Hierarchy:
         return tuple(names)
 
     def top(self) -> Cut:
-        """What stands at the top, each apart."""
+        """Return the cut at the top, one group for each node."""
         return self.cut([(node,) for node in self.children[-1]])
 
     def rows_needed(self, node: int, sigma: float) -> float:
-        """How many rows (by their noisy count) the group must hold at least to be divided."""
+        """Return the smallest noisy count of rows at which the group is divided."""
         return DIVIDE * sigma * math.sqrt(len(self.children.get(node, ())))
 
     def divide(self, cut: Cut, counts: NDArray[np.float64], sigma: float, at_most: int = MOST_APART) -> Cut:
@@ -246,10 +246,10 @@ def descend(hierarchy: Hierarchy, ask: Ask, at_most: int = MOST_APART) -> Reache
 
 
 def expected(hierarchy: Hierarchy, rows: float, sigma: float, at_most: int = MOST_APART) -> Reached:
-    """What will be told apart if ``rows`` are spread evenly over the codes, each level measured with noise of σ.
+    """Return the expected cut if ``rows`` are spread evenly over the codes, each level measured with noise of σ.
 
-    Evenly spread rows are the worst case of a kind: where few codes hold most rows, these are told apart further down.
-    `Hierarchy.rows_needed` says for each group what it takes.
+    Evenly spread rows are the worst case of a kind: where few codes hold most rows, these are reached further down.
+    `Hierarchy.rows_needed` gives the rows that each group needs.
     """
 
     def ask(cut: Cut) -> tuple[NDArray[np.float64], float]:

@@ -59,7 +59,7 @@ class Axis:
 
     @property
     def bins(self) -> int:
-        """How many bins."""
+        """Number of bins."""
         return len(self.edges) - 1
 
     @cached_property

@@ -1,7 +1,7 @@
 """Options: keys of a plan that belong to one method, declared by a dataclass of its own.
 
 A method declares each of its options with :func:`option`; pages draw the field from what it says, and
-:func:`read_options` checks what a plan gives. A plan is flat: its file does not say which keys are a method's own.
+:func:`read_options` checks what a plan gives. A plan is flat: its file does not mark which keys are a method's own.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Option:
-    """What is said of one option: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their words.
+    """One option's declaration: ``label`` and ``help`` on screen, bounds of a number, ``choices`` with their labels.
 
-    ``low`` and ``high`` are both allowed. ``whole`` asks for a whole number; ``empty`` says what leaving it out means,
+    ``low`` and ``high`` are both allowed. ``whole`` asks for a whole number; ``empty`` explains a missing value,
     where None is allowed. ``columns``: it is a list of column names. ``weights``: it maps names of columns, or of
     several ("age × income"), to numbers; with a ``low`` of 0 that may be 0. Its field is drawn only where the plan has
     a fence (``fenced``) and where the options in ``only`` have these values. ``pool`` is the pool that this share pays
@@ -59,7 +59,7 @@ def declared(kind: type[Any]) -> dict[str, Option]:
 
 
 def read_options(kind: type[T], given: Mapping[str, Any]) -> T:
-    """The options of ``kind`` as ``given``, defaults for the rest; keys of other methods are not looked at.
+    """Return the options of ``kind`` as ``given``, defaults for the rest; ignore keys of other methods.
 
     Raises :class:`ProjectError` for a value that cannot be, with its ``key``.
     """
@@ -147,7 +147,7 @@ def check_weights(key: str, given: Any, most: float, none: bool = False) -> None
 
 
 def unquoted(value: Any) -> str:
-    """What to do about a number that stands in quotes, to end a message with; empty for anything else."""
+    """Return the advice for a number in quotes, to end a message with; empty for anything else."""
     plain = isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,9}|,\d\d?)?", value)  # "1,000" may mean either
     return f"; write {value.replace(',', '.')} without quotes" if plain else ""
 

@@ -47,12 +47,14 @@ def read_answer(data: Any) -> bool | None:
 
 
 def check_answer(answer: Answer, plan: Plan) -> None:
-    """Raise :class:`ProjectError` if the plan contradicts the answer."""
+    """Raise :class:`ProjectError` if the answer is none of the four, or if the plan contradicts it."""
     k = plan.rows_per_person
+    if not (isinstance(answer, str) and answer == UNASKED):
+        read_answer(answer)  # 0 is not false: it would count as unasked
     if answer is True and plan.person is not None:
         raise ProjectError(
             f"the project states one row per person ({KEY}), and the plan names the person column {plan.person!r}. "
-            f"Remove one of them, on the Data page or in the project file",
+            f"Remove either of the two, on the Data page or in the project file",
             key=KEY,
         )
     if answer is True and k > 1:
@@ -70,7 +72,7 @@ def check_answer(answer: Answer, plan: Plan) -> None:
 
 
 def is_open(answer: Answer, plan: Plan) -> bool:
-    """Whether the question must be answered before a plan is possible."""
+    """Return whether the question must be answered before a plan is possible."""
     return answer is None and plan.person is None
 
 
@@ -82,14 +84,14 @@ def answer_after(answer: Answer, before: Plan, after: Plan) -> Answer:
 
 
 def stated(answer: Answer, plan: Plan) -> bool | None:
-    """Whether the project states one row per person; ``None`` if it does not say."""
+    """Return whether the project states one row per person; ``None`` if it does not."""
     if plan.person is not None:
         return False
     return answer if isinstance(answer, bool) else None
 
 
 def in_words(answer: Answer, plan: Plan) -> str:
-    """One sentence for plan, report and ledger: who says how many rows a person has, and what enforces it."""
+    """Return a sentence for plan, report and ledger: who states the rows per person, and what enforces it."""
     k, promise = plan.rows_per_person, "This is a promise; no person column enforces it."
     if plan.person is not None:
         return f"Column {plan.person!r} identifies the person; at most {k} row{'s' * (k > 1)} of each are kept."
@@ -98,7 +100,7 @@ def in_words(answer: Answer, plan: Plan) -> str:
     if answer is False:
         return f"The project states that no person has more than {k} rows. {promise}"
     return (
-        "The project file does not say whether one person can have several rows. Its limit of "
+        "The project file does not state whether one person can have several rows. Its limit of "
         f"{k} row{'s' * (k > 1)} per person is read as a promise; no person column enforces it."
     )
 

@@ -21,11 +21,11 @@ IN_MEMORY = 1_000_000
 """Above this number, synthetic rows stay on disk as codes and are written in batches."""
 MOST_STATEMENTS = 10
 MOST_ASKED = 0.9
-"""The largest share of the budget that questions and counts may take beside a method."""
+"""The largest share of the budget that questions and counts may take next to a method."""
 _OLD_KEYS = {"looking": "private_evaluation"}
 """Keys of earlier project files, which still read."""
 ALWAYS = {"regime": "predictive", "features": None}
-"""Options that project files have always carried, and what they are where nobody gave them."""
+"""Options that project files have always carried, with their defaults."""
 _WORDS: dict[str, Any] = {
     "neighbors": Neighbors,
     "allocation": AllocationRule,
@@ -33,7 +33,7 @@ _WORDS: dict[str, Any] = {
     "rows_drawn": RowsDrawn,
 }
 SCHEMA_SHARE = 0.05
-"""The share of the budget that buys a schema where nobody has said another."""
+"""The default share of the budget that buys a schema."""
 _WHOLE = {"rows_per_person": 10_000, "rows": MAX_ROWS, "max_cells": 10**9}
 _LEFT_OUT = (
     "copies",
@@ -63,16 +63,16 @@ class Plan:
     pools, the others following ``auto``. ``rows`` None means n, or the noisy total under add-remove; with a person
     column under replace-one it must be given, and is the declared total to which the private table is filled up or
     cut. ``max_cells`` is the largest table of the model that the plan allows. ``schema_share`` is the share of the
-    budget that buys the bins and categories that nobody has declared. ``private_evaluation`` is the share of
-    the people (rows) held out for private figures, 0 for none. ``question_share`` is the share of the budget that
-    measures the project's questions and counts beside the method's marginals. ``rows_drawn`` is how the table is drawn
+    budget that buys the bins and categories that are not declared. ``private_evaluation`` is the share of
+    the people (rows) held out for private evaluation, 0 for none. ``question_share`` is the share of the budget that
+    measures the project's questions and counts next to the method's marginals. ``rows_drawn`` is how the table is drawn
     from the model: ``even`` spreads the rows over the cells as evenly as whole numbers allow, so the table errs less
     than independent draws would, and varies less than they do. ``copies`` is how many copies of the release are made
     for intervals. ``test_drawing`` is the share of the budget for a test of the drawing's implied independences,
     ``statements`` how many of them are tested, or which.
 
-    ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); whoever knows the
-    methods checks them. The file is flat: they stand beside the others.
+    ``options`` are the keys that methods declare for themselves (`espalier.core.project.options`); the method
+    registry checks them. The file is flat: they are on the same level as the others.
 
     Raises :class:`ProjectError` for values that cannot be.
 
@@ -164,7 +164,7 @@ class Plan:
         return replace(self, **{"options": options, **{k: v for k, v in changes.items() if k in own}})
 
     def to_json(self) -> dict[str, Any]:
-        """The plan as it stands in the project file."""
+        """Return the plan as the project file stores it."""
         out = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"}
         if isinstance(self.allocation, Mapping):
             out["allocation"] = dict(self.allocation)
@@ -190,7 +190,7 @@ class Plan:
         given = dict(data)
         for old, new in _OLD_KEYS.items():
             if old in given and new in given:
-                raise ProjectError(f"plan: {old!r} is an old name of {new!r}; give one of them", key=old)
+                raise ProjectError(f"plan: {old!r} is an old name of {new!r}; give only one of the two", key=old)
             if old in given:
                 given[new] = given.pop(old)
         if "method" not in given:

@@ -95,7 +95,7 @@ class QuestionList:
         return QuestionList(tuple(map(told, self.questions)), tuple(map(told, self.counts)))
 
     def to_json(self) -> dict[str, Any]:
-        """The keys as they stand in the project file; absent where nothing is asked."""
+        """Return the keys as the project file stores them; absent where nothing is asked."""
         return {key: [dict(e) for e in getattr(self, key)] for key in ("questions", "counts") if getattr(self, key)}
 
     @classmethod
@@ -112,7 +112,7 @@ class QuestionList:
 def read_questions(text: str, schema: Schema, counts: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
     """Questions from CSV text: a line for each condition, with the header ``question,column,values``.
 
-    Lines of one question name must all hold; a fourth column ``or`` numbers its alternatives, of which one must.
+    All lines of a question name must hold; a fourth column ``or`` numbers alternatives, and one of these must hold.
     ``values`` are categories with ``;`` between them, or ``60..100`` for a range. Raises :class:`ProjectError` with
     the line.
     """
@@ -268,7 +268,7 @@ def _near(name: Any, known: Iterable[str]) -> str:
 
 
 def _example(name: str, schema: Schema, counts: Mapping[str, int]) -> str:
-    """What a condition on it could be, as the project file has it."""
+    """Return an example of a condition on it, as in the project file."""
     if name in counts:
         return json.dumps([1, counts[name] - 1])
     column = schema[name]
@@ -315,7 +315,7 @@ def _codes(what: str, column: Column, values: list[Any]) -> tuple[int, ...]:
 
 
 def _labels(column: Column) -> dict[str, tuple[int, ...]]:
-    """What a condition may name of a column, and its codes."""
+    """Return the names that a condition may use for a column, and their codes."""
     if not column.undeclared:
         return {label: (code,) for code, label in enumerate(column.labels)}
     return column.named | ({column.labels[-1]: (column.values,)} if column.missing else {})

@@ -18,7 +18,7 @@ Condition = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Question:
-    """How many rows meet at least one of ``alternatives``. One alternative is a conjunction, several a disjunction."""
+    """Number of rows that meet one or more of ``alternatives``. One is a conjunction, several a disjunction."""
 
     name: str
     alternatives: tuple[Condition, ...]
@@ -39,7 +39,7 @@ class Question:
                 _check(f"question {self.name!r}", column, codes, sizes)
 
     def holds(self, codes: Mapping[str, ArrayLike]) -> NDArray[np.bool_]:
-        """Which rows meet it; ``codes`` has an array for every column that it names, counts included."""
+        """Return the rows that meet it; ``codes`` has an array for every column that it names, counts included."""
         found: NDArray[np.bool_] | None = None
         for condition in self.alternatives:
             rows = np.ones(len(np.asarray(next(iter(codes.values())))), dtype=bool)
@@ -52,7 +52,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Count:
-    """How many of the conditions ``members`` (column → codes) a row meets: 0 … ``up_to``, the last one open.
+    """Number of the conditions ``members`` (column → codes) that a row meets: 0 … ``up_to``, the last one open.
 
     It acts as a column of ``size`` categories: "up_to or more" is the last one, unless there are fewer members.
     """

@@ -1,7 +1,7 @@
-"""What is PUBLIC about each column: kind, categories, bin edges, missing; and the way between text and codes.
+"""The PUBLIC description of each column: kind, categories, bin edges, missing; and the mapping of text to codes.
 
-Nothing here looks at a private value to learn a domain: the schema comes from the user or a data dictionary.
-What a convenience guess read off the data is listed in :attr:`Column.guessed` and a release refuses it.
+Nothing here reads a private value to learn a domain: the schema comes from the user or a data dictionary.
+Guesses from the data are listed in :attr:`Column.guessed` and a release refuses them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ FIELDS = {
 
 
 APART = 100
-"""Codes and groups of a hierarchy that are told apart at most, unless the column says another number."""
+"""Largest number of codes and groups after expansion of a hierarchy, unless the column gives another."""
 
 NOT_KNOWN = (
     "What its bins or categories will be is bought at release and not known before: declare them, or leave the column "
@@ -64,8 +64,8 @@ NOT_KNOWN = (
 """Why a question or a constraint cannot name a column that is to be bought."""
 
 TOP_ONLY = (
-    "How far down a hierarchy is told apart is bought at release and not known before. Name what stands at its top, "
-    "which always is"
+    "The release buys how deep a hierarchy is expanded, so inner codes are not known before. Name an entry of the top "
+    "level, which is always known"
 )
 """Why a question or a constraint cannot name a code inside a hierarchy."""
 
@@ -73,7 +73,7 @@ MOST_BINS, MOST_CATEGORIES = 64, 10_000
 """Bins and categories that can be bought of a column at most."""
 
 BINS_FOUND, MOST_FOUND = 10, 50
-"""Bins and, at most, categories that are bought of a column where nobody has said how many."""
+"""Default number of bins, and largest default number of categories, of a column that is bought."""
 
 
 def smallest_unsigned(size: int) -> np.dtype[Any]:
@@ -90,18 +90,18 @@ class Column:
     bin. ``missing`` makes the empty cell a category, always the last code. ``missing_marks`` are texts that count as an
     empty cell, such as ``?`` or ``-9``. ``unknown="missing"`` sends text that is not declared there instead of refusing
     it. ``groups`` pairs a category with texts of the table that count as
-    it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields that were read off the
-    data, in whole or in part, and that nobody has confirmed yet, ``confirmed`` those that somebody has: the report
-    tells them. ``dates`` makes a numeric column one of dates: its numbers are days, its edges and labels those of
+    it (public coarsening: ``("Other", ("baker", "diver"))``). ``guessed`` names the fields that were guessed from the
+    data, in whole or in part, and are not confirmed yet, ``confirmed`` those that are: the report
+    lists them. ``dates`` makes a numeric column one of dates: its numbers are days, its edges and labels those of
     calendar periods, and its texts ISO dates. In the project file its kind is ``date``. ``decimals`` is the declared
     precision of numbers that are not whole: how many figures they have after the point; None leaves it to the bins.
 
-    A column may be left undeclared, for a plan that buys its description: ``at_most`` says how many categories it may
-    get, ``bins`` how many bins of numbers, over ``range`` where that is known. Until then its categories or edges only
+    A column may be left undeclared, for a plan that buys its description: ``at_most`` limits its number of
+    categories, ``bins`` its number of bins, over ``range`` where that is known. Until then its categories or edges only
     hold the place (:meth:`to_buy`), and the empty cell is one of its codes.
 
     ``hierarchy`` pairs each code and group with the group it belongs to (empty: none). Then the codes are known, and
-    what is bought is how far down they are told apart: at most ``at_most`` codes and groups (:meth:`of_hierarchy`).
+    the budget buys how deep it is expanded: to at most ``at_most`` codes and groups (:meth:`of_hierarchy`).
 
     Raises :class:`SchemaError` for a description that cannot be.
 
@@ -206,7 +206,7 @@ class Column:
 
     @property
     def undeclared(self) -> bool:
-        """Are its bins or categories still to be bought?"""
+        """Whether its bins or categories are still to be bought."""
         return bool(self.at_most or self.bins)
 
     @classmethod
@@ -219,7 +219,7 @@ class Column:
         range: tuple[float, float] | None = None,
         integer: bool = False,
     ) -> Column:
-        """A column of which only name and kind are declared (and the range of its numbers, where it is known)."""
+        """Return a column with declared name and kind only (and the range of its numbers, where it is known)."""
         numeric = kind == "numeric"
         if numeric and not 2 <= bins <= MOST_BINS:
             raise SchemaError(f"column {name!r}: from 2 to {MOST_BINS} bins can be bought", column=name)
@@ -248,7 +248,7 @@ class Column:
     def of_hierarchy(
         cls, name: str, hierarchy: Mapping[str, str], at_most: int = APART, *, missing: bool = False, unknown: str = ""
     ) -> Column:
-        """A column of many codes in groups of groups, to be told apart as far as the budget reaches.
+        """Return a column of many codes in groups of groups, to be expanded within the budget.
 
         Raises :class:`SchemaError` for a hierarchy that cannot be, or that has more than ``at_most`` codes and groups
         at the top.
@@ -265,8 +265,8 @@ class Column:
             alone = [made.tree.labels[node] for node in made.tree.children[-1] if node < made.tree.codes]
             codes = f" ({len(alone)} of them codes, such as {alone[0]!r})" if alone else ""
             raise SchemaError(
-                f"column {name!r}: {top:,} codes and groups stand at the top of the hierarchy{codes}, and {at_most} "
-                "are told apart at most: put them into groups, or raise at_most",
+                f"column {name!r}: the top of the hierarchy has {top:,} codes and groups{codes}, and at most {at_most} "
+                "are allowed: put them into groups, or raise at_most",
                 column=name,
             )
         return made
@@ -280,8 +280,8 @@ class Column:
     def named(self) -> dict[str, tuple[int, ...]]:
         """The categories that questions and constraints may name, with the codes of each.
 
-        Of a hierarchy that is still to be told apart they are the codes and groups at its top, which stay apart from
-        one another however far a budget reaches (:func:`espalier.core.project.hierarchy.descend`). Until then codes
+        Before expansion of a hierarchy they are the codes and groups at its top, which stay separate from
+        one another whatever the budget (:func:`espalier.core.project.hierarchy.descend`). Until then codes
         only hold the place: one for each of them, the codes that are left over for the last. Of another column that is
         to be bought nothing is known.
         """
@@ -295,7 +295,7 @@ class Column:
 
     def inside(self, bought: Column) -> dict[str, tuple[str, ...]]:
         """For each code or group at the top of the hierarchy, the categories of ``bought`` that it holds; ``bought`` is
-        this column told apart."""
+        this column after expansion."""
         members, out = dict(bought.groups), dict[str, tuple[str, ...]]()
         place = {text: code for code, text in enumerate(self.tree.texts)}
         for category in bought.categories:
@@ -305,7 +305,7 @@ class Column:
         return out
 
     def told_apart(self, cut: Cut) -> Column:
-        """The column as ``cut`` divides its hierarchy: what is told apart are its categories, and a group counts for
+        """Return the column with its hierarchy divided by ``cut``: the parts are its categories, and a group counts for
         all codes in it."""
         held: dict[int, list[str]] = {}
         for text, group in zip(self.tree.texts, cut.groups.tolist(), strict=False):
@@ -327,17 +327,17 @@ class Column:
 
     @property
     def values(self) -> int:
-        """How many categories or bins, without missing."""
+        """Number of categories or bins, without missing."""
         return len(self.edges) - 1 if self.kind == "numeric" else len(self.categories)
 
     @property
     def size(self) -> int:
-        """How many codes: categories or bins, and one more where cells may be missing."""
+        """Number of codes: categories or bins, and one more where cells may be missing."""
         return self.values + self.missing
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What each code is called on screen and in the report."""
+        """Names of the codes on screen and in the report."""
         if self.dates is not None:
             shown = list(self.dates.labels)
         elif self.kind == "numeric":
@@ -491,7 +491,7 @@ class Column:
         return texts
 
     def to_json(self) -> dict[str, Any]:
-        """The column as it stands in the project file."""
+        """Return the column as the project file stores it."""
         out: dict[str, Any] = {"name": self.name, "kind": self.kind}
         if self.undeclared:
             known = {"at_most": self.at_most, "bins": self.bins, "integer": self.integer}
@@ -596,7 +596,7 @@ class Column:
     @classmethod
     def _of_hierarchy(cls, data: Mapping[str, Any]) -> Column:
         """A column with a hierarchy from the project file. Categories, where given, must be codes of it; those that it
-        does not name stand at the top."""
+        does not name are at the top."""
         name, given, at_most = data["name"], data["hierarchy"], data.get("at_most", APART)
         allowed = {"name", "kind", "hierarchy", "at_most", "missing", "unknown", "categories", "guessed", "confirmed"}
         if odd := set(data) - allowed:
@@ -607,7 +607,7 @@ class Column:
             raise SchemaError(f"column {name!r}: at_most must be a whole number", column=name)
         if data.get("guessed"):
             raise SchemaError(
-                f"column {name!r}: categories that were guessed cannot stand beside a hierarchy: leave the list out, "
+                f"column {name!r}: guessed categories are not allowed together with a hierarchy: leave the list out, "
                 "the hierarchy names the codes",
                 column=name,
             )
@@ -623,10 +623,10 @@ class Column:
         return made
 
     def marked_like(self, origin: Column) -> Column:
-        """This description with the marks of ``origin``, which it has taken the place of.
+        """Return this description with the marks of ``origin``, which it replaces.
 
         A mark stays as long as anything of the guess does. A list stays guessed (or confirmed) while one of its
-        categories, one text of its groups or one bin edge stands here too, also where categories became edges: adding
+        categories, one text of its groups or one bin edge is here too, also where categories became edges: adding
         one's own values to a guessed list declares none of the others. Another field stays while its value does.
         """
         lists = {"categories", "edges"}
@@ -673,13 +673,13 @@ def _stated(column: Column) -> set[str]:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column of the table that a guess left out of the schema. Until somebody confirms it, that is a guess."""
+    """A column of the table that a guess left out of the schema. It stays a guess until it is confirmed."""
 
     name: str
     confirmed: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """The entry as it stands in the project file."""
+        """Return the entry as the project file stores it."""
         return {"name": self.name, "confirmed" if self.confirmed else "guessed": True}
 
     @classmethod
@@ -704,7 +704,7 @@ class Identifier:
     place: int = 0
 
     def to_json(self) -> dict[str, Any]:
-        """The entry as it stands in the project file."""
+        """Return the entry as the project file stores it."""
         return {"name": self.name, "kind": "identifier", **({"invented": True} if self.invented else {})}
 
     @classmethod
@@ -720,7 +720,7 @@ class Identifier:
 
 @dataclass(frozen=True)
 class Schema:
-    """All columns, in order; ``schema["age"]`` is one of them.
+    """All columns, in order; ``schema["age"]`` is a column.
 
     ``left_out`` are columns of the table that a guess took for identifiers. Which columns a schema has is public, and
     that guess counts private values, so it must be confirmed like any other. What a person leaves out need not be
@@ -754,7 +754,7 @@ class Schema:
 
     @classmethod
     def to_buy(cls, names: Iterable[str]) -> Schema:
-        """Columns of which only the names are known: texts, whose categories are bought, until somebody says more."""
+        """Return columns known by name only: texts with categories to buy, until more is declared."""
         return cls(tuple(Column.to_buy(name, "categorical", MOST_FOUND) for name in names))
 
     @property
@@ -782,12 +782,12 @@ class Schema:
 
     @property
     def guessed(self) -> tuple[Column, ...]:
-        """Columns with fields nobody has confirmed."""
+        """Columns with unconfirmed fields."""
         return tuple(c for c in self.columns if c.guessed)
 
     @property
     def unconfirmed(self) -> tuple[str, ...]:
-        """Names of columns that were guessed, in or out of the schema, and that nobody has confirmed."""
+        """Names of columns that were guessed, in or out of the schema, and that are not confirmed."""
         return (*(c.name for c in self.guessed), *(c.name for c in self.left_out if not c.confirmed))
 
     def __getitem__(self, name: str) -> Column:
@@ -805,7 +805,7 @@ class Schema:
         return tuple(n for n in self.names if n in wanted)
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The columns as they stand in the project file; ``left_out`` stands beside them."""
+        """Return the columns as the project file stores them, without ``left_out``."""
         out = [c.to_json() for c in self.columns]
         for c in sorted(self.identifiers, key=lambda c: c.place):
             out.insert(c.place, c.to_json())

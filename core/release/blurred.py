@@ -128,6 +128,7 @@ def blurred(project: Project, data: Any, report: Report = silent, public: Any = 
     method = blurring_of(plan)
     check_options(plan)
     method.check(project)
+    project.need_unit()
     refuse_guessed(project)
     table = as_table(data, project.schema)
     beside = None if public is None else as_table(public, project.schema)

@@ -8,7 +8,6 @@ of a release are taken.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import tempfile
@@ -17,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from espalier.core.errors import ProjectError
+from espalier.core.analysis.loading import project_of, read_facts
+from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.ledger.archive import check_names, has_model, unpacked, zipped
+from espalier.core.project.file import Project
 
 _FIRST = ("synthetic.csv", "report.html", "release.json", "project.json", "model.npz")
 """The files that come first in :func:`identity`, in this order."""
@@ -26,10 +27,11 @@ _FIRST = ("synthetic.csv", "report.html", "release.json", "project.json", "model
 
 @dataclass(frozen=True)
 class Shared:
-    """A release on the shelf: its identity and the facts of its ``release.json``."""
+    """A release on the shelf: its identity, the facts of its ``release.json``, and its project."""
 
     id: str
     facts: Mapping[str, Any]
+    project: Project
 
 
 def shelf() -> Path:
@@ -43,10 +45,8 @@ def shelf() -> Path:
 
 def share(files: Mapping[str, bytes]) -> str:
     """Put a release on the shelf (again, without harm) and return its identity; raises :class:`ProjectError`."""
-    facts = _facts(files["release.json"])
-    if facts.get("private") is not True:
-        raise ProjectError("only a differentially private release can be shared")
     made = identity(files)
+    _read(made, files["release.json"])
     check_names(files, has_model(files["release.json"]))
     try:
         shelf().mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -74,8 +74,8 @@ def shared() -> list[Shared]:
     paths = shelf().glob("*.zip") if shelf().is_dir() else ()
     for path in sorted(paths, key=lambda p: (-p.stat().st_mtime, p.name)):
         try:
-            found.append(Shared(path.stem, _facts(unpacked(path.read_bytes(), ("release.json",))["release.json"])))
-        except (OSError, ValueError, ProjectError):
+            found.append(_read(path.stem, unpacked(path.read_bytes(), ("release.json",))["release.json"]))
+        except (OSError, EspalierError):
             continue
     return found
 
@@ -89,11 +89,12 @@ def files(made: str) -> dict[str, bytes]:
         raise ProjectError("this release is not shared any more") from None
 
 
-def _facts(text: bytes) -> dict[str, Any]:
-    facts = json.loads(text)
-    if not isinstance(facts, dict) or not {"project", "method", "asked", "spent", "rows", "private"} <= set(facts):
-        raise ProjectError("this is not a release")
-    return facts
+def _read(made: str, data: bytes) -> Shared:
+    """The release with identity ``made``, from its ``release.json``; raises :class:`EspalierError`."""
+    facts = read_facts(data)
+    if facts.get("private") is not True:
+        raise ProjectError("only a differentially private release can be shared")
+    return Shared(made, facts, project_of(facts))
 
 
 def identity(made: Mapping[str, bytes]) -> str:

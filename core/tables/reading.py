@@ -389,15 +389,7 @@ def is_uuid(kind: Any) -> bool:
 
 def from_arrow(table: Any, shown: str) -> TextTable:
     """An Arrow table's cells as text, as a Parquet file of it would be read; raises :class:`TableError`."""
-    import pyarrow as pa
-    from pyarrow import compute
-
     _check_fields(table.schema, table.num_rows, shown)
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        for chunk in column.chunks if pa.types.is_dictionary(column.type) else ():
-            places = compute.min_max(chunk.indices).as_py()
-            if places["min"] is not None and not 0 <= places["min"] <= places["max"] < len(chunk.dictionary):
-                raise TableError(f"{shown}: column {name!r} contradicts itself; make the frame anew", column=name)
     return _from_arrow(table, shown)
 
 
@@ -411,6 +403,7 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
         if is_uuid(chunks.type):
             chunks = pa.chunked_array([pa.array([x and str(x) for x in chunks.to_pylist()], pa.string())])
         if pa.types.is_dictionary(chunks.type):
+            _check_places(chunks, name, shown)
             chunks = chunks.unify_dictionaries()
         array = chunks.combine_chunks().dictionary_encode()
         if isinstance(array, pa.ChunkedArray):
@@ -430,6 +423,16 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
         values.append(MISSING)
         columns[name] = _distinct(values, codes)
     return TextTable(columns, table.num_rows, shown)
+
+
+def _check_places(chunks: Any, name: str, shown: str) -> None:
+    """Refuse dictionary arrays with a place that their dictionary does not have: Arrow reads it unchecked."""
+    from pyarrow import compute
+
+    for chunk in chunks.chunks:
+        places = compute.min_max(chunk.indices).as_py()
+        if places["min"] is not None and not 0 <= places["min"] <= places["max"] < len(chunk.dictionary):
+            raise TableError(f"{shown}: column {name!r} contradicts itself; write the table anew", column=name)
 
 
 def _unreadable(values: Any) -> int:

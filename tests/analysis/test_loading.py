@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import struct
+import tracemalloc
 import zipfile
 from pathlib import Path
 
@@ -257,6 +259,31 @@ def test_what_unpacks_to_too_much_is_refused_before_it_is_unpacked(made, tmp_pat
         said = outcomes({**made.files, name: bomb}, tmp_path / "o", monkeypatch)
         assert "unpacks to more than 1 GiB" in said["load_release"]
         assert "unpacks to more than 1 GiB" in said["Study.of_folder"]
+
+
+def with_a_lie(method: int, size: int) -> bytes:
+    """A zipped release whose release.json unpacks to ``size`` bytes; the directory states 15."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as archive:
+        for name in ("synthetic.csv", "report.html", "project.json"):
+            archive.writestr(name, b"x")
+        archive.writestr("release.json", b'{"model": null}' + b" " * size)
+    data = bytearray(out.getvalue())
+    struct.pack_into("<I", data, data.rfind(b"PK\x01\x02", 0, data.rfind(b"release.json")) + 24, 15)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_zip_that_states_smaller_sizes_than_it_unpacks_to_is_refused_within_them(method):
+    """600 KB took 1.2 GB of memory."""
+    data = with_a_lie(method, 1 << 26)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ProjectError, match="damaged|another method"):
+            unpacked(data)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_folder_of_large_files_is_refused_before_it_is_read(folder, monkeypatch):

@@ -151,6 +151,7 @@ OTHERWISE = {
         "_shares",
         "_synthetic",
     },  # confidential charts
+    "pages/parts/analyse/questions.py": {"project.schema[happens.column].values"},  # of the schema, which is public
     "pages/parts/data/constraint_editor.py": {"_guess"},  # marked as guessed until somebody confirms it
     "pages/parts/data/schema_editor.py": {"draft.rows"},  # rows of the editable table of columns
     "pages/parts/data/schema_rows.py": {"self.rows"},

@@ -181,7 +181,7 @@ def test_diagnostics_are_recorded_before_the_next_release(app: AppTest, where: P
     assert [e.diagnostics_before for e in budget(where).entries] == [0, 1]
     assert json.loads(state(app).released.files["release.json"])["ledger"]["diagnostics_before"] == 1
     go(app, "ledger")
-    assert "were looked at once" in sentences(app).replace("\\", "")
+    assert "were viewed once" in sentences(app).replace("\\", "")
     shown = app.dataframe[0].value
     assert shown["looked"].dropna().tolist() == [1, 0]
     assert set(shown["unit"].dropna()) == {

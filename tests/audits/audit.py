@@ -53,6 +53,7 @@ from scipy.special import log_softmax
 
 from espalier.core.analysis.drawing import tested
 from espalier.core.evaluation.private import held_out
+from espalier.core.evaluation.private.counts import HeldOutCounts
 from espalier.core.graph.dag import Dag
 from espalier.core.graph.roles import Roles
 from espalier.core.graph.separations import Clique
@@ -505,7 +506,7 @@ def part_held_out(relation: Neighbors, budget: Budget) -> Callable[[int], float]
     """Two curators with the whole ρ each, one for a random holdout, one for the rest; the attacker knows the split."""
     unit = Unit(relation)
     given = Project("audit", SMALL, Plan("mst", EPSILON, DELTA, neighbors=relation, target="y", private_evaluation=0.5))
-    asked, likely = held_out.HeldOutCounts.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
+    asked, likely = HeldOutCounts.of(given), table_of([(i % 3,) * 5 for i in range(300)], SMALL)
     # a classifier of such rows is right about the one and wrong about the other
     pair = pair_of(unit, [(2,) * 5] * (ROWS - 1), (0, 0, 0, 0, 0), (1, 1, 1, 1, 2), SMALL)
     seen = [held_out.judged(asked, likely, table) for table in pair.tables]

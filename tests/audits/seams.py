@@ -213,7 +213,7 @@ def in_engine(work: Path) -> str:
     from espalier.core.tables import frames
 
     opened: list[object] = []
-    true = frames.open_relation
+    true = frames.open_relation  # type: ignore[attr-defined]
 
     def watch(*args: Any) -> Any:
         opened.append(args)

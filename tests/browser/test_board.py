@@ -155,7 +155,7 @@ def test_draw_refuse_undo_annotate_leave_and_reload(person, tmp_path, samples, w
     board.drag("age", (60, 40))
     board.says("Moved")
     there = board.at("age")
-    assert there == (pytest.approx(before[0] + 60, abs=4), pytest.approx(before[1] + 40, abs=4))
+    assert there == pytest.approx((before[0] + 60, before[1] + 40), abs=4)
     kept = board.project(lambda p: p.dag.positions["age"] != found.dag.positions["age"])
 
     person.visit("Plan")

@@ -79,7 +79,7 @@ def test_a_folder_that_is_no_release_is_told_with_what_to_do(work, capsys):
     (work / "o" / "model.npz").unlink()
     assert run("evaluate", "o", "--data", "t.csv") == 2
     said = capsys.readouterr().err
-    assert "cannot read" in said
+    assert "o is not a whole release folder, or is damaged: there is no model.npz" in said
     assert "Errno" not in said
 
 
@@ -505,5 +505,5 @@ def test_a_draft_of_names_alone_is_planned_and_released(tmp_path, monkeypatch, c
     assert run("plan", "t.json", "--rows", "2000") == 0
     assert "categories of sex: those of" in capsys.readouterr().out
     assert run("release", "t.json", "--data", "t.csv", "--out", "out") == 0
-    assert "Of id no category was found" in capsys.readouterr().err
+    assert "No category of id was found" in capsys.readouterr().err
     assert "secret" not in Path("out/synthetic.csv").read_text()

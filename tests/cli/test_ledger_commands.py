@@ -193,7 +193,7 @@ def test_evaluate_is_recorded_before_what_it_may_steer(work, monkeypatch, capsys
     capsys.readouterr()
     assert run("evaluate", "o", "--data", "t.csv", "--ledger", "l.db", "--by", "Eve", "--json") == 0
     said = capsys.readouterr()
-    assert "diagnostics were looked at is recorded for t" in said.err
+    assert "a view of diagnostics is recorded for t" in said.err
     assert json.loads(said.out)
     assert run("evaluate", "o", "--data", "t.csv") == 0, "another ledger, the default"
     assert "not recorded there" in capsys.readouterr().err
@@ -206,8 +206,8 @@ def test_evaluate_is_recorded_before_what_it_may_steer(work, monkeypatch, capsys
     capsys.readouterr()
     assert run("ledger", "list", "--ledger", "l.db") == 0
     listed = capsys.readouterr().out
-    assert listed.count("diagnostics looked at before: 2") == 1
-    assert "were looked at twice" in listed
+    assert listed.count("diagnostics viewed before: 2") == 1
+    assert "were viewed twice" in listed
     with Ledger("l.db").store._writing():
         monkeypatch.setattr("espalier.core.ledger.store.PATIENCE", 1)
         monkeypatch.setattr("espalier.core.evaluation.evaluate", lambda *_, **__: pytest.fail("looked"))

@@ -26,7 +26,12 @@ def test_every_plan_is_released_and_judged_as_on_the_diagnostics_page(hiring, mo
     project, table = hiring
     said: list[str] = []
     made = []
-    monkeypatch.setattr(plans, "release", lambda *given: made.append(release(*given)) or made[-1])
+
+    def releasing(*given):
+        made.append(release(*given))
+        return made[-1]
+
+    monkeypatch.setattr(plans, "release", releasing)
     found = compare(
         {"with the fence": project, "ε = 5": project.with_plan(epsilon=5.0)},
         table,

@@ -138,7 +138,7 @@ def test_without_a_model_its_figure_has_a_reason():
     schema, table = small()
     shown = judge(project_of(schema, **ROLES), table, table).to_json()
     assert shown["cmi_model"] is None
-    assert shown["cmi_model_reason"] == "no model was given beside the table"
+    assert shown["cmi_model_reason"] == "no model was given with the table"
     assert shown["cmi_real"] == shown["cmi_synthetic"] == pytest.approx(slow_cmi(table, ("y",), ("s",), ("a",)))
 
 

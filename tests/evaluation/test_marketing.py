@@ -127,6 +127,6 @@ def test_the_command_line_tells_both_and_refuses_wrong_columns_first(tmp_path, c
     release(project.with_plan(target="brand"), rows).save(tmp_path / "other")
     assert main(["evaluate", str(tmp_path / "other"), *given[2:], "--price", "price"]) == 2
     assert (
-        "--price needs --sales COLUMN, what is sold at that price: the plan's target 'brand' is"
+        "--price needs --sales COLUMN, the amounts sold at that price: the plan's target 'brand' is"
         in capsys.readouterr().err
     )

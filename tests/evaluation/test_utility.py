@@ -165,7 +165,7 @@ def test_one_value_only_in_the_real_table_or_among_the_tested_rows():
     assert result.auc_real is None
     assert result.reasons["auc_real"].startswith("every real row has y = v1")
     assert result.auc_synthetic is None
-    assert "nothing to tell apart" in result.reasons["auc_synthetic"]
+    assert "nothing to distinguish" in result.reasons["auc_synthetic"]
     assert result.accuracy_synthetic == 0.5
     tested = judge(project_of(schema, "y"), real, real, flat)
     assert tested.auc_real is None
@@ -175,4 +175,4 @@ def test_one_value_only_in_the_real_table_or_among_the_tested_rows():
 def test_a_single_column_has_nothing_to_predict_from():
     schema = schema_of(y=2)
     table = table_of(schema, y=[0, 1, 1])
-    assert "no column beside 'y'" in judge(project_of(schema, "y"), table, table).reasons["auc_real"]
+    assert "no column other than 'y'" in judge(project_of(schema, "y"), table, table).reasons["auc_real"]

@@ -78,7 +78,7 @@ def test_advice_on_the_regime():
     assert any("contested" in s for s in graphical)
     assert len(predictive) == 1
     tree = project(regime="causal").with_plan(method="mst")
-    assert method_of(tree.plan).advice(tree) == ()
+    assert method_of(tree.plan).guidance.advice(tree) == ()
     shown = preview(project(regime="graphical")).warnings
     assert set(graphical) <= set(shown)
 

@@ -35,8 +35,8 @@ def test_the_other_answers():
     assert said("sex", "skill").startswith("sex and skill were measured together")
     assert said("sex", "hired").startswith("sex and hired are not measured together: the frame forbids the pair; ")
     assert said("club", "postcode") == (
-        "Nothing forbids club and postcode, but other pairs were chosen before them. They are linked only as far as "
-        "skill, sex explains it: club – skill – sex – postcode."
+        "Nothing forbids club and postcode, but other pairs were chosen before them. They are linked only "
+        "through skill, sex: club – skill – sex – postcode."
     )
     assert said("hobby", "sex").endswith(
         "no path of measured pairs connects them: the table shows no link between them."

@@ -67,7 +67,7 @@ def test_reserved_spent_and_returned_deltas_add_up(tmp_path: Path) -> None:
     assert ledger.population_of("people").delta_counted == exact
     with pytest.raises(LedgerError, match="δ₀ = 1e-12, and of the δ of 'people'.*nothing was read") as refusal:
         reserve(ledger, 1e-12)
-    assert refusal.value.key == "delta_for_draws"
+    assert refusal.value.data["key"] == "delta_for_draws"
 
     acts = subtotals_of([threshold(0.001, 4e-8), threshold(0.002, 4e-8, held_out=True)])
     assert first.spend(0.002, FILES, acts, 8e-8) == ""

@@ -159,7 +159,7 @@ def test_a_release_is_checked_against_its_ledger(place, tmp_path, capsys):
     ("change", "text"),
     [
         ({"chain": "0" * 64}, "rewritten"),
-        ({"entry": "nobody"}, "no entry 'nobody'"),
+        ({"entry": "nobody"}, "claims to be entry 'nobody'"),
         (None, "not recorded"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -108,7 +109,8 @@ def test_a_file_that_somebody_changed_is_refused_in_words(number):
         told = json.loads(file["head"].tobytes()) | {"format": f"espalier-decoder/{number}"}
     changed = [{n: v for n, v in told.items() if n != key} for key in told if (key, number) != ("base", 1)]
     for key in told:
-        changed += [told | {key: value} for value in (None, "x", [[]], 1e400, -1, [1], {"a": None})]
+        wrong_values: list[Any] = [None, "x", [[]], 1e400, -1, [1], {"a": None}]
+        changed += [told | {key: value} for value in wrong_values]
     sizes = ([["a", 0], ["b", 3]], [["a", 2], ["a", 3]], [["a", 10**12]], [["a", 1e400]])
     changed += [told | {"sizes": wrong, "edges": [], "importance": {}, "base": {}} for wrong in sizes]
     heads = [json.dumps(head).encode() for head in changed] + [b"", b"[]", b"[" * 100_000]
@@ -162,7 +164,12 @@ def test_a_file_of_the_second_format_is_read_as_the_same_distribution(latent):
     blocks, encoder = now.heads.blocks(parameters)
     for block in (*blocks.values(), encoder):
         block[:1] *= CONSTANT  # its intercepts were multiplied by 1
-    told = {"format": "espalier-decoder/2", "sizes": list(SIZES.items()), "edges": EDGES, "importance": {"y": 2.0}}
+    told: dict[str, Any] = {
+        "format": "espalier-decoder/2",
+        "sizes": list(SIZES.items()),
+        "edges": EDGES,
+        "importance": {"y": 2.0},
+    }
     told |= {"latent": latent, "base": {"b": 1}, "total": 9.0, "steps": 3}
     read = Decoder.loads(archive(head=np.frombuffer(json.dumps(told).encode(), np.uint8), parameters=parameters))
     assert read.heads == now.heads

@@ -204,9 +204,9 @@ def test_places_are_kept_for_the_top_before_it_is_bought():
 
 def test_a_code_inside_a_hierarchy_is_refused_before_anything_is_read():
     about = Constraints.from_json({"impossible": [{"code": ["A00"], "sex": ["m"]}]})
-    with pytest.raises(EspalierError, match="'A00' cannot be named here.*at its top, which always is: chapter A"):
+    with pytest.raises(EspalierError, match="'A00' cannot be named here.*of the top level.*: chapter A"):
         preview(replace(a_project(), constraints=about), ROWS)
-    with pytest.raises(EspalierError, match="'A00' is not a category.*at its top, which always is: chapter A"):
+    with pytest.raises(EspalierError, match="'A00' is not a category.*of the top level.*: chapter A"):
         replace(a_project(), question_list=QuestionList(({"name": "few", "where": {"code": ["A00"]}},)))
     ordered = Constraints.from_json({"monotone": [["code", "sex"]]})
     with pytest.raises(EspalierError, match="names .code.*bought at release"):

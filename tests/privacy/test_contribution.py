@@ -397,7 +397,7 @@ def test_a_curator_built_directly_refuses_people_that_are_not_bounded_to_its_uni
         built(filled, Unit("add-remove", 2))
     with pytest.raises(TableError, match="keeps 2"):
         built(filled.take(np.arange(10)), Unit("replace-one", 1))
-    with pytest.raises(TableError, match="does not say whose"):
+    with pytest.raises(TableError, match="without its person column"):
         bounded(filled, 1)
     assert built(read_by(None), Unit()).rows == 400
     assert built(read_by(None), Unit("add-remove")).rows is None

@@ -10,8 +10,7 @@ import pytest
 
 from espalier.core.errors import EspalierError, ProjectError, SchemaError, SizeError
 from espalier.core.graph.separations import Separation
-from espalier.core.models.graphical import estimate
-from espalier.core.models.graphical.problem import Zeros
+from espalier.core.models.graphical import Zeros, estimate
 from espalier.core.privacy.draws import Measurement
 from espalier.core.project.constraint_kinds import Determines, Impossible, Monotone, Range
 from espalier.core.project.constraints import Constraints

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from espalier.core.errors import EspalierError
 from espalier.core.methods import check_options, method_of
 from espalier.core.project.file import Project
 
-GOOD = {
+GOOD: dict[str, Any] = {
     "format": "espalier-project/1",
     "name": "adult",
     "schema": [
@@ -221,7 +222,8 @@ def test_further_separations_come_back_and_are_written_only_where_there_are_some
 def test_a_separation_that_cannot_be_is_refused(change, says):
     with pytest.raises(EspalierError, match=says):
         Project.from_json(changed("separations", to=[{**FURTHER, **change}]))
-    for data in ({}, [3], "x"):
+    odd: list[Any] = [{}, [3], "x"]
+    for data in odd:
         with pytest.raises(EspalierError, match="separation"):
             Project.from_json(changed("separations", to=data))
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from enumeration import answers, every_row, workload
 from scipy.optimize import linprog
 
 from espalier.core.errors import SizeError
@@ -31,6 +30,7 @@ from espalier.core.models.questions import (
     sensitivity,
 )
 from espalier.core.privacy.draws import Measurement
+from tests.support.enumeration import answers, every_row, workload
 
 
 def posed(seed):

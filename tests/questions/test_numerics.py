@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from enumeration import answers, every_row, workload
 from scipy.optimize import minimize
 
 import espalier.core.privacy.questions.lowering as lowering
 from espalier.core.errors import EspalierError, SizeError
+from espalier.core.graph.junction_tree import junction_tree
 from espalier.core.models.questions import (
     Block,
     Count,
@@ -21,6 +21,7 @@ from espalier.core.models.questions import (
     sensitivity,
 )
 from espalier.core.models.questions.newton import newton_direction
+from tests.support.enumeration import answers, every_row, workload
 
 
 @pytest.fixture(params=[(seed, direct) for seed in range(30) for direct in (4096, 1)], ids=str)
@@ -123,7 +124,7 @@ def test_both_shapes_of_a_counter_count(branching):
     sizes = {f"c{i}": 2 for i in range(9)}
     tree = [(f"c{i}", f"c{int(rng.integers(i))}") for i in range(1, 9)]
     count = Count("n", {f"c{i}": (1,) for i in range(9)}, 5)
-    built = lowering._Gates({**sizes, "n": count.size}, lowering.junction_tree(sizes, tree))
+    built = lowering._Gates({**sizes, "n": count.size}, junction_tree(sizes, tree))
     built.count(count, branching)
     network = Network(built.sizes, (Block(("n",), None),), built.zeros)
     exact = np.bincount(count.values(every_row(sizes)), minlength=6) / 512

@@ -87,7 +87,7 @@ def test_a_table_of_names_alone_is_released(neighbors, tmp_path):
     shown = render(facts)
     assert "The schema that was bought" in shown
     assert re.search(r"Found: age \d bins from 0 to 100; income \d bins from \S+ to \S+; job 3 categories\.", shown)
-    assert not [w for w in facts["warnings"] if "no category" in w]
+    assert not [w for w in facts["warnings"] if "No category" in w]
     assert "the only" not in json.dumps(facts) + made.csv()
     made.save(tmp_path / "out")
     assert load_release(tmp_path / "out").project.schema == schema
@@ -100,7 +100,7 @@ def test_a_column_of_which_nothing_was_found_is_told():
     lines = "id,ill\n" + "".join(f"p{i},{'no' if i % 3 else 'yes'}\n" for i in range(ROWS))
     made = release(project, Table.encode(read_table(lines.encode(), "t.csv"), schema))
     assert set(made.table["id"]) <= {"", "(none)"}
-    assert any("Of id no category was found" in w for w in made.to_json()["warnings"])
+    assert any("No category of id was found" in w for w in made.to_json()["warnings"])
     assert "id 1 category." in render(made.to_json())
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from espalier.core.errors import ProjectError
+from espalier.core.errors import EspalierError, ProjectError
+from espalier.core.ledger.archive import zipped
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan
 from espalier.core.project.schema import Column, Schema
@@ -33,3 +35,50 @@ def test_an_archive_with_another_file_is_no_release(tmp_path: Path, monkeypatch:
     assert shelf.shared() == []
     with pytest.raises(ProjectError, match="not shared any more"):
         shelf.files(id_)
+
+
+def crafted(files: dict[str, bytes]) -> dict[str, bytes]:
+    """release.json files that the Shared page cannot show, each by name."""
+    facts = json.loads(files["release.json"])
+    asked, spent, project = facts["asked"], facts["spent"], facts["project"]
+    changes: dict[str, dict] = {
+        "no project": {"project": "x"},
+        "a list as project": {"project": []},
+        "a project without a schema": {"project": {k: v for k, v in project.items() if k != "schema"}},
+        "nothing asked": {"asked": {}},
+        "asked as a list": {"asked": []},
+        "nothing spent": {"spent": None},
+        "epsilon as text": {"asked": {**asked, "epsilon": "1"}},
+        "epsilon below 0": {"asked": {**asked, "epsilon": -1}},
+        "epsilon of no size": {"asked": {**asked, "epsilon": 1e308}},
+        "epsilon within": {"asked": {**asked, "epsilon": {"x": 1}}},
+        "no unit": {"spent": {k: v for k, v in spent.items() if k != "neighbors"}},
+        "another unit": {"spent": {**spent, "neighbors": "add-remove"}},
+        "more rows per person": {"spent": {**spent, "rows_per_person": 5}},
+        "person as a list": {"spent": {**spent, "person": ["a"]}},
+        "rows as text": {"rows": "many"},
+        "rows without end": {"rows": 10**400},
+        "a separation of nothing": {"separations": [{"left": 1}]},
+        "separations as a number": {"separations": 5},
+        "a separation of text": {"separations": [{"left": "ab", "right": ["a"], "given": []}]},
+        "a separation of numbers": {"separations": [{"left": 5, "right": ["a"], "given": []}]},
+        "not private": {"private": False},
+    }
+    out = {name: json.dumps({**facts, **change}).encode() for name, change in changes.items()}
+    out["deep"] = b'{"project": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    out["nan"] = files["release.json"].replace(b'"epsilon": 1.0', b'"epsilon": NaN', 1)
+    return out
+
+
+def test_one_crafted_release_does_not_close_the_shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each crafted release is left out; the others are listed as before."""
+    monkeypatch.setenv("ESPALIER_SHARED", str(tmp_path))
+    table = Table.encode(read_table(b"a,b\n" + b"x,u\ny,v\n" * 30, "t.csv"), SCHEMA)
+    files = release(Project("t", SCHEMA, Plan("independent", 1.0, 1e-6)), table).files
+    id_ = shelf.share(files)
+    for name, data in crafted(files).items():
+        assert data != files["release.json"], name
+        (tmp_path / "0123456789abcdef.zip").write_bytes(zipped({**files, "release.json": data}))
+        assert [s.id for s in shelf.shared()] == [id_], name
+        with pytest.raises(EspalierError):
+            shelf.share({**files, "release.json": data})

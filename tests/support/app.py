@@ -109,9 +109,14 @@ def until(holds: Callable[[], bool]) -> None:
     pytest.fail("it never came")
 
 
+def _widgets(app: AppTest, kind: str) -> list[Any]:
+    """Elements of a kind; their classes differ in what they hold."""
+    return list(app.get(kind))
+
+
 def field(app: AppTest, kind: str, label: str) -> Any:
     """The first field of a kind whose label begins so."""
-    return next(w for w in app.get(kind) if w.label.startswith(label))
+    return next(w for w in _widgets(app, kind) if w.label.startswith(label))
 
 
 def upload(app: AppTest, text: str, name: str = "people.csv") -> AppTest:
@@ -135,7 +140,7 @@ def people(rows: int = 60) -> str:
 def sentences(app: AppTest) -> str:
     """All sentences on the page."""
     return "\n".join(
-        str(e.value) for kind in ("markdown", "error", "warning", "info", "caption") for e in app.get(kind)
+        str(e.value) for kind in ("markdown", "error", "warning", "info", "caption") for e in _widgets(app, kind)
     )
 
 

@@ -101,7 +101,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     """How often each test that draws noise ran, and failed."""
     if terminalreporter.config.getoption("--repeat") <= 1:
         return
-    rows = {
+    rows: dict[str, Any] = {
         report.nodeid: dict(report.user_properties)["repeated"]
         for reports in terminalreporter.stats.values()
         for report in reports

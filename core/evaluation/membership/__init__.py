@@ -1,1 +1,1 @@
-"""The membership game: can someone who knows pool, method and schema tell from a release whether a row was in it?"""
+"""The membership game: can anyone who knows pool, method and schema infer from a release whether a row was in it?"""

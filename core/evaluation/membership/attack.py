@@ -15,7 +15,7 @@ from espalier.core.privacy.unit import Unit
 
 FOLDS = 6
 BLIND_BELOW = 0.95
-"""The control, real rows published, must be told with at least this AUC, or an attack says nothing about a method."""
+"""Smallest AUC of the control, real rows published. Below it, an attack is no evidence about a method."""
 RESAMPLES = 400
 BLIND = "attack blind: no conclusion"
 
@@ -33,7 +33,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one attack did against one method.
+    """The result of one attack on one method.
 
     ``auc`` is the mean over targets of the AUC over models, ``advantage`` the mean of 2·accuracy − 1 of guessing the
     likelier side (0 is chance, 1 always right); ``aucs`` by target. ``random`` and ``outlying`` are the mean AUC of
@@ -53,7 +53,7 @@ class Verdict:
             raise ValueError("the control must be of the same attack")
         if control.auc.value < BLIND_BELOW:
             return BLIND
-        return "the release tells members apart" if self.auc.low > 0.5 else "not told from chance"
+        return "the release reveals members" if self.auc.low > 0.5 else "no better than chance"
 
     def says(self, control: Verdict) -> str:
         """One sentence with the figure that it rests on."""

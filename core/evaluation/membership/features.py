@@ -1,4 +1,4 @@
-"""What an attacker looks at in a released table: Stadler's three summaries, and the density at the target."""
+"""The features of an attacker in a released table: Stadler's three summaries, and the density at the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The membership game in words: *row t of the table was replaced by another, or was not; which?*
+"""The membership game: *row t of the table was replaced by another, or was not; which?*
 
 The attacker knows the pool that rows are taken from, the method, the schema and how many rows a table has. It fits
 shadow models on tables with and without t, learns what a release of either looks like, and is judged on releases of
@@ -7,9 +7,9 @@ target is in about half of them. (Stadler, Oprisanu & Troncoso 2022; with a like
 al. 2022, "LiRA".)
 
 Splitting *releases* at random, as the causal-VAE paper does, puts several releases of one trained model on both sides;
-an attack then only has to recognise the model. Folds here are over models, each of which releases one table.
+an attack then only has to recognise the model. Folds here are over models, and each model releases one table.
 
-Everything computed here looks at real rows. It is for the curator and never part of a report.
+Everything computed here reads real rows. It is for the curator and never part of a report.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TARGETS = 20
 
 @dataclass(frozen=True)
 class Game:
-    """What an attack is made of.
+    """The parts of an attack.
 
     ``pool`` are encoded rows, ``sizes`` the categories of its columns; each of ``models`` tables takes ``rows`` of the
     pool at random. Raises :class:`ValueError` for a game that cannot be judged.
@@ -51,13 +51,13 @@ class Game:
 
     @property
     def pool_rows(self) -> int:
-        """How many rows the pool has."""
+        """Number of rows in the pool."""
         return len(next(iter(self.pool.values())))
 
 
 @dataclass(frozen=True)
 class Shadows:
-    """Released tables, one per model; ``inside[m, r]`` says whether pool row r was in the table of model m."""
+    """Released tables, one per model; ``inside[m, r]`` is true if pool row r was in the table of model m."""
 
     releases: tuple[Codes, ...]
     inside: NDArray[np.bool_]

@@ -1,1 +1,1 @@
-"""What a release learns from the people who were held out of it, at a price."""
+"""Private evaluation: judging a release on held-out people, at a price."""

@@ -1,4 +1,4 @@
-"""What is counted in the part of the people that was held out: public, from the project alone."""
+"""The counts of the held-out people: public, from the project alone."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MOST_VALUES = 8
 
 @dataclass(frozen=True)
 class HeldOutCounts:
-    """What will be counted in the held-out part: public, from the project alone.
+    """The counts that the held-out part will be asked for: public, from the project alone.
 
     ``schema`` has the project's columns and, behind them, those that a classifier's guesses make: ``right`` (was the
     guess right?) and for each value of the target in ``tells`` (code, is it that value?, bin of its score).
     Where the target may be missing, so may the first two, and accuracy, AUC and CMI leave such rows out; the error of
     single columns counts a missing cell as one more value, whose share the synthetic table should have too.
-    ``reasons`` says which figures cannot be had, whatever the rows say.
+    ``reasons`` names the figures that are impossible, whatever the rows.
     """
 
     schema: Schema
@@ -42,7 +42,7 @@ class HeldOutCounts:
         columns = tuple(c.name for c in schema.columns if c.size > 1)
         target, reasons = target_of(project), {}
         if target is None or len(schema.columns) == 1:
-            why = "there is no target, or no column beside it to predict it from"
+            why = "there is no target, or no other column to predict it from"
             return cls(schema, columns, reasons=dict.fromkeys(("accuracy", "auc", "cmi"), why))
         made: list[Column] = []
 
@@ -57,7 +57,7 @@ class HeldOutCounts:
         right = add(f"{target} guessed right", ("no", "yes"), missing)
         labels, tells = schema[target].labels[: schema[target].values], []
         if len(labels) > MOST_VALUES:
-            reasons["auc"] = f"{target} has {len(labels)} values, more than the {MOST_VALUES} that are told apart"
+            reasons["auc"] = f"{target} has {len(labels)} values; AUC supports at most {MOST_VALUES}"
         else:
             bins = [str(b + 1) for b in range(BINS)]
             for code in [1] if len(labels) == 2 else range(len(labels)):
@@ -76,7 +76,7 @@ class HeldOutCounts:
         return () if s is None else self.schema.clique((*s.left, *s.right, *s.given))
 
     def cliques(self, figure: str) -> list[Clique]:
-        """What is counted for a figure."""
+        """Return the columns counted for a figure."""
         if figure == "auc":
             return [(is_it, score) for _, is_it, score in self.tells]
         if figure == "cmi":

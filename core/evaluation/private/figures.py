@@ -18,7 +18,7 @@ FloatArray = NDArray[np.float64]
 class PrivateFigure:
     """A figure that may leave the building, or the reason why the held-out rows cannot carry it.
 
-    ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` says how that was made.
+    ``value`` lies in ``low`` … ``high``, the interval at 95 %; ``method`` describes how it was computed.
     """
 
     name: str
@@ -29,7 +29,7 @@ class PrivateFigure:
     reason: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As ``release.json`` holds it; a null value has a reason beside it."""
+        """Return the entry of ``release.json``; a null value comes with a reason."""
         facts: dict[str, Any] = {"figure": self.name, "value": self.value}
         if self.value is None:
             return {**facts, "reason": self.reason}
@@ -38,7 +38,7 @@ class PrivateFigure:
 
 @dataclass(frozen=True)
 class PrivateEvaluation:
-    """What was paid for on the held-out part, and what it tells; ``rows`` is n where public, else a noisy estimate."""
+    """The purchases on the held-out part, and their figures; ``rows`` is n where public, else a noisy estimate."""
 
     share: float
     by: str
@@ -85,7 +85,7 @@ class PrivateEvaluation:
 
 WHY = (
     "These measurements saw only people (rows) held out at random, whom the release's own measurements and choices "
-    "never saw. Nobody is in both parts, so both together cost the larger of the two sums of ρ, not their sum. The ρ "
+    "never saw. No one is in both parts, so both together cost the larger of the two sums of ρ, not their sum. The ρ "
     "spent is that of the release; this section's ρ is no larger and is not added."
 )
 

@@ -1,8 +1,8 @@
-"""Private figures: what the synthetic table is worth, judged on people who were held out, and paid for.
+"""Private evaluation: the quality of the synthetic table, measured on held-out people, and paid for.
 
-Beside the figures for the curator's eyes (:func:`espalier.core.evaluation.evaluate`) these may leave the building. They
-are worked out on a part of the table that the release never saw (:func:`espalier.core.privacy.contribution.split`,
-which proves that looking at it for ρ₂ beside a release for ρ₁ costs max(ρ₁, ρ₂) together), through a curator of its
+Unlike the figures for the curator (:func:`espalier.core.evaluation.evaluate`) these may leave the building. They
+are computed on a part of the table that the release never saw (:func:`espalier.core.privacy.contribution.split`,
+which proves that evaluating it for ρ₂ and releasing for ρ₁ costs max(ρ₁, ρ₂) together), through a curator of its
 own, from noisy counts alone. Everything after the counts is post-processing.
 
 Each figure carries an interval at 95 %, for that figure alone, for two things at once: the noise, and that the held-out
@@ -48,32 +48,32 @@ if TYPE_CHECKING:
     from espalier.core.evaluation.classifier import FloatArray
 
 FIRST = 0.1
-"""Share of the budget for the share of right guesses: two cells, whose total also tells how many rows there are."""
+"""Share of the budget for the share of right guesses: two cells, whose total also estimates the number of rows."""
 WEIGHTS = {"auc": 5.0, "one_way_tv": 3.0, "cmi": 2.0}
 """How the rest is divided among the figures that the held-out rows can carry."""
 MOST_RANKED = 100_000
-"""Synthetic rows that say where the bins of a score are cut."""
+"""Number of synthetic rows that set the bin edges of a score."""
 CELLS_PER_SIGMA = 3.0
-"""A class is told apart only if its rows outweigh the noise of its bins together so many times."""
+"""Smallest ratio of a class's rows to the noise of its bins together."""
 BLUR = 0.1
-"""A mean total variation is not looked at if noise alone would show more than this."""
+"""Largest mean total variation of noise alone. Above it, the mean total variation is not measured."""
 UNKNOWN = 10**12
-"""Rows enough for every figure, while nobody has said how many there are."""
+"""Rows enough for every figure, while their number is not given."""
 SPARSE = 20.0
-"""A cell of the conditional table needs so many rows on average, and twice the variance of its noise."""
+"""Smallest average number of rows in a cell of the conditional table, and at least twice the variance of its noise."""
 
 
 def judge(
     project: Project, synthetic: Table, held: Source, budget: Budget, spending: Spending | None = None
 ) -> PrivateEvaluation:
-    """Judge ``synthetic`` on the rows of ``held``, which must have been set aside by lot before the release.
+    """Judge ``synthetic`` on the rows of ``held``, which must have been set aside at random before the release.
 
-    Guarantee: what comes back is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any
+    Guarantee: the result is ``budget.rho``-zCDP for ``held`` under the plan's unit of privacy, for any
     ``synthetic`` that does not depend on ``held``. Proof: the classifier is trained on synthetic rows, so its guess,
     its score and the score's bins are functions of one held-out row at a time; each clique is therefore a histogram of
     held-out rows, whose L2 sensitivity is :attr:`Unit.count_sensitivity`, also where one person's rows are replaced by
     fewer or more; and the curator of the held-out part debits each before it is drawn. ``spending`` is where its
-    debits are booked, for whoever wants them even if this raises, as it does where ``held`` does not fit the project.
+    debits are booked, for the caller, even if this raises, as it does where ``held`` does not fit the project.
     """
     check_fits(project, held, "the held-out part")
     asked, plan = HeldOutCounts.of(project), project.plan
@@ -92,7 +92,7 @@ def judge(
 
 
 def rehearse(project: Project, budget: Budget, rows: int | None) -> tuple[tuple[Draw, ...], tuple[PrivateFigure, ...]]:
-    """What judging would pay for, and figures with intervals as wide as is to be expected. Reads no data.
+    """Return the purchases of an evaluation, and figures with intervals of the expected width. Reads no data.
 
     ``rows`` is how many rows will be held where that is known; else it is taken that they can carry every figure, and
     none is shown. The figures are those of uniform answers: a classifier that guesses, an even target.
@@ -138,7 +138,7 @@ def judged(asked: HeldOutCounts, synthetic: Table, held: Source) -> Source:
         return replace(held, schema=asked.schema, codes={**held.codes, **made(held.codes)})
     if isinstance(held, Snapshot | RemoteSnapshot):
         return held.widened(asked.schema, made)
-    raise TypeError("a classifier looks at tables and snapshots only")
+    raise TypeError("a classifier reads tables and snapshots only")
 
 
 def _edges(scores: FloatArray, positive: NDArray[np.bool_]) -> FloatArray:
@@ -190,11 +190,11 @@ def _shares(curator: Curator, budget: BudgetSplit, asked: HeldOutCounts, n: floa
 
 
 def blocked(figure: str, asked: HeldOutCounts, n: float, sigma: float) -> str:
-    """Why about ``n`` held-out rows cannot carry a figure whose counts have noise ``sigma``; "" if they can."""
+    """Return the reason why about ``n`` held-out rows do not support a figure with noise ``sigma``; "" if they do."""
     rows, noise = f"about {max(n, 0):,.0f} held-out rows", f"noise of {sigma:,.0f} rows a cell"
     if figure == "auc":
         need = 2 * CELLS_PER_SIGMA * sigma * math.sqrt(BINS)
-        return "" if n >= need else f"{rows} are too few beside {noise}; it would take {need:,.0f}"
+        return "" if n >= need else f"{rows} are too few for {noise}; it would take {need:,.0f}"
     if figure == "one_way_tv":
         sizes = [asked.schema[name].size for name in asked.columns]
         blur = float(np.mean(sizes)) * sigma * math.sqrt(2 / math.pi) / 2 / max(n, 1.0)
@@ -202,7 +202,7 @@ def blocked(figure: str, asked: HeldOutCounts, n: float, sigma: float) -> str:
     cells = math.prod(asked.schema[name].size for name in asked.conditional)
     need = cells * max(SPARSE, 2 * sigma**2)
     what = f"the table of outcome, protected and admissible columns has {cells:,} cells"
-    return "" if n >= need else f"{what}; {rows} are too few for that beside {noise}: it would take {need:,.0f}"
+    return "" if n >= need else f"{what}; {rows} are too few for that with {noise}: it would take {need:,.0f}"
 
 
 def figures_of(
@@ -263,7 +263,7 @@ def _observed(counts: FloatArray, sigma: float, n: float, spread: float) -> tupl
 
 
 def _left_out(figure: str, asked: HeldOutCounts, counted: Mapping[Clique, Sequence[Measurement]]) -> str:
-    """Which rows a figure is about, where some may have missing cells; and the share without a target."""
+    """Return a sentence on the rows behind a figure, where cells may be missing; and the share without a target."""
     names = asked.conditional if figure == "cmi" else () if figure == "one_way_tv" else (asked.target,)
     missing = [name for name in names if name is not None and asked.schema[name].missing]
     if not missing:
@@ -276,7 +276,7 @@ def _left_out(figure: str, asked: HeldOutCounts, counted: Mapping[Clique, Sequen
 
 
 def _why(figure: str, asked: HeldOutCounts, made: Sequence[Measurement], n: float, unit: Unit) -> str:
-    """Why a figure was not paid for, said with the noise that it would have had."""
+    """Return the reason why a figure was not paid for, with the noise that it would have had."""
     budget = BudgetSplit(Budget(1.0, 0.0, math.fsum(m.rho for m in made)), asked.schema.sizes, "uniform", "zcdp")
     share = (1 - FIRST) * WEIGHTS[figure] / sum(WEIGHTS.values())
     rho = next(iter(budget.split(share, asked.cliques(figure)).values()))

@@ -19,14 +19,14 @@ TAIL = 0.025
 DRAWS = 400
 STEPS = 61
 FILLED, FILLED_SIGMAS = 5.0, 3.0
-"""A stratum is filled where independence would put at least so many rows, and so many σ, into each of its cells."""
+"""A stratum is filled where independence would put at least this many rows, and this many σ, into each of its cells."""
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Interval:
-    """``low`` ≤ ``value`` ≤ ``high``; ``method`` says how the interval was made."""
+    """``low`` ≤ ``value`` ≤ ``high``; ``method`` describes how the interval was computed."""
 
     value: float
     low: float
@@ -78,7 +78,7 @@ def area_interval(tables: Sequence[tuple[FloatArray, float]], k: int, least: flo
         noises.append(sigma**2 * float((slope**2).sum()) + second)
         samplings.append(math.sqrt(k * float((np.maximum(h, 0) * slope**2).sum())))
     if not areas:
-        return "the held-out rows of the target's values are too few beside the noise"
+        return "the held-out rows of the target's values are too few for the noise"
     half = Z * math.sqrt(sum(noises) / len(areas) ** 2 + float(np.mean(samplings)) ** 2)
     value = min(max(float(np.mean(areas)), 0.0), 1.0)
     over = "" if len(tables) == 1 else f", mean over {len(areas)} of {len(tables)} values of the target"
@@ -140,7 +140,7 @@ def information_interval(
     The plug-in estimate is too large by chance. So the test is turned round: between the independent table that fits
     the noisy counts best and the noisy counts themselves (and beyond) lies a line of populations; the interval holds
     the information of those under which the plug-in estimate that was seen lies between the 2.5 % and the 97.5 % point
-    of simulated ones, and the value is that of the population of which it is the median. Strata (values of the given
+    of simulated ones, and the value is that of the population with this median. Strata (values of the given
     columns) in which independence would put fewer than ``FILLED`` rows, or FILLED_SIGMAS·σ, into a cell are left out:
     there noise would pass for dependence. If more than a fifth of the rows are in such strata, there is no figure. An
     estimate smaller than independence mostly shows is luck: the upper end is never below the usual one there.
@@ -151,7 +151,7 @@ def information_interval(
     least = np.maximum(h.sum(axis=1).min(axis=0), 0) * np.maximum(h.sum(axis=0).min(axis=0), 0) / total
     kept = least >= max(FILLED, FILLED_SIGMAS * sigma)
     if total[kept].sum() < 0.8 * total.sum():
-        return "in too many strata the held-out rows are too few beside the noise"
+        return "in too many strata the held-out rows are too few for the noise"
     h = np.maximum(h[:, :, kept], 0.0)
     n, sizes = float(h.sum()), h.shape
     seen = float(information(h)[()])

@@ -33,7 +33,7 @@ MAX_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Format:
-    """A kind of graph file and what it can hold beside nodes and arrows."""
+    """A kind of graph file and what it can hold in addition to nodes and arrows."""
 
     name: str
     title: str
@@ -188,7 +188,7 @@ def write_graph(graph: MixedGraph, format: str) -> str:
 
 
 def not_held(graph: MixedGraph, format: str) -> tuple[str, ...]:
-    """What of ``graph`` the format leaves out, or writes in a way that only Espalier reads: one sentence each."""
+    """Return a sentence for each thing that the format leaves out, or writes in a way that only Espalier reads."""
     kind, out = FORMATS[format], []
     if not kind.marks and (odd := [e for e in graph.edges if e.mark != "->"]):
         out.append(f"{kind.title} holds arrows only; left out: {_some(odd)}")

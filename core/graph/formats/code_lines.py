@@ -1,4 +1,4 @@
-"""Model code that stands in other text: what is code, line by line, and what is left out.
+"""Model code inside other text: which lines are code, and which are left out.
 
 A line is code only if all of it reads as dagitty's statements. One that looks like code and does not read is an error,
 so that no arrow is lost in what passes for prose.
@@ -28,7 +28,7 @@ _FENCE = re.compile(r"[`~]{3,}.*")
 
 
 def has_code(text: str) -> bool:
-    """Does any line look like an arrow or a described node of model code?"""
+    """Return whether any line looks like an arrow or a described node of model code."""
     return any(_is_code(row) or _looks_like_code(row) for row in text.split("\n"))
 
 
@@ -45,7 +45,7 @@ def block(text: str, line: int) -> tuple[str, int, tuple[Remark, ...]] | None:
     if end is None:
         raise broken(first, "the brace that opens here is never closed")
     if again := _BLOCK.search(text, end):
-        raise broken(line + text.count("\n", 0, again.start(1)), "a second graph begins here; keep one of them")
+        raise broken(line + text.count("\n", 0, again.start(1)), "a second graph begins here; keep only one graph")
     if has_code(text[: found.start(1)]) or has_code(text[end:]):
         raise broken(first, "there is model code inside the braces and outside of them; keep one of the two")
     before, after = text[: found.start(1)].strip("`~ \n\t>"), text[end:].strip("`~ \n\t")
@@ -88,7 +88,7 @@ def _beside_code(rows: list[str]) -> list[bool]:
 
 
 def _is_code(row: str) -> bool:
-    """Are all statements of a row code, and at least one more than a bare word?"""
+    """Return whether all statements of a row are code, and at least one is more than a bare word."""
     found = _split(_COMMENT.sub("", row).strip())
     sure = [bool(_CHAIN.fullmatch(s) or _NODE.fullmatch(s) or _SETTING.fullmatch(s)) for s in found]
     return any(sure) and all(ok or _BARE.fullmatch(s) for ok, s in zip(sure, found, strict=True))

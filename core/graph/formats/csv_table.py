@@ -21,7 +21,7 @@ def is_table(text: str) -> bool:
 
 
 def has_header(text: str) -> bool:
-    """Does the text begin with the names that columns of causes and effects have?"""
+    """Return whether the text begins with the usual names of cause and effect columns."""
     cells = [cell.strip().strip('"').lower() for cell in re.split(r"[,;\t]", text.split("\n", 1)[0])]
     return len(cells) > 1 and cells[0] in _CAUSE and cells[1] in _EFFECT
 

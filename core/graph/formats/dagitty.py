@@ -28,7 +28,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
 
 
 def is_legacy(text: str) -> bool:
-    """Does the text begin with a node as old model code lists them: name, weight or letters, position?"""
+    """Return whether the text begins with a node of old model code: name, weight or letters, position."""
     return bool(_LEGACY_NODE.fullmatch(text.lstrip().split("\n", 1)[0].strip()))
 
 

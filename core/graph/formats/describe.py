@@ -1,4 +1,4 @@
-"""A graph file in words: its nodes and edges, and everything that has to be asked before it is a causal graph."""
+"""Description of a graph file: its nodes and edges, and all questions to answer before it is a causal graph."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def checked(graph: MixedGraph, path: Path) -> MixedGraph:
     arrows = MixedGraph(graph.nodes, tuple(e for e in graph.edges if e.mark == "->"))
     for question in resolve(arrows).questions:
         if question.kind == "cycle":
-            text = f"{path}: line {question.line}: {question.text}; remove one of its arrows"
+            text = f"{path}: line {question.line}: {question.text}; remove an arrow of the cycle"
             raise GraphError(text, line=question.line)
     return graph
 

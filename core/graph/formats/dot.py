@@ -110,7 +110,7 @@ def _why_not(text: str, at: int) -> str:
         return "a name that begins with a quote is never closed"
     if text.startswith("/*", at):
         return "a comment that begins with /* is never closed"
-    return f"cannot read {shown(text[at])} here; a name that holds such a character must stand in quotes"
+    return f"cannot read {shown(text[at])} here; put a name with such a character in quotes"
 
 
 def _closing(text: str, at: int) -> int:
@@ -147,7 +147,7 @@ class _Group:
 
 
 class _Reader:
-    """Reads statements into a builder; ``tokens`` are looked at one ahead."""
+    """Reads statements into a builder; looks one token ahead in ``tokens``."""
 
     def __init__(self, pieces: Iterator[Token], builder: Builder) -> None:
         self.pieces, self.builder = pieces, builder
@@ -290,7 +290,7 @@ class _Reader:
         return _ENDS[tail][head]
 
     def facts(self, found: dict[str, str], line: int) -> dict[str, object]:
-        """What a node's attributes say."""
+        """Return the facts in a node's attributes."""
         found = {_FLAGS.get(key, key): value for key, value in found.items()}
         position = _position(found.pop("pos"), line) if "pos" in found else None
         facts = facts_of(found, line, self.builder)

@@ -54,7 +54,7 @@ def _parse(text: str, line: int) -> list[_Entry]:
             elif kind == "close" and len(stack) > 1:
                 stack.pop()
             else:
-                raise broken(line, f"{shown(piece)} is out of place; a key such as node or label should stand here")
+                raise broken(line, f"{shown(piece)} is out of place; a key such as node or label is needed here")
             continue
         entry = _Entry(key, piece, line)
         if kind == "open":
@@ -128,7 +128,7 @@ def _node(entry: _Entry, names: dict[str, str], builder: Builder) -> None:
     names[key] = name
     graphics = {e.key: e.value for e in found.get("graphics", []) if isinstance(e, _Entry)}
     x, y = (number(v) if isinstance(v, str) else None for v in (graphics.get("x"), graphics.get("y")))
-    if name == "Unobserved Confounders" and "observed" not in found:  # as DoWhy names what it adds by itself
+    if name == "Unobserved Confounders" and "observed" not in found:  # DoWhy's name for the node that it adds
         found["latent"] = "1"
     facts = facts_of({k: v for k, v in found.items() if k not in _DRAWN}, entry.line, builder)
     builder.node(name, entry.line, **facts, **({"position": (x, y)} if x is not None and y is not None else {}))

@@ -13,7 +13,7 @@ _LABELS = ("label", "name", "NodeLabel")
 
 
 class _Reader:
-    """Takes expat's events; what is open is a list of element names."""
+    """Handles expat's events; the open elements are a list of names."""
 
     def __init__(self, builder: Builder) -> None:
         self.builder = builder

@@ -1,4 +1,4 @@
-"""What a graph file can say: a mixed graph, more than a :class:`~espalier.core.graph.dag.Dag` can hold."""
+"""The content of a graph file: a mixed graph, more than a :class:`~espalier.core.graph.dag.Dag` can hold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ROLES = ("exposure", "outcome", "adjusted", "selected", "protected", "admissible
 
 @dataclass(frozen=True)
 class Node:
-    """One node, the line it first stands on, and what the file says of it. ``label`` is a second name, for display."""
+    """One node, the line of its first appearance, and its notes in the file. ``label`` is a second name to display."""
 
     name: str
     line: int = field(default=0, compare=False)
@@ -158,7 +158,7 @@ class Builder:
         self.edges = {key: replace(e, left=called[e.left], right=called[e.right]) for key, e in self.edges.items()}
 
     def done(self) -> MixedGraph:
-        """The graph as the file says it."""
+        """Return the graph as the file describes it."""
         remarks = []
         for what, lines in self._unused.items():
             remarks.append(Remark(lines[0], f"{what} is not used{_times(lines)}"))

@@ -129,7 +129,7 @@ def _own(data: Any, lines: _Lines, builder: Builder) -> None:
         if of[0] in builder.nodes and len(of) == 1:
             builder.node(of[0], 0, said=what)
         elif of not in {(a, b) for a, b, _ in builder.edges}:
-            builder.unused("an annotation of what is not in the graph", lines.of(data))
+            builder.unused("an annotation of a node or edge that is not in the graph", lines.of(data))
     positions = data.get("positions", {})
     for name, xy in positions.items() if isinstance(positions, dict) else ():
         if name in builder.nodes and (place := _position(xy)):
@@ -231,7 +231,7 @@ def _networkx_adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -
 def _adjacency(data: dict[str, Any], lines: _Lines, builder: Builder) -> None:
     """Each name with the names it points to, as a list or as an object; a 0, false or null there is no arrow.
 
-    A file does not say whether these are effects or causes, so that is asked, as of a matrix. What is given both ways
+    A file does not define these as effects or as causes, so that is asked, as of a matrix. A link given both ways
     has no direction.
     """
     arrows: dict[tuple[str, str], int] = {}

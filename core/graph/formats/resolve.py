@@ -1,7 +1,7 @@
 """From a mixed graph to a :class:`~espalier.core.graph.dag.Dag`: what has to be asked, and what each answer does.
 
 Nothing is decided in silence. A thing that a DAG cannot hold, or a name that is not a column, is a question with its
-line, its choices and, where there is a natural one, a default; what was done is said in remarks.
+line, its choices and, where there is a natural one, a default. Remarks report what was done.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Resolved:
-    """What the answers make of a graph. ``dag`` is None while a question is open or answers clash (``clashes``)."""
+    """A graph after the answers. ``dag`` is None while a question is open or answers clash (``clashes``)."""
 
     questions: tuple[Question, ...]
     open: tuple[Question, ...]
@@ -129,15 +129,15 @@ def resolve(
     )
     unsaid = [shown(n.name) for n in graph.nodes if n.said and n.name not in names]
     unsaid += [str(e) for e in edges if e.said and not {(e.left, e.right), (e.right, e.left)} & drawn]
-    asking.remarks += [f"what was said of {thing} goes with it" for thing in unsaid]
+    asking.remarks += [f"the notes on {thing} are removed with it" for thing in unsaid]
     return Resolved(tuple(asking.questions), (), (), dag, roles, tuple(asking.remarks))
 
 
 def taken_over(have: Dag, new: Dag, keep: bool) -> Dag:
-    """``have`` with the arrows of ``new`` in place of its own, or (``keep``) added to them.
+    """Return ``have`` with the arrows of ``new`` instead of its own, or (``keep``) added to them.
 
-    What was said in ``have`` stays, also of arrows that are gone; of what both speak of, the notes stand one after the
-    other and the rest is ``have``'s. Raises :class:`GraphError` for a cycle, naming it.
+    Notes in ``have`` stay, also those of removed arrows. Where both have notes, they are joined, and
+    the rest is ``have``'s. Raises :class:`GraphError` for a cycle, naming it.
     """
     annotations = dict(have.annotations)
     for of, said in new.annotations.items():
@@ -161,7 +161,7 @@ def _matrix(graph: MixedGraph, asking: _Asking) -> str | None:
         "matrix",
         "matrix",
         first,
-        "an adjacency matrix does not say which way its arrows go",
+        "an adjacency matrix does not define which way its arrows go",
         {
             "row": "from the row to the column, as in bnlearn, networkx and dagitty",
             "column": "from the column to the row, as in LiNGAM and pcalg",
@@ -353,7 +353,7 @@ def _clashes(called: Mapping[str, str]) -> tuple[str, ...]:
     for name, column in called.items():
         taken.setdefault(column, []).append(name)
     return tuple(
-        f"{' and '.join(map(shown, names))} cannot all be the column {shown(column)}; choose another for one of them"
+        f"{' and '.join(map(shown, names))} cannot all be the column {shown(column)}; choose different columns"
         for column, names in taken.items()
         if len(names) > 1
     )
@@ -365,7 +365,7 @@ def _marginalised(
     """The latent projection: arrows through hidden nodes, and pairs that share an unmeasured cause.
 
     Hidden nodes go one by one (Verma 1993, "Graphical aspects of causal models"): causes of one become causes of its
-    effects, its effects are confounded, and whoever was confounded with it is confounded with its effects. A group is
+    effects, its effects are confounded, and all nodes confounded with it are confounded with its effects. A group is
     confounded in all its pairs.
     """
     causes: dict[str, dict[str, None]] = {}

@@ -50,7 +50,7 @@ def read(text: str, line: int = 1) -> MixedGraph:
         if heading in ("graph nodes:", "graph edges:"):
             section = heading
         elif heading.startswith(("graph nodes:", "graph edges:")):
-            raise broken(where, f"{shown(row[:12])} should stand on a line of its own")
+            raise broken(where, f"put {shown(row[:12])} on a line of its own")
         elif _OTHER.fullmatch(heading) and not _MARK.search(row):
             section = "other"
             builder.unused(f"the section {shown(row)}", where)
@@ -59,9 +59,9 @@ def read(text: str, line: int = 1) -> MixedGraph:
         elif section == "graph edges:":
             _edge(row, where, builder)
         elif not section:
-            raise broken(where, "'Graph Nodes:' should stand here")
+            raise broken(where, "the line 'Graph Nodes:' is missing above this line")
         elif _MARK.search(row):
-            raise broken(where, "an edge stands in a section that is left out; 'Graph Edges:' should stand above it")
+            raise broken(where, "this edge is in a section that is left out; put 'Graph Edges:' above it")
     if not section:
         raise broken(line, "'Graph Nodes:' is missing")
     return builder.done()
@@ -109,7 +109,7 @@ def _right(rest: str, builder: Builder) -> tuple[str, str]:
 
 
 def write(graph: MixedGraph) -> str:
-    """Graph text; a latent node stands in round brackets, as Tetrad has it."""
+    """Return graph text; a latent node is written in round brackets, as in Tetrad."""
     nodes = [f"({_text(n.name)})" if n.latent else _text(n.name) for n in graph.nodes]
     lines = ["Graph Nodes:", ";".join(nodes), "", "Graph Edges:"]
     lines += [

@@ -18,14 +18,14 @@ _TIER = re.compile(r"(\d+)(\*?-?|-?\*?)\s*(.*)")
 
 @dataclass
 class Knowledge:
-    """``tiers`` by name, and (cause, effect) pairs with the line that they stand on."""
+    """``tiers`` by name, and (cause, effect) pairs with their line."""
 
     tiers: dict[str, int] = field(default_factory=dict)
     forbidden: dict[tuple[str, str], int] = field(default_factory=dict)
     required: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def excludes(self, cause: str, effect: str) -> bool:
-        """Is ``cause`` → ``effect`` ruled out: forbidden, or backwards in time?"""
+        """Return whether ``cause`` → ``effect`` is ruled out: forbidden, or backwards in time."""
         if cause in self.tiers and effect in self.tiers and self.tiers[cause] > self.tiers[effect]:
             return True
         return (cause, effect) in self.forbidden
@@ -52,7 +52,7 @@ def read(rows: Sequence[str], line: int, builder: Builder) -> Knowledge:
                 known.tiers[name] = int(found[1])
         elif section in ("forbiddirect", "requiredirect"):
             if len(words) != 2:
-                raise broken(where, f"cannot read {shown(row.strip())}; cause and effect should stand here")
+                raise broken(where, f"cannot read {shown(row.strip())}; this line needs a cause and an effect")
             names = words
             pairs = known.forbidden if section == "forbiddirect" else known.required
             pairs[words[0], words[1]] = where
@@ -60,7 +60,7 @@ def read(rows: Sequence[str], line: int, builder: Builder) -> Knowledge:
             builder.unused(f"the section {section}", where)
             continue
         else:
-            raise broken(where, f"one of {', '.join(_SECTIONS)} should stand here")
+            raise broken(where, f"this line needs one of {', '.join(_SECTIONS)}")
         for name in names:
             if alone:
                 builder.node(name, where)

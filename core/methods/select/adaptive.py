@@ -32,7 +32,7 @@ BATCHES = 10
 
 @dataclass(frozen=True)
 class Further:
-    """What is asked for: ``steps`` cliques for ``share`` of the budget, up to ``width`` and ``max_cells`` cells."""
+    """The request: ``steps`` cliques for ``share`` of the budget, up to ``width`` and ``max_cells`` cells."""
 
     share: float
     steps: int

@@ -1,4 +1,4 @@
-"""How a pool of the budget is divided among its measurements.
+"""Allocation of a pool of the budget to its measurements.
 
 A synthesizer deals in *shares* of the whole budget. A :class:`BudgetSplit` turns shares into ρ under the accounting the
 plan asks for:
@@ -94,7 +94,7 @@ class BudgetSplit:
         """``parts`` scaled to sum to one, those given by hand as given (together at most `MOST_BY_HAND`)."""
         hand = {i: self.shares[label(q)] for i, q in enumerate(cliques) if label(q) in self.shares}
         rest = math.fsum(part for i, part in enumerate(parts) if i not in hand)
-        if rest == 0:  # noisy counts may leave nothing that tells them apart
+        if rest == 0:  # noisy counts may leave no difference between them
             parts, rest = [1.0] * len(parts), len(parts) - len(hand)
         taken = math.fsum(hand.values())
         scale = min(1.0, MOST_BY_HAND / taken) if rest and taken else 1 / taken if taken else 0.0

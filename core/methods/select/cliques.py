@@ -1,4 +1,4 @@
-"""Further cliques beside a tree: which may be measured next, so that the frame and the width hold."""
+"""Further cliques after a tree: which may be measured next, so that the frame and the width hold."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def further_cliques(
 
 
 def rounds(columns: int, width: int, most: int = MOST_ROUNDS) -> int:
-    """How many further cliques are worth choosing: the links a graph of this width has room for beside a tree,
+    """Return how many further cliques to choose: the links that a graph of this width can hold in addition to a tree,
     w·d − w(w + 1)/2 − (d − 1) as in a w-tree, and at most ``most``."""
     w = min(width, columns - 1)
     return min(most, max(0, w * columns - w * (w + 1) // 2 - (columns - 1)))
@@ -94,7 +94,7 @@ def _allowed(
 
 
 def _parts(near: Sequence[int], without: int) -> list[int]:
-    """Which part of the graph each column is in once the columns ``without`` are taken out."""
+    """Return the component of each column once the columns ``without`` are taken out."""
     part = [-1] * len(near)
     for start in range(len(near)):
         waiting = 0 if without >> start & 1 or part[start] >= 0 else 1 << start

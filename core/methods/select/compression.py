@@ -1,4 +1,4 @@
-"""Rare categories, told from noisy counts and counted together (MST's domain compression)."""
+"""Rare categories, found from noisy counts and counted together (MST's domain compression)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What public constraints mean for the choice of what to count: which columns they join in every model of a plan."""
+"""The effect of public constraints on the choice of counts: the columns that they join in every model of a plan."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def linked_by(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> list[Cliqu
 
 
 def fits(curator: Curator, cliques: Sequence[Clique], max_cells: int) -> bool:
-    """Would a model of ``cliques`` and the constraints stay within ``max_cells`` in its largest table?
+    """Return whether a model of ``cliques`` and the constraints stays within ``max_cells`` in its largest table.
 
     From public sizes and earlier choices alone, so a choice may leave out what does not fit. Without constraints it is
     not asked: methods see to their own cliques.
@@ -52,7 +52,7 @@ def trunk(curator: Curator) -> list[Clique]:
 
 
 def worth_counting(curator: Curator, constraints: Constraints) -> list[Clique]:
-    """The pairs inside constraints whose counts tell something: all but those of which one column says the other."""
+    """Return the pairs inside constraints that carry information: all but those where one column fixes the other."""
     known = {frozenset(c.columns) for c in constraints.determines}
     pairs = dict.fromkeys(p for q in curator.impossible for p in itertools.combinations(q, 2))
     return [p for p in pairs if frozenset(p) not in known and min(curator.sizes[name] for name in p) > 1]

@@ -1,4 +1,4 @@
-"""What a pair of columns is expected to look like, from noisy answers alone: the public half of an edge's score."""
+"""The expected counts of a pair of columns, from noisy answers alone: the public half of an edge's score."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement
 
 ROUGH = 1e-2
-"""The duality gap of a model that only tells what to count next: a tenth as exact as the model that is released."""
+"""The duality gap of a model that only chooses what to count next: a tenth as exact as the model that is released."""
 
 Expected = Callable[[Clique], NDArray[np.float64]]
 

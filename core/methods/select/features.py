@@ -20,7 +20,7 @@ def choose_features(
     """``k`` of ``candidates`` by association with ``target``, and the share of the budget left unspent.
 
     Greedy exponential mechanism, share/k a round, with :class:`FeatureScore` (the safe total-variation score, not
-    the paper's clipped χ²). Where k takes them all nothing is drawn or paid. Pairs that the frame forbids beside what
+    the paper's clipped χ²). Where k takes them all nothing is drawn or paid. Pairs that the frame forbids, given what
     ``growth`` has linked are not offered; those chosen are linked there. What is chosen predicts; it is not claimed to
     be causal or a blanket.
     """

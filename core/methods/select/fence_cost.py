@@ -1,4 +1,4 @@
-"""What a frame refused, and what it gave up, from scores that were paid for."""
+"""The pairs that a frame refused, and their cost, from scores that were paid for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from espalier.core.privacy.draws import ScoreMeasurement
 def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], edges: Iterable[Clique]) -> list[Clique]:
     """Pairs of columns that would close a path around a separation if they joined ``edges``, in schema order.
 
-    Beside the pairs that a separation names these are pairs with a column that ``edges`` have put on one side. Greedy
+    They include pairs that a separation names, and pairs with a column that ``edges`` have put on one side. Greedy
     selection refuses no others: what clashes once clashes for good.
     """
     growth = Growth(tuple(sizes), separations)
@@ -27,7 +27,7 @@ def refused_pairs(sizes: Mapping[str, int], separations: Sequence[Separation], e
 
 @dataclass(frozen=True)
 class FenceCost:
-    """What the fence cost the tree, by the noisy scores that were bought; q and ``noise`` are in rows.
+    """The cost of the fence to the tree, by the bought noisy scores; q and ``noise`` are in rows.
 
     ``tree`` is q of the released tree; ``free`` that of the best tree when the refused pairs may join it; ``swaps``
     the refused pairs that would. ``noise`` is the standard deviation of ``free`` − ``tree``, an estimate that errs

@@ -33,7 +33,7 @@ TREES = 3
 class Candidate:
     """A marginal that may be counted.
 
-    ``error`` is how far the model is from it (L1, in rows), as far as is known; ``weight`` what it counts in the
+    ``error`` estimates the model's distance from it (L1, in rows); ``weight`` is its weight in the
     workload; ``cells`` how many of its cells can be wrong by the whole noise (see `noisy_cells`).
     """
 
@@ -56,7 +56,7 @@ def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
     """Scores drawn toward their mean by as much as their noise explains of their spread; none below 0.
 
     The best linear guess of the exact scores (empirical Bayes). Without it the largest of many noisy scores are mostly
-    noise: choosing by them buys what nobody needs.
+    noise: choosing by them buys counts of no use.
     """
     values = scores.values
     spread = float(values.var())
@@ -65,7 +65,7 @@ def shrunk(scores: ScoreMeasurement) -> NDArray[np.float64]:
 
 
 class Room:
-    """What may still be measured together with the ``held`` cliques: inside a frame, and under a cap on cells."""
+    """The marginals that may still be measured with the ``held`` cliques: inside a frame, and under a cap on cells."""
 
     def __init__(
         self, sizes: Mapping[str, int], held: Sequence[Clique], separations: Sequence[Separation], max_cells: int
@@ -83,11 +83,11 @@ class Room:
             self.held.append(clique)
 
     def may_take(self, clique: Clique) -> bool:
-        """Does the frame allow each pair of ``clique`` beside what is held?"""
+        """Return whether the frame allows each pair of ``clique``, given what is held."""
         return bool(self._growth.may_link(list(itertools.combinations(clique, 2))).all())
 
     def take(self, clique: Clique) -> bool:
-        """Join ``clique`` if frame and cap allow it; says whether it is in."""
+        """Join ``clique`` if frame and cap allow it; return whether it is in."""
         new = [pair for pair in itertools.combinations(clique, 2) if pair not in self._pairs]
         if not new:
             return True

@@ -15,7 +15,7 @@ DEGREE = 2
 """Parents at most."""
 
 WIDE = 100
-"""Beyond so many columns each gets one parent: candidates grow with the cube of their number, tables to count with
+"""Above this number of columns each gets one parent: candidates grow with the cube of the number, tables to count with
 its square (measured: 100 columns of 50,000 rows, a few seconds)."""
 
 
@@ -28,7 +28,7 @@ def choose_network(choices: Choices, first: str, useful: int, max_cells: int) ->
     table with X has at most ``useful`` cells, else one. Unlike there, Pa lies inside one clique chosen before. So
     the moral graph is chordal and the junction tree's cliques are those chosen: the model is never larger than its
     largest table, where free parents could make one that no fit can hold after the budget is spent. Constraints link
-    columns beside: what would bring the model above ``max_cells`` together with them is not offered, and a column for
+    columns as well: what would bring the model above ``max_cells`` together with them is not offered, and a column for
     which nothing is left is counted alone.
     """
     sizes, share = choices.curator.sizes, choices.share

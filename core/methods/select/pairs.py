@@ -1,4 +1,4 @@
-"""Pairs of columns beside a tree, and pairs counted together with the target: PRISM's further private choices."""
+"""Pairs of columns after a tree, and pairs counted together with the target: PRISM's further private choices."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from espalier.core.privacy.scores import ConditionalScore, EdgeScore
 
 @dataclass(frozen=True)
 class Reach:
-    """How far pairs may go beside a tree: which ``pairs``, how many, up to what width and cells; and how many columns
-    a table may have that is counted in place of all its pairs (see `tells_its_pairs`)."""
+    """Limits of the pairs after a tree: which ``pairs``, how many, up to what width and cells; and how many columns
+    a table may have that is counted instead of all its pairs (see `tells_its_pairs`)."""
 
     pairs: Sequence[Clique]
     most: int
@@ -39,7 +39,7 @@ def tells_its_pairs(sizes: Mapping[str, int], clique: Clique) -> bool:
 def choose_pairs(
     choices: Choices, growth: Growth, score: EdgeScore, tree: Sequence[Clique], reach: Reach
 ) -> tuple[list[Clique], float]:
-    """Pairs beside the cliques ``tree``, inside the frame of ``growth``, and the part of the share left unspent.
+    """Return pairs to add to the cliques ``tree``, inside the frame of ``growth``, and the unspent part of the share.
 
     share/most pays for each choice, by the exponential mechanism with ``score``; to stop is one of the candidates, so
     that where nothing is left to be said no more is counted. Where ``reach`` lets more than two columns together, a

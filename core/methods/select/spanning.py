@@ -67,7 +67,7 @@ class Growth:
     For every separation the forest without ``given`` falls into blocks; a block may touch ``left`` or ``right``,
     not both. An edge is allowed if it joins two parts of the forest and, for no separation, a block of the left
     with a block of the right; and if a spanning tree inside the frame still exists afterwards where one existed
-    before (as far as a bounded search decides it).
+    before (where a bounded search can decide it).
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Growth:
         self._allowed = np.ones(len(u), dtype=bool)
         self._decided: dict[_State, bool | None] = {}
         self.complete: bool | None = None
-        """Is a spanning tree inside the frame sure to be reached? None: not looked at yet, or not decided."""
+        """Whether a spanning tree inside the frame is sure to be reached. None: not checked yet, or not decided."""
 
     @property
     def parts(self) -> int:
@@ -136,7 +136,7 @@ class Growth:
                 self._block[i, merged] = self._block[i, a]
 
     def link_all(self, edges: Sequence[Clique]) -> bool:
-        """`link` all of ``edges``, or none where together they would close a path; says whether they are linked."""
+        """`link` all of ``edges``, or none where together they would close a path; return whether they are linked."""
         gate, block, side = self._gate, self._block.copy(), self._side.copy()
         try:
             for edge in edges:
@@ -147,14 +147,14 @@ class Growth:
         return True
 
     def may_link(self, pairs: Sequence[Clique]) -> NDArray[np.bool_]:
-        """Which of ``pairs`` the frame allows beside what is linked so far, loops included."""
+        """Return which of ``pairs`` the frame allows in addition to the current links, loops included."""
         a, b = (np.array([self._index[pair[end]] for pair in pairs], dtype=np.intp) for end in (0, 1))
         return ~self._clash(a, b)
 
     def _settle(self) -> None:
         """Forget separations that no edge between the columns can violate any more, and see if a tree exists.
 
-        With a column that is in the gate of all that are left, one always does: everything may hang on it.
+        If a column is in the gate of all that are left, a tree always exists: every column may be linked to it.
         """
         inside = self._columns
         sides = np.where(self._gate[:, inside], 0, self._side[:, inside])
@@ -178,12 +178,12 @@ class Growth:
         return [self._pairs[i] for i in index.tolist()]
 
     def _clash(self, a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which of the edges (a, b) would join a left block with a right block, for some separation."""
+        """Return which of the edges (a, b) would join a left block with a right block, for some separation."""
         free = ~(self._gate[:, a] | self._gate[:, b])
         return np.asarray((free & ((self._side[:, a] | self._side[:, b]) == 3)).any(axis=0))
 
     def _keep_completable(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Of the allowed edges those after which a spanning tree is still within reach."""
+        """Return the allowed edges that keep a spanning tree within reach."""
         components, place = self._components()
         keep = np.zeros(len(index), dtype=bool)
         answers: dict[tuple[_Component, _Class, _Component, _Class], bool] = {}
@@ -225,7 +225,7 @@ class Growth:
         return components, place
 
     def _completable(self, state: _State) -> bool | None:
-        """Does a spanning tree of the frame contain the forest ``state``? None where the search gave up."""
+        """Return whether a spanning tree of the frame contains the forest ``state``; None where the search gave up."""
         if state not in self._decided:
             self._decided[state] = _search(state, self._decided, [SEARCH_LIMIT])
         return self._decided[state]

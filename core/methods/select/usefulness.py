@@ -8,10 +8,10 @@ from espalier.core.methods.select.allocation import BudgetSplit
 from espalier.core.privacy.curator import Curator
 
 USEFUL = 4
-"""θ: a cell's average count is at least so many times its expected noise (the paper's value)."""
+"""θ: a cell's average count is at least this multiple of its expected noise (the paper's value)."""
 
 CELLS = 400
-"""What stands in for that rule where n is not public: about what 40,000 rows at ε = 1 bear on a dozen columns
+"""Replaces that rule where n is not public: about what 40,000 rows at ε = 1 support on a dozen columns
 (no noisy total has been paid for yet)."""
 
 
@@ -27,7 +27,7 @@ def useful_cells(
 ) -> int:
     """Cells m that a table counted for ``share`` of the budget may have: n/m ≥ θ · σ√(2/π).
 
-    ``rows`` stands for n where that is private: a noisy total.
+    ``rows`` replaces n where that is private: a noisy total.
     """
     n = curator.rows if curator.rows is not None else rows
     if n is None:

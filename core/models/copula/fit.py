@@ -36,10 +36,10 @@ LENGTH = 1.3
 """A row's normal scores are shortened to √(1.3·d): E‖z‖² = d."""
 
 CATEGORY = 0.5
-"""Length of a row's categories beside its scores."""
+"""Length of a row's categories, relative to its scores."""
 
 TOGETHER = 4
-"""Bins counted together beside single ones, then so many of those, and so on."""
+"""Bins are counted one by one, then in groups of this many, then in groups of this many groups, and so on."""
 
 ROUNDS = (0.4, 0.6)
 """Parts of the regression's ρ by round."""
@@ -192,7 +192,7 @@ def damped(matrix: NDArray[np.float64], right: NDArray[np.float64], noise: float
 def cleaned(noisy: NDArray[np.float64], like: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
     """``like``, put right by as much of its difference from the ``noisy`` matrix as stands out of the noise.
 
-    A symmetric matrix of noise (``noise`` beside the diagonal, √2 times as much on it) has eigenvalues up to
+    A symmetric matrix of noise (``noise`` off the diagonal, √2 times as much on it) has eigenvalues up to
     e = 2·√p·``noise``. Of the difference those within it go to 0 and a larger v to √(v² − e²), which errs least for
     differences of low rank (Donoho, Gavish & Johnstone 2018).
     """
@@ -214,7 +214,7 @@ def _surface(
     The first round fits the target, each later one what the fit before it leaves: that is smaller, so that it can be
     clipped harder, and the noise shrinks with the clip. One matrix serves AᵀA and Aᵀy. Bought apart under replace-one,
     AᵀA would have Δ = √2 and Aᵀy Δ = 2, and ρ would be split between them; together, with |y| ≤ ‖φ‖, Δ = 2·√2 and
-    every entry beside the diagonal has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs have such
+    every off-diagonal entry has the noise that Aᵀy alone would have had for all of ρ. Synthetic inputs have such
     a matrix too, without noise but as wrong as they are: see `cleaned`. ``known`` are the number of rows, and σ of a
     count for a ρ of 1, which is σ of these sums as well: Δ is that of counts.
     """
@@ -259,7 +259,7 @@ def reach(noise: float) -> float:
 def shrunk(
     matrix: NDArray[np.float64], right: NDArray[np.float64], known: tuple[float, float, float]
 ) -> tuple[NDArray[np.float64], float]:
-    """The mean of w given matrix·w + error = right, w being normal around 0; and how many weights were told by it.
+    """Return the mean of w given matrix·w + error = right, w normal around 0; and the effective number of weights.
 
     ``known`` are the noise of an entry, the variance that sampling adds per unit of ``matrix``, and the target's
     standard deviation. The variance of w is the likeliest one, log-normal around the target's.
@@ -290,7 +290,7 @@ def _left(
     """The response: the fit, with the noisy histogram of what it leaves, over public bins.
 
     Noise in that histogram makes it too wide. How much the target varies is known from its own counts, and how much the
-    fit does over synthetic inputs from the fit; what is left is drawn in so that both together vary as the target does.
+    fit does over synthetic inputs from the fit. The residual is narrowed so that both together vary as the target does.
     """
     layout = inputs.layout
     reach, axis = LEFT_REACH * _spread(inputs.shapes[layout.target]), layout.axes[layout.target]

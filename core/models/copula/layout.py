@@ -1,4 +1,4 @@
-"""Which columns take part and how: numbers, ordered categories and nominal ones. Public; refuses before spending."""
+"""The columns and their use: numbers, ordered categories and nominal ones. Public; refuses before spending."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ FREQUENCIES = 48
 """Random frequencies, two features each."""
 
 WIDTH = 0.8
-"""Width of the kernel that they stand for, see :func:`espalier.core.models.copula.planned.fourier`."""
+"""Width of the approximated kernel, see :func:`espalier.core.models.copula.planned.fourier`."""
 
 
 @dataclass(frozen=True)
 class Layout:
     """The columns in schema order: ``axes`` for numbers and ordered categories, ``categories`` (sizes) for others.
 
-    ``ordered`` names the axes that stand for ordered categories: their values are codes. ``names`` are all columns;
+    ``ordered`` names the axes of ordered categories: their values are codes. ``names`` are all columns;
     ``edges`` the schema's bins of the numeric ones.
     """
 
@@ -49,7 +49,7 @@ class Layout:
 
     @classmethod
     def of(cls, schema: Schema, target: str | None) -> Layout:
-        """How the columns of ``schema`` take part; raises :class:`ProjectError` for what cannot be carried."""
+        """Return the layout of ``schema``; raise :class:`ProjectError` for columns that the method cannot use."""
         if target is None or target not in schema or schema[target].kind != "numeric":
             raise ProjectError(
                 "this method predicts a number from the other columns: choose a numeric column as the target",
@@ -65,7 +65,7 @@ class Layout:
             else:
                 categories[column.name] = column.size
         if len(axes) + len(categories) < 2:
-            raise ProjectError("this method needs at least one column beside the target", key="target")
+            raise ProjectError("this method needs at least one column besides the target", key="target")
         edges = {c.name: c.edges for c in schema.columns if c.kind == "numeric"}
         return cls(axes, categories, tuple(ordered), target, schema.names, edges)
 
@@ -76,22 +76,22 @@ class Layout:
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """What the method cannot carry in this table, in sentences, for whoever decides before spending."""
+        """Sentences on what the method cannot reproduce in this table, for a decision before spending."""
         said = [
             f"{self.target} follows a smooth function of the other columns; a jump inside a column is smoothed.",
-            f"What is left of {self.target} is drawn alike for all rows: a spread that differs between groups is lost.",
+            f"The residual of {self.target} is drawn alike for all rows: a spread that differs between groups is lost.",
         ]
         if len(self.inputs) > 1:
             said.append("Numbers depend on one another as ranks of a Gaussian do: U-shaped dependence is lost.")
         if self.categories and self.inputs:
             said.append("A category moves the level of a number, not its spread.")
         if len(self.categories) > 1:
-            said.append("Nominal columns depend on one another only as far as the marginal method for them carries it.")
+            said.append("Nominal columns depend on one another only through the marginal method that models them.")
         return tuple(said)
 
     @property
     def reading(self) -> Reading:
-        """How a curator reads the rows: ticks of axes, codes of nominal columns."""
+        """Return how a curator reads the rows: ticks of axes, codes of nominal columns."""
         return Reading(self.axes, self.ordered, self.categories)
 
     def binned(self, name: str, values: NDArray[Any]) -> NDArray[np.int64]:

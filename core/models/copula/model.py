@@ -28,7 +28,7 @@ Drawn = dict[str, NDArray[Any]]
 
 
 class Nominal(Protocol):
-    """What draws the nominal columns."""
+    """The model of the nominal columns."""
 
     def sample(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Mapping[str, NDArray[Any]]:
         """``rows`` rows of codes."""
@@ -57,7 +57,7 @@ class Inputs:
         """``rows`` rows as they come out, and as ticks and codes.
 
         Latin hypercube sampling with the correlation of normal scores (Liu et al., Algorithm 1 step 2, where the
-        correlation stands for their covariance): each input's values are one from each of ``rows`` equal parts of its
+        correlation replaces their covariance): each input's values are one from each of ``rows`` equal parts of its
         noisy distribution, in the order of its scores.
         """
         names, layout = self.layout.inputs, self.layout
@@ -111,7 +111,7 @@ class Response:
 
 @dataclass(frozen=True)
 class CopulaModel:
-    """A distribution over rows: ``inputs``, then the ``response``. ``total`` is how many rows it stands for."""
+    """A distribution over rows: ``inputs``, then the ``response``. ``total`` is the number of rows it represents."""
 
     inputs: Inputs
     response: Response
@@ -145,7 +145,7 @@ class CopulaModel:
         rng: np.random.Generator,
         report: Report | None = None,  # noqa: ARG002
     ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[np.float64]]]:
-        """The same with the numbers of numeric columns beside their bins."""
+        """Return the same with the numbers of numeric columns in addition to their bins."""
         drawn = self.draw(rows, rng)
         codes = {name: self.inputs.layout.binned(name, drawn[name]) for name in self.columns}
         return codes, {name: np.asarray(drawn[name], dtype=np.float64) for name in self.numeric}
@@ -163,7 +163,7 @@ class CopulaModel:
         return {n: out[n].astype(np.int64) if n in layout.ordered else out[n] for n in self.columns}
 
     def facts(self) -> dict[str, Any]:
-        """What a release says of how it was fitted: public figures and noisy answers."""
+        """Return a release's entries on the fit: public figures and noisy answers."""
         features = self.response.surface.features
         return {
             "features": "polynomial of degree 2" if isinstance(features, Polynomial) else "random Fourier",

@@ -34,7 +34,7 @@ class Shape:
     def value_at(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """The value below which each share lies, at the declared precision.
 
-        With a precision the value v stands for [v, v + step): v is what comes out.
+        With a precision the value v means [v, v + step): the result is v.
         """
         held = np.flatnonzero(self.chances > 0)
         edges = np.asarray(self.axis.edges)
@@ -51,7 +51,7 @@ class Pyramid:
     """Noisy counts of bins, of pairs of them, of pairs of pairs and so on up to all of them, made consistent.
 
     Level 0 holds the bins. ``counts`` are estimates that use all that was counted below them, ``variance`` is theirs,
-    ``widths`` are the bins' widths. ``kept`` says of each pair's parent whether its halves are told apart. Hay et al.,
+    ``widths`` are the bins' widths. ``kept`` holds for each pair's parent whether its halves differ. Hay et al.,
     Boosting the accuracy of differentially private histograms (2010), add such counts up; here halves that do not
     differ by more than noise does are also taken for even (Kolaczyk & Nowak 2004, Multiscale likelihood analysis), so
     that the noise of many empty bins does not add up to a tail.

@@ -50,7 +50,7 @@ def estimate(
 
     Stops when the duality gap, a certified bound on how far the objective is above the best possible, is at
     most ``tolerance`` times the objective (or times 1, where the objective is smaller: differences in
-    log-likelihood below one thousandth mean nothing). ``fit`` of the result says whether it got there within
+    log-likelihood below one thousandth mean nothing). ``fit`` of the result records whether it got there within
     ``max_iterations``; if not, the best point met is returned.
 
     Raises ``ValueError`` for a measurement that does not fit the columns, `espalier.core.errors.EspalierError` if the
@@ -110,7 +110,7 @@ def estimate(
 
 
 def smoothing_for(measurements: Sequence[Measurement], total: float | None) -> float:
-    """How much to smooth a fit of ``measurements``: more where a cell of a middling table has few rows for its noise.
+    """Return the smoothing of a fit of ``measurements``: more where a typical table's cell has few rows for its noise.
 
     From noisy answers alone. ``total`` None takes the mean of the measured totals.
     """
@@ -142,7 +142,7 @@ def _independent(problem: Problem) -> FloatArray:
 
 
 def _transfer(problem: Problem, start: GraphicalModel) -> FloatArray:
-    """A warm start: the potentials of another model, as far as they fit into the regions of this problem."""
+    """Return a warm start: the potentials of another model, where they fit into this problem's regions."""
     regions = problem.regions
     sizes = regions.tree.sizes
     potentials = np.zeros(regions.size)

@@ -23,7 +23,7 @@ from espalier.core.models.graphical.regions import Regions
 
 @dataclass(frozen=True)
 class Link:
-    """A maximal clique (a region) and how it hangs on an earlier one.
+    """A maximal clique (a region) and its attachment to an earlier one.
 
     ``separator`` is the region they share (−1 if nothing), ``loop`` whether the clique shares yet more columns
     with others and so closes a loop.
@@ -36,7 +36,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Level:
-    """A region ``inner`` inside ``host`` that gets a form of its own, in place of its part of the host's.
+    """A region ``inner`` inside ``host`` that gets a form of its own, instead of its part of the host's.
 
     ``drop`` are the axes of the host that are not in the inner region.
     """

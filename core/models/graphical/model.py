@@ -113,7 +113,7 @@ class GraphicalModel:
         return "exact" if separation.holds(self.edges) else "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """How the fit ended, for release.json."""
+        """Return the end of the fit, for release.json."""
         fit = self.fit
         return {
             "iterations": fit.iterations,
@@ -172,7 +172,7 @@ class GraphicalModel:
     ) -> float:
         """Conditional mutual information I(left; right | given) of the model in nats, exactly.
 
-        Columns that stand in ``given`` too are left out of the other two. Raises `SizeError` if the joint table
+        Columns that are in ``given`` too are left out of the other two. Raises `SizeError` if the joint table
         would hold more than ``max_cells`` cells.
         """
         known = set(given)
@@ -208,7 +208,7 @@ class GraphicalModel:
         return draw_rows(fitted.tree, fitted.conditionals, rows, rng, even=even, report=report)
 
     def sample_batches(self, rows: int, rng: np.random.Generator, *, even: bool = False) -> Iterator[dict[str, Codes]]:
-        """What `sample` draws, in batches of at most `BATCH_ROWS`: any number of rows in the memory of one batch.
+        """Yield the rows of `sample` in batches of at most `BATCH_ROWS`: any number of rows in the memory of one batch.
 
         With ``even`` the quotas are those of the whole output (`espalier.core.models.graphical.batches`).
         """
@@ -224,7 +224,7 @@ class GraphicalModel:
         Path(path).write_bytes(self.dumps())
 
     def dumps(self) -> bytes:
-        """What `save` writes."""
+        """Return the file that `save` writes."""
         head = {
             "format": FORMAT,
             "sizes": list(self.sizes.items()),

@@ -73,7 +73,7 @@ class Problem:
         return 0.5 * inner(self.precision, difference * difference)
 
     def variance(self) -> FloatArray:
-        """How noisy the part of a region that no smaller one tells is, cell by cell: 1/w."""
+        """Return the noise variance, cell by cell, of the part of a region that no smaller one measures: 1/w."""
         return np.repeat(1.0 / self.weight, [span.stop - span.start for span in self.regions.spans])
 
     def noise(self) -> float:
@@ -166,7 +166,7 @@ def _pool_cells(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Repeated measurements of one clique merged: precision and mean per cell, and the objective they leave.
 
-    What is measured of columns with one category (or of none) only repeats the total: a constant.
+    Measurements of columns with one category (or of none) only repeat the total: a constant.
     """
     precision, centre, constant = np.zeros(regions.size), np.zeros(regions.size), 0.0
     for measurement in measurements:

@@ -1,7 +1,7 @@
 """Marginals of columns that no clique holds together: multiply and sum, one column at a time.
 
 A fitted model is a product of conditional distributions p(v | given), one per node of its junction tree. Only
-the nodes on the way from the wanted columns to the root matter: everything below sums to one. What is left is
+the nodes on the way from the wanted columns to the root matter: everything below sums to one. This leaves
 variable elimination (Koller & Friedman 2009, section 9.3) in plain probabilities, which are safe here because
 every factor is a distribution.
 """

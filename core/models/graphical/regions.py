@@ -1,8 +1,8 @@
-"""What a set of noisy marginals says, with nothing said twice.
+"""The information in a set of noisy marginals, without repetition.
 
 Overlapping marginals repeat each other: every pair that holds column A carries its own noisy copy of A's
 counts. Splitting each marginal into orthogonal components undoes that. Take the measured cliques and all their
-intersections (the *regions*). The part of a marginal that belongs to region ``a`` is what is left of it on
+intersections (the *regions*). The part of a marginal that belongs to region ``a`` is its rest on
 ``a`` once the parts of all smaller regions are taken out (an analysis of variance; the same split underlies
 the residual mechanism of Xiao, He, Zhang & Kifer 2023, "An Optimal and Scalable Matrix Mechanism for Noisy
 Marginals under Convex Loss Functions"). Marginals agree with each other exactly when they share components, and
@@ -31,7 +31,7 @@ from espalier.core.privacy.draws import Measurement
 class Regions:
     """The regions of a set of cliques within a junction tree, and the flat vectors over them.
 
-    ``places[i]`` says where region ``i`` lives, ``spans[i]`` is its slice of a flat vector of ``size`` numbers.
+    ``places[i]`` is the place of region ``i``, ``spans[i]`` its slice of a flat vector of ``size`` numbers.
     Smaller regions come before those that hold them; ``maximal`` are the regions that no other holds.
     """
 

@@ -5,9 +5,9 @@ Plain sampling is exact: every row is an independent draw from the model.
 Rounded sampling spreads the rows over the categories as evenly as whole numbers allow. The rows that share
 the same values of ``given`` are a group of n_s rows; category v gets ⌊n_s p(v|s)⌋ or one more of them, and
 which rows of the group they are is a fresh random permutation. So the expected count of every cell is the
-model's, a measured pair is off by about one row per cell instead of by √count, and two columns that hang on the
+model's, a measured pair is off by about one row per cell instead of by √count, and two columns that depend on the
 same parent stay independent given it: each is shuffled on its own within the group. Such rows vary less from table to
-table than independent ones, which matters to whoever combines several tables or works out a variance from one.
+table than independent ones. This matters when several tables are combined, or when a variance is computed from one.
 (A rounding that hands out categories in the *same* order to two such columns couples them: mbi before 2.0 did, with a
 total variation of 0.6 where the model had 0.001.)
 """
@@ -61,7 +61,7 @@ def _code_type(size: int) -> type[np.unsignedinteger]:
 
 
 def _groups(node: Node, drawn: Sequence[Codes] | Mapping[int, Codes]) -> NDArray[Any] | None:
-    """Which combination of the given columns each row has; None where there is only one."""
+    """Return the combination of the given columns in each row; None where there is only one."""
     if not node.given:
         return None
     kind = np.dtype(np.uint16 if math.prod(node.shape[:-1]) <= 1 << 16 else np.int64)

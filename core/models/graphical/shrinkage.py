@@ -23,7 +23,7 @@ diabetes at 0.2 + 0.015 and + 0.011 (± 0.002), with 8,000 rows at 1 + 0.020 and
 + 0.0015 and + 0.0016 (± 0.0010)."""
 
 STRENGTHS, STEPS, EVEN = 60, 40, 2.0
-"""The strengths that are told apart, the steps that find how common each is, and how many pairs' worth of weight is
+"""The number of strengths compared, of steps that find how common each is, and of pairs' worth of weight that is
 spread over all of them beforehand."""
 
 
@@ -34,17 +34,17 @@ def believed(
 
     A release's fit draws every pair toward independence alike. This draws a pair further whose association may be
     noise. Let p, q be the shares of its columns in ``model``, N the total, y the pair's counts. The prior for
-    d = μ − N p qᵀ is normal with variance τ · N (diag p − p pᵀ) ⊗ (diag q − q qᵀ), on tables whose rows and columns sum
-    to nothing: τ times what chance makes of N rows with independent columns, so τ = 1 is the association of such rows
+    d = μ − N p qᵀ is normal with variance τ · N (diag p − p pᵀ) ⊗ (diag q − q qᵀ), on tables with row and column sums
+    of zero: τ times what chance makes of N rows with independent columns, so τ = 1 is the association of such rows
     by χ², per degree of freedom. With λ the fit's price of divergence (smoothing over noise, see `estimate`), λ N KL is
     this prior to second order with τ = 1/λ for all pairs. Here each pair has a τ of its own: along the eigenvectors of
     the prior's variance, d is measured as z_k ~ N(0, τ g_k + σ²). How common each τ is among the pairs is the mixture
     that makes all z likeliest (Kiefer & Wolfowitz 1956; by EM, Laird 1978), and a pair's weight τ g/(τ g + σ²), at its
     median g, is its mean under that. A τ above 1/λ is left at 1/λ: no pair is drawn less than the first fit draws it.
 
-    In the result a pair's σ is multiplied by √(1/(λ τ)), at most `WIDEST`, which makes λ stand for 1/τ there, and
+    In the result a pair's σ is multiplied by √(1/(λ τ)), at most `WIDEST`, which makes λ take the value 1/τ there, and
     columns are held where ``model`` has them. Tables of three columns or more are left as they are. The measurements
-    themselves, and what is concluded from them, do not change: this is post-processing of noisy answers for one table
+    themselves, and all conclusions from them, do not change: this is post-processing of noisy answers for one table
     of rows.
     """
     pooled = _pooled(measurements)

@@ -1,4 +1,4 @@
-"""How large a model would be, from the graph alone: nothing is allocated and no data is read."""
+"""The size of a model, from the graph alone: nothing is allocated and no data is read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from espalier.core.graph.junction_tree import MAX_CELLS, JunctionTree, cells, ju
 from espalier.core.graph.separations import Clique
 
 SECONDS_PER_NOISY_CELL = 14e-6
-"""What one draw of discrete Gaussian noise costs: 9 to 14 µs, the more the smaller σ is."""
+"""Seconds per draw of discrete Gaussian noise: 9 to 14 µs, the more the smaller σ is."""
 
 SWEEPS = 40
 """Passes over the junction tree that a fit is charged for: trees take 5 to 15, models of 300,000 cells 30 to 65."""
@@ -22,12 +22,12 @@ SECONDS_PER_NODE = 60e-6
 """What one pass costs per cell of the tree and per column: 40–120 ns and 15–70 µs (seven tables of 8 to 37 columns)."""
 
 SECONDS_PER_PAIR = 250e-6
-"""What it costs to score one pair of columns against a fitted model: 0.15 to 0.5 ms, most of it the pair's marginal."""
+"""Seconds to score one pair of columns against a fitted model: 0.15 to 0.5 ms, most of it the pair's marginal."""
 
 
 @dataclass(frozen=True)
 class Size:
-    """What a set of measured cliques would cost.
+    """The cost of a set of measured cliques.
 
     ``cells`` and ``largest_cells`` count the cells of the junction tree and of its ``largest`` clique;
     ``measured_cells`` those that noise is drawn for. ``bytes`` is the peak memory of the fit, ``seconds`` an
@@ -90,7 +90,7 @@ def predict_size(sizes: Mapping[str, int], cliques: Iterable[Clique], *, noisy: 
 
 
 def _fit_seconds(cells: float, nodes: int) -> float:
-    """Of one fit of a junction tree with so many ``cells`` and ``nodes``."""
+    """Return the seconds for one fit of a junction tree with ``cells`` cells and ``nodes`` nodes."""
     return SWEEPS * (cells * SECONDS_PER_CELL + nodes * SECONDS_PER_NODE)
 
 

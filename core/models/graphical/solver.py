@@ -1,7 +1,7 @@
 """The minimisation itself: proximal points, each found by Newton's method in the curvature of a tree.
 
 **The problem.** Minimise f(μ) = Σ_c ‖μ_c − y_c‖²/(2σ_c²) over the marginals of distributions with N rows. The
-best μ mostly lies on the boundary (cells of which the noise says "fewer than none"), where potentials run to −∞.
+best μ mostly lies on the boundary (cells with noisy counts below zero), where potentials run to −∞.
 
 **Outer loop: proximal point.** p_{k+1} minimises f(μ(p)) + λ N KL(p ‖ p_k). This keeps p in the exponential
 family of the measured cliques: θ_{k+1} = θ_k − ∇f(μ_{k+1})/λ, mirror descent with the gradient taken at the *new*
@@ -55,7 +55,7 @@ INEXACT = 0.3
 
 @dataclass(frozen=True)
 class Point:
-    """An iterate: potentials θ, K(θ − centre), and what one sweep told about θ."""
+    """An iterate: potentials θ, K(θ − centre), and the result of one sweep at θ."""
 
     potentials: FloatArray
     smoothed: FloatArray

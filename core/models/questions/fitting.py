@@ -57,7 +57,7 @@ class Fit:
     converged: bool
 
     def summary(self) -> FitSummary:
-        """What a saved model tells about its fit."""
+        """Return the facts to save about a model's fit."""
         text = f"duality gap at most {TOLERANCE:g} times max(1, objective), questions included"
         return FitSummary(self.iterations, self.objective, self.gap, self.converged, text)
 
@@ -107,7 +107,7 @@ def fit(
 
 @dataclass(frozen=True)
 class _Point:
-    """An iterate φ = Sθ, g(φ), its gradient, and what one sweep told."""
+    """An iterate φ = Sθ, g(φ), its gradient, and the result of one sweep."""
 
     phi: FloatArray
     value: float

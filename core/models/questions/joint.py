@@ -20,7 +20,7 @@ from espalier.core.privacy.questions.lowering import Block, Lowered
 
 class Marginal(Protocol):
     """Noisy counts of one clique in rows, one axis per column, with the scale of their noise. A measured count is the
-    marginal of the column that bears its name."""
+    marginal of the column with its name."""
 
     @property
     def clique(self) -> Clique: ...

@@ -21,7 +21,7 @@ from espalier.core.models.questions.projection import Certificate
 from espalier.core.progress import Report
 
 _NAMES = "visible"
-"""The array of a model's file that says which of its columns may be seen."""
+"""Name of the array, in a model's file, that lists its visible columns."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class VisibleModel:
     or one count. A hidden state is a function of visible columns of one question, so the distribution over visible
     columns is Markov with respect to these pairs, exactly. ``fitted`` are the answers to directly asked questions in
     rows, by name, ``certificate`` what any table could have reached and ``projected`` what the closest table answers;
-    they are told in release.json and not saved here.
+    they are written to release.json and not saved here.
     """
 
     inner: GraphicalModel
@@ -69,7 +69,7 @@ class VisibleModel:
         return "exact" if separation.holds(self.links) else "not promised"
 
     def facts(self) -> dict[str, Any]:
-        """How the fit ended, for release.json."""
+        """Return the end of the fit, for release.json."""
         return self.inner.facts()
 
     def marginal(self, clique: Sequence[str], *, max_cells: int = MAX_CELLS) -> FloatArray:
@@ -97,7 +97,7 @@ class VisibleModel:
         return {name: drawn[name] for name in self.visible}
 
     def dumps(self) -> bytes:
-        """The inner model's file, with the names that may be seen beside it."""
+        """Return the inner model's file, with the names of the visible columns added."""
         with np.load(io.BytesIO(self.inner.dumps()), allow_pickle=False) as file:
             arrays: dict[str, NDArray[Any]] = dict(file)
         names = json.dumps({"visible": self.visible, "counts": self.counts, "links": self.links})

@@ -119,7 +119,7 @@ class Network:
         return Part(block.clique, place, span, matrix, index)
 
     def spans(self) -> list[slice]:
-        """Where the statistics of each block stand."""
+        """Return the positions of each block's statistics."""
         return [part.span for part in self.parts]
 
     def _tables(self, weights: FloatArray) -> tuple[list[FloatArray], float]:

@@ -26,7 +26,7 @@ Entries = tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]
 
 
 def entries(network: Network) -> int:
-    """How many entries the sparse system and its factors have, about."""
+    """Return the approximate number of entries of the sparse system and its factors."""
     tree = network.tree
     count = 2 * network.length
     for node in tree.nodes:

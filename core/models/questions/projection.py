@@ -57,8 +57,8 @@ class Projection:
 
 
 def lower_bound(network: Network, answers: FloatArray, scale: FloatArray, total: float, weights: FloatArray) -> float:
-    """What λ = ``weights`` proves: every table of ``total`` rows deviates from some answer by at least so many times
-    its scale. Weak duality, one max-plus sweep."""
+    """Return the bound that λ = ``weights`` proves: every table of ``total`` rows deviates from some answer by at least
+    the bound times its scale. Weak duality, one max-plus sweep."""
     norm = float(np.sum(scale * np.abs(weights)))
     if norm == 0.0:
         return 0.0
@@ -80,7 +80,7 @@ def project(
     """Algorithm A over the rows ``start`` (drawn from a fit; none: plain column generation) and those it prices in.
 
     ``answers`` and ``scale`` are in rows. Ends when alpha − bound ≤ ``tolerance``, or after ``max_rounds`` programs:
-    the certificate says what was reached.
+    the certificate records what was reached.
     """
     codes = start if start and len(next(iter(start.values()))) else _rows([network.best(np.zeros(network.length))[1]])
     columns = network.statistics(codes)

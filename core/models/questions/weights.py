@@ -1,8 +1,8 @@
 """Private multiplicative weights on a distribution that is never written down: algorithm B of the paper.
 
 Start from the uniform table. In each round a private choice names the question on which the table errs most and the
-sign of the error; a noisy margin says whether that still matters; if so, the weight of the question moves one step in
-that direction, else the search ends. The table is p ∝ exp Σ_j θ_j q_j throughout, so that its expectations are one
+sign of the error; a noisy margin decides whether that still matters; if so, the weight of the question moves one step
+in that direction, else the search ends. The table is p ∝ exp Σ_j θ_j q_j throughout, so its expectations are one
 sweep of the junction tree. The paper estimates them from samples; exact ones are no worse (0.145 against 0.140 with
 4,000 samples) and 150 times as fast. Sampling stays as an option.
 
@@ -49,7 +49,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Course:
-    """How it went: the weights θ, the expected answers in rows, the rounds that ran, and whether the test ended it."""
+    """The result: the weights θ, the expected answers in rows, the rounds that ran, and whether the test ended it."""
 
     weights: FloatArray
     fitted: FloatArray
@@ -92,7 +92,7 @@ def multiplicative_weights(
     rng: np.random.Generator | None = None,
     report: Callable[[float, str], None] | None = None,
 ) -> Course:
-    """Algorithm 1 (IPMWU). ``samples``: estimate expectations from so many rows drawn with ``rng``, as published."""
+    """Run algorithm 1 (IPMWU). ``samples``: estimate expectations from this many rows of ``rng``, as published."""
     if samples is not None and rng is None:
         raise ValueError("sampling needs a generator")
     weights = np.zeros(network.length)

@@ -1,6 +1,6 @@
 """A question read column by column: the ordered decision diagram of a disjunction of conjunctions.
 
-After some columns, all that matters is which alternatives are still possible, and of those what they ask of the
+After some columns, only two things matter: the alternatives still possible, and their conditions on the
 columns to come: the *residual* (the paper's word, Definition 14; an ordered binary decision diagram of Bryant 1986 has
 the same states). Alternatives that ask the same of the columns to come are one.
 """
@@ -86,7 +86,7 @@ def automaton(question: Question, columns: Sequence[str], sizes: Sequence[int]) 
 
 
 def _after(suffix: int, follow: Sequence[tuple[NDArray[np.bool_], int]], code: int) -> int:
-    """What is still asked after one more column has this code."""
+    """Return the residual after one more column has this code."""
     if suffix < 0:
         return suffix
     mask, after = follow[suffix]

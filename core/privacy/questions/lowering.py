@@ -8,7 +8,7 @@ about the cost is that of this network of gates, not that of the paper's inciden
 encodes 3-SAT, because a diagram that is small in one order of its columns need not be small in the order that the rest
 of the workload forces.
 
-The order in which columns are read follows the tree of what is measured beside: from a column to its branches, the
+The order in which columns are read follows the tree of the marginals measured: from a column to its branches, the
 heaviest branch last, so that at most log₂ d of its ancestors are waiting for their next branch at any time. A random
 order costs hundreds of times as much. Hidden columns must never leave: `espalier.core.models.questions.model` hides
 them.
@@ -42,13 +42,13 @@ GATE_CELLS = 10_000_000
 @dataclass(frozen=True)
 class Block:
     """Several statistics of one clique. Row i of ``matrix`` (k × the shape of the clique) is the statistic i of each
-    cell; None stands for the indicator of every cell, in the clique's order (a marginal)."""
+    cell; None means the indicator of every cell, in the clique's order (a marginal)."""
 
     clique: Clique
     matrix: NDArray[np.float64] | None
 
     def length(self, sizes: Mapping[str, int]) -> int:
-        """How many statistics they are."""
+        """Return the number of statistics."""
         return prod(sizes[name] for name in self.clique) if self.matrix is None else len(self.matrix)
 
 
@@ -57,7 +57,7 @@ class Lowered:
     """Questions and counts over ``sizes``: the ``visible`` columns first, then counts, then hidden states.
 
     ``zeros`` tie the latter to the former. ``blocks`` hold the questions' indicators, one block per clique;
-    ``order[j]`` is the number of the question that stands at position j of the blocks' statistics; ``owner`` names the
+    ``order[j]`` is the number of the question at position j of the blocks' statistics; ``owner`` names the
     question or count for which a hidden column was made. ``asked`` and ``counted`` are what was lowered.
     """
 
@@ -73,7 +73,7 @@ class Lowered:
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
-        """What the junction tree has to hold."""
+        """The cliques that the junction tree has to hold."""
         return (*(rule.clique for rule in self.zeros), *(block.clique for block in self.blocks))
 
     def back(self, statistics: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -89,7 +89,7 @@ def lower(
     counts: Sequence[Count] = (),
     cliques: Iterable[Clique] = (),
 ) -> Lowered:
-    """The hidden columns that ``questions`` and ``counts`` need beside ``cliques``, the marginals that are measured.
+    """Return the hidden columns that ``questions`` and ``counts`` need in addition to ``cliques``, which are measured.
 
     ``sizes`` are the visible columns in schema order. Of two ways the one with fewer cells is taken: all small
     questions as marginals of their own columns, or only those that a clique of the junction tree holds anyway, the
@@ -174,8 +174,8 @@ class _Gates:
         self._add(sums, count.up_to, count.name)
 
     def _sum(self, name: str, step: Mapping[str, IntArray], most: int) -> tuple[str, IntArray, int] | None:
-        """The column that holds the sum over ``name`` and all that hangs on it, what each of its codes counts, and the
-        largest sum; None where nothing of it is counted."""
+        """Return the column of the sum over ``name`` and its subtree, the count that each of its codes means, and the
+        largest sum; None where the subtree counts nothing."""
         parts = [(name, step[name], 1)] if name in step else []
         parts += [s for child in self.branches[name] if (s := self._sum(child, step, most))]
         return self._add(parts, most) if parts else None
@@ -258,7 +258,7 @@ def mask_of(question: Question, scope: Clique, sizes: Mapping[str, int]) -> NDAr
 
 
 def _walk(tree: JunctionTree) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Which columns hang on which in the junction tree ("" holds the roots), lightest branch first, and the position of
+    """Return each column's children in the junction tree ("" holds the roots), lightest branch first, and the place of
     every column on a walk from the roots."""
     weight = [1] * len(tree.nodes)
     for node in reversed(tree.nodes):

@@ -1,4 +1,4 @@
-"""What a workload will cost and how far its answers will err, from public figures alone, before anything is spent."""
+"""Prediction of a workload's cost and errors, from public figures alone, before anything is spent."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Cost:
 
 
 def predict_cost(lowered: Lowered, cliques: Iterable[Clique] = (), statistics: int = 0) -> Cost:
-    """The cost of fitting the questions beside ``cliques``; ``statistics``: how many cells the latter have in all.
+    """Return the cost of fitting the questions together with ``cliques``, which have ``statistics`` cells in all.
 
     Nothing is allocated."""
     tree = junction_tree(lowered.sizes, dict.fromkeys([*lowered.cliques, *cliques]))
@@ -54,8 +54,8 @@ def predict_cost(lowered: Lowered, cliques: Iterable[Clique] = (), statistics: i
 
 
 def check_cost(lowered: Lowered, cliques: Iterable[Clique] = (), *, max_cells: int = MAX_CELLS) -> Cost:
-    """`predict_cost`, refusing tables of more than ``max_cells`` cells. Raises `SizeError` that names the columns and
-    questions and says which one to leave out, with ``cells``, ``limit``, ``columns`` and ``questions`` as attributes.
+    """Return `predict_cost`; refuse tables of more than ``max_cells`` cells. Raises `SizeError` naming the columns and
+    questions, and the one to leave out, with ``cells``, ``limit``, ``columns`` and ``questions`` as attributes.
     """
     beside = tuple(cliques)
     cost = predict_cost(lowered, beside)
@@ -153,5 +153,5 @@ def _errors(sigma: FloatArray) -> Errors:
 
 
 def direct_is_better(direct: Errors, marginal: tuple[Sequence[Clique], Errors] | None) -> bool:
-    """Whether the questions should be asked directly: by the largest error to expect."""
+    """Return whether the questions should be asked directly: by the largest expected error."""
     return marginal is None or direct.worst <= marginal[1].worst

@@ -54,7 +54,7 @@ class QuestionSums:
 
     @property
     def what(self) -> str:
-        """What is added up, in words."""
+        """Description of the sums, for the report."""
         return f"answers to {len(self.questions):,} questions" if len(self.questions) > 1 else "answer to one question"
 
     @property
@@ -108,12 +108,12 @@ class CountHistogram:
 
     @property
     def what(self) -> str:
-        """What is added up, in words."""
+        """Description of the sums, for the report."""
         return f"histogram of the count {self.count.name}"
 
     @property
     def cells(self) -> int:
-        """One number for each value that is told apart."""
+        """One number for each value of the count."""
         return self.count.size
 
     def check(self, sizes: Mapping[str, int]) -> None:
@@ -166,14 +166,14 @@ class WorstQuestion:
         return [*apart.tolist(), *(-apart).tolist()]
 
     def told(self, candidate: int) -> tuple[int, int]:
-        """The question and the side (1: more than expected, −1: fewer) that a candidate stands for."""
+        """Return the question and the side (1: more than expected, −1: fewer) of a candidate."""
         return candidate % self.asked.cells, 1 if candidate < self.asked.cells else -1
 
 
 def answers(
     source: Source, questions: Sequence[Question], counts: Sequence[Count], sizes: Mapping[str, int]
 ) -> NDArray[np.int64]:
-    """How many rows meet each question, exactly. For the curator and for diagnostics."""
+    """Count the rows that meet each question, exactly. For the curator and for diagnostics."""
     every = {**sizes, **{count.name: count.size for count in counts}}
     found = np.zeros(len(questions), dtype=np.int64)
     for batch in source.batches():

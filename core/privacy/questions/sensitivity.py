@@ -1,4 +1,4 @@
-"""How much one person can change all answers together: exactly, by the same dynamic program.
+"""One person's largest change to all answers together: exact, by the same dynamic program.
 
 **One row.** The answers are c_j = Σ_rows q_j(x), q_j(x) ∈ {0, 1}. Under add-remove a row x that comes or goes changes
 them by the vector q(x), so Δ₂² = max_x Σ_j q_j(x)² = max_x Σ_j q_j(x): one max-plus sweep with all weights 1. Under
@@ -14,7 +14,7 @@ define hidden columns and forbid no row.
 
 **Several rows.** k rows of one person change the answers by a sum of k such vectors, whose norm is at most k times as
 large. A count released as a histogram of its own is one marginal: a row moves one cell to another, √2 (replace-one), or
-comes and goes, 1 (add-remove), however many values it tells apart. The bound is `count_sensitivity` of the unit.
+comes and goes, 1 (add-remove), whatever its number of values. The bound is `count_sensitivity` of the unit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from espalier.core.graph.junction_tree import IMPOSSIBLE, FloatArray, cells, col
 from espalier.core.privacy.questions.lowering import Lowered
 
 PAIR_CELLS = 20_000_000
-"""Beyond so many cells over pairs of rows the cap takes the place of the exact value."""
+"""Largest number of cells over pairs of rows for the exact value. Above it the cap is used."""
 
 
 @dataclass(frozen=True)

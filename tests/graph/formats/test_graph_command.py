@@ -93,7 +93,7 @@ def test_the_real_loop_is_refused_by_name(shared_data: Path, capsys: pytest.Capt
     assert run(shared_data / "dags/feedback_network6.tetrad.txt") == 2
     out, err = capsys.readouterr()
     assert "8 nodes, 8 edges" in out
-    assert "line 8: the arrows form a cycle: 'X3' → 'X4' → 'X3'; remove one of its arrows" in err
+    assert "line 8: the arrows form a cycle: 'X3' → 'X4' → 'X3'; remove an arrow of the cycle" in err
 
 
 def test_a_real_network_becomes_json(shared_data: Path, capsys: pytest.CaptureFixture[str]) -> None:

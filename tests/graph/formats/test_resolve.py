@@ -129,7 +129,7 @@ def test_an_answer_holds_when_another_one_changes() -> None:
 def test_two_nodes_cannot_be_one_column() -> None:
     done = resolve(read_graph("dag { Sex -> y; SEX -> y }"), ("sex", "y"))
     assert done.dag is None
-    assert done.clashes == ("'Sex' and 'SEX' cannot all be the column 'sex'; choose another for one of them",)
+    assert done.clashes == ("'Sex' and 'SEX' cannot all be the column 'sex'; choose different columns",)
 
 
 def test_a_label_helps_to_find_the_column() -> None:
@@ -222,7 +222,7 @@ def test_what_was_said_of_an_arrow_travels_as_json(samples: Path) -> None:
 
 def test_what_was_said_of_a_dropped_arrow_is_told() -> None:
     text = '{"directed": true, "nodes": [{"id": "a"}, {"id": "b", "latent": true}], "edges": [{"source": "a", "target": "b", "annotation": {"note": "x"}}]}'  # noqa: E501
-    assert "what was said of 'a' → 'b' goes with it" in resolve(read_graph(text), None, {"node:b": DROP}).remarks
+    assert "the notes on 'a' → 'b' are removed with it" in resolve(read_graph(text), None, {"node:b": DROP}).remarks
 
 
 def test_taking_over_replaces_or_adds_and_forgets_nothing_that_was_said() -> None:

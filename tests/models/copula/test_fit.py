@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,7 +104,7 @@ def test_codes_and_numbers_of_a_row_agree():
 def test_the_file_comes_back_the_same_and_others_are_refused():
     for rows in (1000, 6000):
         model, _ = fitted(rows)
-        again = METHODS["copula"].load(model.dumps())
+        again: Any = METHODS["copula"].load(model.dumps())
         one, two = model.draw(100, np.random.default_rng(3)), again.draw(100, np.random.default_rng(3))
         assert all(np.array_equal(one[name], two[name]) for name in one)
         assert again.facts() == model.facts()
@@ -117,7 +118,8 @@ def test_numbers_come_out_with_the_declared_decimals():
     two = Table(schema, {n: whole.codes[n] for n in "by"}, 500, values={n: whole.values[n] for n in "by"})
     curator = PrivateCurator(two, Unit("replace-one", 1), Budget(8.0, 1e-6, 1.0), 10**6)
     given = Project("numbers", schema, project().plan)
-    drawn = METHODS["copula"].fit(curator, given, frame_of(given)).model().draw(300, np.random.default_rng(0))
+    model: Any = METHODS["copula"].fit(curator, given, frame_of(given)).model()
+    drawn = model.draw(300, np.random.default_rng(0))
     for name, places in (("b", 1), ("y", 2)):
         assert np.allclose(drawn[name], np.round(drawn[name], places), atol=1e-9)
 

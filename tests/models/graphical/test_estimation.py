@@ -87,7 +87,8 @@ def test_noise_that_differs_a_thousandfold_is_certified_and_the_gap_bounds_the_e
 def test_a_workload_full_of_loops_is_certified_whatever_the_noise(pattern, seed):
     rng = np.random.default_rng(seed)
     sizes = dict(zip("abcdefgh", (8, 9, 2, 7, 5, 6, 2, 3), strict=True))
-    cliques = [(name,) for name in sizes] + [(name, "h") for name in "abcdefg"]
+    cliques: list[tuple[str, ...]] = [(name,) for name in sizes]
+    cliques += [(name, "h") for name in "abcdefg"]
     cliques += [*pairwise("abcdefg"), ("a", "c", "e")]
     table = {name: rng.choice(n, 20_000, p=rng.dirichlet(np.full(n, 0.4))) for name, n in sizes.items()}
     measurements = []

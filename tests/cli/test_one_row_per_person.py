@@ -120,7 +120,7 @@ def test_the_command_line_plans_and_releases_what_is_answered(
     promise = {
         True: "each person has one row",
         False: f"no person has more than {k} rows",
-        None: "does not say whether",
+        None: "does not state whether",
     }
     shown = "in the column" if person else promise[unit["one_row_per_person"]]
     assert shown in report

@@ -1,0 +1,109 @@
+"""A ledger that someone else made, or that is nearly spent, ends in a message; its address shows no password."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from espalier.core.cli.main import main
+from espalier.core.errors import LedgerUnavailable
+from espalier.core.ledger.events import Event
+from espalier.core.ledger.ledger import Ledger
+from espalier.core.ledger.population import Population
+from espalier.core.ledger.store import _head
+
+COMMANDS = (["list"], ["verify"], ["export"], ["take", "abcd", "--out", "o"])
+TYPES = {"text": "abc", "nothing": None, "float": 1.5, "blob": b"1"}
+VALUES = {
+    "no rows per person": {"rows_per_person": 0},
+    "rows per person below 0": {"rows_per_person": -5},
+    "more rows per person than a plan has": {"rows_per_person": 2**62},
+    "another relation of neighbours": {"neighbors": "none"},
+    "a tiny total": {"rho": 5e-324},
+}
+
+
+def crafted(path: Path, changes: dict, signed: bool) -> Path:
+    """A ledger of one event with ``changes``, in tables without types; ``signed`` if all hashes are right."""
+    made = Ledger(path.with_name("good.db"), create=True)
+    made.open_table("register", epsilon=3, delta=1e-9)
+    row = {**made.events()[0].row(), **changes}
+    if signed:
+        row["hash"] = Event(**{key: value for key, value in row.items() if key != "hash"}).hash
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE espalier_meta (key, value)")
+        connection.execute(f"CREATE TABLE espalier_events ({', '.join(row)})")
+        connection.execute("CREATE TABLE espalier_releases (hash, zip)")
+        connection.execute(f"INSERT INTO espalier_events VALUES ({', '.join('?' * len(row))})", [*row.values()])
+        meta = [("version", "4"), ("head", _head(1, row["hash"]))]
+        connection.executemany("INSERT INTO espalier_meta VALUES (?, ?)", meta)
+    connection.close()
+    return path
+
+
+def refused(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in COMMANDS:
+        line = [str(tmp_path / "o") if word == "o" else word for word in command]
+        assert main(["ledger", *line, "--ledger", str(path)]) == 3, line
+        assert "tampered with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_an_event_with_another_number_ends_in_a_message(name, tmp_path, monkeypatch, capsys):
+    """Each ended in a traceback."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    refused(crafted(tmp_path / "l.db", {"seq": TYPES[name]}, signed=False), tmp_path, capsys)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_an_impossible_unit_or_total_is_refused_although_every_hash_holds(name, tmp_path, monkeypatch, capsys):
+    """Each was accepted, or ended in a traceback."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    refused(crafted(tmp_path / "l.db", VALUES[name], signed=True), tmp_path, capsys)
+
+
+def test_names_in_a_crafted_ledger_do_not_steer_the_terminal(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    odd = {"population": "p\x1b[2J", "table_name": "t\x1b[2J", "who": "w\x1b[2J", "at": "a\x1b[2J"}
+    path = crafted(tmp_path / "l.db", odd, signed=True)
+    for command in (["list"], ["open", "--table", "new", "--population", "p\x1b[2J"]):
+        main(["ledger", *command, "--ledger", str(path)])
+        told = capsys.readouterr()
+        assert told.out or told.err
+        assert "\x1b" not in told.out + told.err
+
+
+def test_a_kept_release_that_is_no_archive_ends_in_a_message(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    ledger = Ledger(tmp_path / "l.db", create=True)
+    ledger.open_table("register", epsilon=3, delta=1e-9)
+    with sqlite3.connect(tmp_path / "l.db") as connection:
+        connection.execute("INSERT INTO espalier_releases VALUES ('abc', 'text')")
+    connection.close()
+    assert ledger.verify() == ["a release is kept that no entry speaks of: abc"]
+    from espalier.core.errors import LedgerError
+
+    with pytest.raises(LedgerError, match="no archive"):
+        ledger.files("abc")
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
+@pytest.mark.parametrize("left", [1e-10, 1.85e-13, 1e-17, 1e-20])
+def test_what_rounding_leaves_of_a_budget_allows_no_further_plan(left, delta):
+    """A release spends slightly less than its plan's ρ; at δ = 1e-6 every list of that ledger was a traceback."""
+    people = Population("p", 1.0, delta, left, "replace-one", 1, "", "", "", ())
+    assert 0 <= people.largest() < 1e-3
+
+
+@pytest.mark.parametrize("where", ["u@127.0.0.1:1/d?password=s3cret", "127.0.0.1:1/d?user=u&sslpassword=s3cret"])
+def test_a_password_among_a_url_s_options_is_not_shown(where):
+    with pytest.raises(LedgerUnavailable) as said:
+        Ledger(f"postgresql://{where}")
+    assert "s3cret" not in str(said.value)
+
+
+def test_a_port_that_is_no_number_ends_in_a_message():
+    with pytest.raises(LedgerUnavailable, match="cannot be read"):
+        Ledger("postgresql://u:s3cret@127.0.0.1:port/d")
