@@ -16,8 +16,9 @@ encoder computes ``code(text(cell))``, by one of four ways that the column's typ
    mark t is compared as the one number whose canonical text is t, if there is one. A lookup table over the whole
    numbers of a batch holds exactly the values of this function, and only saves time.
 3. *Moments in calendar bins* (`_days`). The day is the whole part of a division of the cell by the length of a day.
-4. *Decimals in bins* (`_decimals`). ``float`` is monotone, so the decimals at or above an edge are those at or above
-   one whole number of the last decimal place, which the edge and the column's type determine.
+4. *Decimals in bins* (`_decimals`). The lower 64 bits hold all 18 digits; a cell of more is refused. ``float`` is
+   monotone, so the decimals at or above an edge are those at or above one whole number of the last decimal place, which
+   the edge and the column's type determine.
 
 A missing cell is found by its own validity bit. The types of each batch must be those for which the encoder was made;
 another type raises an error. The encoder keeps nothing between batches. ∎
@@ -63,7 +64,7 @@ from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
 from espalier.core.project.schema import Column, Schema, smallest_unsigned
-from espalier.core.tables.reading import _text, check_type, is_uuid, value_type
+from espalier.core.tables.reading import _text, check_type, is_uuid, value_type, wide
 
 if TYPE_CHECKING:
     from espalier.core.project.dates import DateBins
@@ -295,8 +296,10 @@ def _decimals(column: Column, decimal: Any) -> Callable[[Any], Codes]:
 
     def encode(array: Any) -> Codes:
         data = array.buffers()[1]
-        units = np.frombuffer(data, np.int64)[::2] if data is not None else np.empty(0, np.int64)
-        units = units[array.offset : array.offset + len(array)]  # of 128 bits the lower half, which holds 18 digits
+        halves = np.frombuffer(data, np.int64) if data is not None else np.empty(0, np.int64)
+        units, upper = (halves[i::2][array.offset : array.offset + len(array)] for i in (0, 1))
+        if (upper != units >> 63)[~_missing(array)].any():
+            raise ValueError("more digits than the type has")
         return _with_missing(np.searchsorted(inner, units, side="right").astype(kind), array, column)
 
     return encode
@@ -321,6 +324,8 @@ def _plain(array: Any) -> Any:
     """The array in a layout whose distinct values Arrow can list."""
     import pyarrow as pa
 
+    if pa.types.is_decimal(array.type):
+        return array.cast(wide(array.type))
     return array.storage if is_uuid(array.type) else array.cast(pa.string()) if _is_view(array.type) else array
 
 

@@ -56,11 +56,11 @@ def _of_pandas(frame: Any, shown: str) -> TextTable:
     import pyarrow as pa
 
     named = [name for name in frame.index.names if name is not None]
-    frame = frame.reset_index(level=named) if named else frame
-    names = list(frame.columns)
+    names = [*named, *frame.columns]
     if not all(isinstance(name, str) for name in names):
         raise TableError(f"{shown} has a column whose name is no text; rename it")
     check_names(names, shown)
+    frame = frame.reset_index(level=named) if named else frame
     columns = {}
     for name in names:
         cells = frame[name]
@@ -148,8 +148,8 @@ def destination(where: str, name: str) -> Destination:
 def too_large(path: Path) -> bool:
     """Is it better read where it is: a folder, a file beyond `LARGE_BYTES`, or Parquet of more than `LARGE_CELLS`?"""
     try:
-        if path.is_dir():
-            return True
+        if not path.is_file():
+            return path.is_dir()  # a pipe is not opened here: it gives each byte once
         with path.open("rb") as file:
             packed = file.read(4) == b"PAR1"
         if path.stat().st_size > LARGE_BYTES:
@@ -162,7 +162,8 @@ def too_large(path: Path) -> bool:
     from pyarrow import parquet
 
     try:
-        facts = parquet.read_metadata(path)
+        with pa.OSFile(str(path)) as opened:  # a path may look like the URL of another file
+            facts = parquet.read_metadata(opened)
     except (pa.ArrowException, OSError, ValueError):
         return False
     return bool(facts.num_rows * facts.num_columns > LARGE_CELLS)

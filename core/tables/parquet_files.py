@@ -8,7 +8,9 @@ A folder named ``year=2024`` below the table's folder gives its files a text col
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import os
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,10 +109,22 @@ class ParquetFiles:
 
 def _listed(folder: Path) -> list[Path]:
     """The Parquet files in a folder and its folders, in order of name."""
-    found = sorted(file for file in folder.rglob("*") if file.suffix.lower() == SUFFIX and file.is_file())
+    found = list[Path]()
+    for where, folders, names in os.walk(folder, onerror=_unreadable):
+        found += [file for name in names if (file := Path(where, name)).suffix.lower() == SUFFIX]
+        for name in folders:
+            if (inside := Path(where, name)).is_symlink():
+                raise TableError(
+                    f"the folder {folder} holds {_in(inside, folder)}, a link to another folder. Its rows would be "
+                    "left out; replace the link by the folder",
+                    path=str(folder),
+                )
+    found.sort()
     if not found:
         raise TableError(f"cannot read the folder {folder}: it holds no Parquet file", path=str(folder))
     for file in found:
+        if not file.is_file():
+            raise TableError(f"cannot read {file}: it is a link to no file, or a pipe; remove it", path=str(folder))
         if any(part[0] in "._" and "=" not in part for part in file.relative_to(folder).parts):
             raise TableError(
                 f"the folder {folder} holds {_in(file, folder)}: programs give names with a leading '.' or '_' to "
@@ -118,6 +132,10 @@ def _listed(folder: Path) -> list[Path]:
                 path=str(folder),
             )
     return found
+
+
+def _unreadable(error: OSError) -> None:
+    raise TableError(f"cannot read {error.filename}: {error.strerror}", path=str(error.filename)) from None
 
 
 def _in(file: Path, folder: Path) -> str:
@@ -137,19 +155,25 @@ def _cell(folder: str) -> tuple[str, str]:
     return unquote(name), "" if value == NO_VALUE else unquote(value)
 
 
-def _open(path: Path, texts: Sequence[str]) -> Any:
-    """A Parquet file; a column of ``texts`` is read as a dictionary, which holds a text that many rows share once."""
+@contextmanager
+def _open(path: Path, texts: Sequence[str]) -> Iterator[Any]:
+    """A Parquet file. PyArrow gets an open file, since a path such as file:/a may look like the URL of another file.
+
+    A column of ``texts`` is read as a dictionary, which holds a text that many rows share once."""
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
-        return parquet.ParquetFile(path, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
+        source = pa.OSFile(str(path))
+        opened = parquet.ParquetFile(source, read_dictionary=list(texts), coerce_int96_timestamp_unit="us")
     except OSError as error:
         if error.errno is not None:
             raise TableError(f"cannot read {path}: {error.strerror}", path=str(path)) from None
         raise TableError(f"{path} is a damaged Parquet file") from None
     except (pa.ArrowException, ValueError):
         raise TableError(f"{path} is a damaged Parquet file") from None
+    with source, opened:
+        yield opened
 
 
 def _batches(file: _File, names: Sequence[str]) -> Generator[Any]:
@@ -158,18 +182,25 @@ def _batches(file: _File, names: Sequence[str]) -> Generator[Any]:
     folders = dict(file.folders)
     stored = [name for name in names if name not in folders]
     texts = [name for name in stored if pa.types.is_string(_type(file.types, name))]
-    with _open(file.path, texts) as opened:
-        now = opened.schema_arrow
-        if any(n not in now.names or _type(now, n) != _type(file.types, n) for n in stored):
-            raise TableError(f"{file.path} was changed after it was opened; open it again")
-        try:
-            for batch in opened.iter_batches(BATCH_ROWS, columns=stored):
-                rows = batch.num_rows
-                yield pa.record_batch(
-                    {n: _repeated(folders[n], rows) if n in folders else batch.column(n) for n in names}
-                )
-        except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
-            raise TableError(f"{file.path} is a damaged Parquet file") from None
+    done = 0
+    for listed in (texts, []):  # Arrow cannot read every encoding as a dictionary
+        with _open(file.path, listed) as opened:
+            now, start = opened.schema_arrow, 0
+            if any(n not in now.names or _type(now, n) != _type(file.types, n) for n in stored):
+                raise TableError(f"{file.path} was changed after it was opened; open it again")
+            try:
+                for batch in opened.iter_batches(BATCH_ROWS, columns=stored):
+                    skipped, start = min(max(done - start, 0), batch.num_rows), start + batch.num_rows
+                    if rows := batch.num_rows - skipped:
+                        done += rows
+                        part = batch.slice(skipped) if skipped else batch
+                        yield pa.record_batch(
+                            {n: _repeated(folders[n], rows) if n in folders else part.column(n) for n in names}
+                        )
+                return
+            except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
+                if not listed:
+                    raise TableError(f"{file.path} is a damaged Parquet file") from None
 
 
 def _type(types: Any, name: str) -> Any:

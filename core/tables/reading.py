@@ -42,6 +42,7 @@ from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
 from typing import IO, Any
+from uuid import UUID
 from xml.etree import ElementTree
 
 import numpy as np
@@ -64,6 +65,8 @@ EXCEL_CELLS, EXCEL_RATIO = 25_000_000, 100
 EXCEL_TEXTS, EXCEL_TEXT = 1 << 28, 1 << 20
 """Bytes of the texts that the cells of a workbook share at most, and of one text: Excel's own limit is 32,767
 characters."""
+EXCEL_ROWS = 1 << 20
+"""Rows of a sheet at most, which is Excel's own limit: openpyxl makes each row that a row's number passes over."""
 _CELL = re.compile(rb"<(?:[\w.-]+:)?c[\s/>]")
 _ENCODING = re.compile(rb"[^>]*?encoding\s*=\s*[\"']([^\"']*)")
 
@@ -75,8 +78,9 @@ class TextColumn:
     values: tuple[str, ...]
     codes: NDArray[Any]
     ambiguous: bool = False
-    """Do cells of several types share the column, and is one of them a text that another type would be written as?
-    Then one text may be two people: the number 7 and the text 7."""
+    """Do cells of several types share the column? Then one text may be two people (the number 7 and the text 7), or
+    one person may have two texts (the numbers 1E+17 and 100000000000000000). Text with one other type is clear
+    where no text spells a value of another type."""
 
     @classmethod
     def of(cls, cells: Iterable[Any]) -> TextColumn:
@@ -95,8 +99,8 @@ class Cells:
         self._codes = array("i")
         self._texts: set[str] = set()
         """Distinct cells that are text themselves."""
-        self._typed = False
-        """Is some cell neither text nor empty?"""
+        self._forms: set[object] = set()
+        """The forms of cells that are neither text nor empty."""
 
     def add(self, cell: Any) -> None:
         """Add the next row's cell."""
@@ -105,19 +109,34 @@ class Cells:
         if isinstance(cell, str):
             self._texts.add(text)
         elif text != MISSING:
-            self._typed = True
+            self._forms.add(_form(cell))
 
     def column(self) -> TextColumn:
         """The column so far."""
-        ambiguous = self._typed and any(map(spells_another_type, self._texts))
+        ambiguous = len(self._forms) > 1 or (bool(self._forms) and any(map(spells_another_type, self._texts)))
         return TextColumn(tuple(self._place), np.array(self._codes, dtype=np.int32), ambiguous)
 
 
+def _form(cell: Any) -> object:
+    """The type of a cell. Two cells of one form that are equal have one text.
+
+    A whole float below 2⁵³ has the form of a whole number. A decimal's places, and a moment's distance from UTC, are
+    part of its form: 7.5 and 7.50 are equal and have two texts.
+    """
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        return int
+    if isinstance(cell, Decimal):
+        return cell.as_tuple().exponent, Decimal
+    if isinstance(cell, dt.datetime | dt.time):
+        return cell.utcoffset(), isinstance(cell, dt.datetime)
+    return next(kind for kind in (bool, int, float, dt.date, dt.timedelta, object) if isinstance(cell, kind))
+
+
 def spells_another_type(text: str) -> bool:
-    """Is ``text`` what a number, a truth value, a date, a moment or a time of day is written as?"""
+    """Is ``text`` what a number, a truth value, a date, a moment, a time of day or a UUID is written as?"""
     if text in ("True", "False"):
         return True
-    for read in (int, float, Decimal, dt.date.fromisoformat, dt.datetime.fromisoformat, dt.time.fromisoformat):
+    for read in (int, float, Decimal, dt.date.fromisoformat, dt.datetime.fromisoformat, dt.time.fromisoformat, UUID):
         with suppress(ValueError, ArithmeticError):
             if _text(read(text)) == text:
                 return True
@@ -166,6 +185,7 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
     else:
         shown = name or str(source)
         try:
+            check_ordinary(Path(source))
             if Path(source).stat().st_size > MAX_BYTES:
                 raise TableError(f"{shown} is larger than 1 GiB; Espalier reads smaller tables only")
             data = Path(source).read_bytes()
@@ -178,6 +198,13 @@ def read_table(source: str | Path | bytes, name: str | None = None) -> TextTable
     if table.rows == 0:
         raise TableError(f"{shown} has a header but no rows")
     return table
+
+
+def check_ordinary(path: Path) -> None:
+    """Refuse a pipe or a device. It gives each byte once, so a second read would lack the first rows."""
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "a pipe or a device"
+        raise TableError(f"cannot read {path}: it is {what}; write the rows into a file first", path=str(path))
 
 
 def _gunzip(data: bytes, shown: str) -> bytes:
@@ -296,7 +323,10 @@ def _parquet(data: bytes, shown: str) -> TextTable:
     _check_fields(schema, rows, shown)
     kept = [f.name for f in schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
     try:  # a long text that many rows share is kept once
-        table = parquet.read_table(io.BytesIO(data), read_dictionary=kept, coerce_int96_timestamp_unit="us")
+        try:
+            table = parquet.read_table(io.BytesIO(data), read_dictionary=kept, coerce_int96_timestamp_unit="us")
+        except OSError:  # Arrow cannot read every encoding as a dictionary
+            table = parquet.read_table(io.BytesIO(data), coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, OSError, ValueError):  # the text of such an error may quote a cell
         raise TableError(f"{shown} is a damaged Parquet file") from None
     return _from_arrow(table, shown)
@@ -342,6 +372,14 @@ def check_type(name: str, kind: Any, shown: str) -> None:
         )
 
 
+def wide(kind: Any) -> Any:
+    """The decimal type of at least 128 bits with these digits: Arrow cannot list distinct values of narrower ones."""
+    import pyarrow as pa
+
+    narrow = pa.types.is_decimal32(kind) or pa.types.is_decimal64(kind)
+    return pa.decimal128(kind.precision, kind.scale) if narrow else kind
+
+
 def is_uuid(kind: Any) -> bool:
     """Is it Arrow's type of UUIDs?"""
     import pyarrow as pa
@@ -360,9 +398,12 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
 
     columns = {}
     for name, chunks in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_decimal(chunks.type):
+            chunks = chunks.cast(wide(chunks.type))
         if is_uuid(chunks.type):
             chunks = pa.chunked_array([pa.array([x and str(x) for x in chunks.to_pylist()], pa.string())])
         if pa.types.is_dictionary(chunks.type):
+            _check_places(chunks, name, shown)
             chunks = chunks.unify_dictionaries()
         array = chunks.combine_chunks().dictionary_encode()
         if isinstance(array, pa.ChunkedArray):
@@ -370,9 +411,11 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
         try:
             values = [_text(value) for value in array.dictionary.to_pylist()]
         except (pa.ArrowException, ValueError, OverflowError):  # a year beyond 9999, damaged text
-            row = int(np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))[0]) + 1
+            rows = np.flatnonzero(_codes(array.indices, -1) == _unreadable(array.dictionary))
+            row = int(rows[0]) + 1 if len(rows) else 0  # 0: a value of its dictionary that no row has
             raise TableError(
-                f"{shown}, data row {row:,}: column {name!r} holds a value that cannot be written as text; correct it",
+                f"{shown}{f', data row {row:,}' if row else ''}: column {name!r} holds a value that cannot be written "
+                "as text; correct it",
                 column=name,
                 row=row,
             ) from None
@@ -380,6 +423,16 @@ def _from_arrow(table: Any, shown: str) -> TextTable:
         values.append(MISSING)
         columns[name] = _distinct(values, codes)
     return TextTable(columns, table.num_rows, shown)
+
+
+def _check_places(chunks: Any, name: str, shown: str) -> None:
+    """Refuse dictionary arrays with a place that their dictionary does not have: Arrow reads it unchecked."""
+    from pyarrow import compute
+
+    for chunk in chunks.chunks:
+        places = compute.min_max(chunk.indices).as_py()
+        if places["min"] is not None and not 0 <= places["min"] <= places["max"] < len(chunk.dictionary):
+            raise TableError(f"{shown}: column {name!r} contradicts itself; write the table anew", column=name)
 
 
 def _unreadable(values: Any) -> int:
@@ -518,6 +571,8 @@ def _check_ascending(sheet: IO[bytes], shown: str) -> None:
             element.clear()
             continue
         number = int(element.get("r", last + 1))
+        if number > EXCEL_ROWS:
+            raise TableError(f"{shown}, row {number}: Excel has {EXCEL_ROWS:,} rows; save it anew", row=number)
         if number <= last:
             raise TableError(
                 f"{shown}, row {number}: the rows of the sheet do not stand in order; save it anew, or give CSV",
@@ -534,6 +589,8 @@ def _text(value: Any) -> str:
         if math.isnan(value):
             return MISSING
         return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    if isinstance(value, Decimal) and value.is_nan():
+        return MISSING
     if isinstance(value, dt.datetime):
         return value.date().isoformat() if value.time() == dt.time() and value.tzinfo is None else value.isoformat()
     if isinstance(value, dt.date | dt.time):

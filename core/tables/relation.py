@@ -31,7 +31,7 @@ from espalier.core.project.schema import Schema
 from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.encoding import Batch, Encoder, refuse
 from espalier.core.tables.lots import kept_rows, new_key
-from espalier.core.tables.reading import TextColumn, TextTable, from_arrow, is_plain, value_type
+from espalier.core.tables.reading import TextColumn, TextTable, check_ordinary, from_arrow, is_plain, value_type
 from espalier.core.tables.snapshot import PERSON, CodeFile, Digest, Snapshot
 
 if TYPE_CHECKING:
@@ -335,6 +335,8 @@ def _file(path: Path) -> Feed:
     if not path.exists():
         raise TableError(f"cannot read {path}: no such file or folder", path=str(path))
     try:
+        if not path.is_dir():
+            check_ordinary(path)
         return ParquetFiles(path) if path.is_dir() or _is_parquet(path) else Lines(path)
     except OSError as error:
         raise TableError(f"cannot read {path}: {error.strerror or type(error).__name__}", path=str(path)) from None

@@ -76,6 +76,8 @@ def open_stream(url: str, name: str, shown: str) -> Stream:
     for statement in FIRST.get(scheme, ()):
         backend.raw_sql(statement).close()
     table = _as_declared(backend, _named(backend, name)) if scheme == "sqlite" else _named(backend, name)
+    if scheme == "duckdb" and table.op().namespace.catalog not in (None, backend.current_catalog):
+        raise TableError(f"{shown} is in another database that this process attached; name that file in the URL")
     kinds = {column: _stored(kind, scheme) for column, kind in table.schema().items()}
     return Stream(backend, table, kinds, shown)
 
@@ -196,7 +198,13 @@ def _shut(backend: Any) -> None:
     backend.con.execute("SET enable_progress_bar = false")
     backend.con.execute("SET python_enable_replacements = false")
     if backend.con.execute("SELECT current_setting('enable_external_access')").fetchall() == [(True,)]:
-        for setting in (f"memory_limit = '{MEMORY}'", "temp_directory = ''", "enable_external_access = false"):
+        for setting in (
+            f"memory_limit = '{MEMORY}'",
+            "temp_directory = ''",
+            "allowed_directories = []",  # these two would stay open
+            "allowed_paths = []",
+            "enable_external_access = false",
+        ):
             backend.con.execute(f"SET {setting}")
 
 

@@ -86,8 +86,8 @@ class Table:
         whose = _column(text, person)
         if whose.ambiguous:
             raise TableError(
-                f"{text.source}: the person column {person!r} mixes texts with numbers, dates or truth values, so that "
-                "one identifier may be two people (7 and the text 7); give all identifiers as text",
+                f"{text.source}: the person column {person!r} mixes types, so that one identifier may be two people "
+                "(7 and the text 7), or one person may have two identifiers; give all identifiers as text",
                 column=person,
             )
         if MISSING in whose.values:

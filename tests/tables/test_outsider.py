@@ -1,0 +1,243 @@
+"""What an outsider found in the readers: rows that vanish, a file that was not named, one person with two texts."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import os
+import re
+import shutil
+import threading
+import zipfile
+from decimal import Decimal
+from uuid import UUID
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from espalier.core.errors import TableError
+from espalier.core.project.schema import Column, Schema
+from espalier.core.tables.frames import as_table, located, read_data, text_of
+from espalier.core.tables.reading import read_table
+
+SCHEMA = Schema((Column("a", "categorical", categories=("x", "y")),))
+NUMBERS = Schema((Column("a", "numeric", edges=(0.0, 10.0, 20.0)),))
+CALLED = UUID(int=7)
+
+
+def streamed(path, schema=SCHEMA):
+    snapshot = located(str(path)).snapshot(schema)
+    return np.concatenate([batch["a"] for batch in snapshot.batches()]).tolist()
+
+
+def stored(path, values):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    parquet.write_table(pa.table({"a": values}), path)
+
+
+@pytest.mark.parametrize("read", [read_data, read_table, located])
+def test_a_pipe_is_refused_and_not_read(tmp_path, read):
+    """The look for Parquet took the first bytes away: a private cell became the header, and 2,000 rows were gone."""
+    path = tmp_path / "pipe.csv"
+    os.mkfifo(path)
+
+    def write():
+        with path.open("wb") as pipe:
+            pipe.write(b"a\n" + b"secret\n" * 5000)
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    with pytest.raises(TableError, match="a pipe or a device") as refused:
+        read(str(path))
+    assert "secret" not in str(refused.value)
+    assert len(path.read_bytes()) == 35002  # no byte is gone
+    writer.join(10)
+
+
+def test_a_path_like_a_url_names_its_own_file(tmp_path, monkeypatch):
+    """PyArrow took the path file:/… of an existing file for a URL, and read another file."""
+    stored(tmp_path / "other" / "t.parquet", ["y"])
+    monkeypatch.chdir(tmp_path)
+    named = f"file:{tmp_path}/other/t.parquet"
+    stored(tmp_path / "own.parquet", ["x", "x"])
+    (tmp_path / named).parent.mkdir(parents=True)
+    shutil.copy(tmp_path / "own.parquet", tmp_path / named)
+    assert streamed(named) == [0, 0]
+    assert streamed(named.removesuffix("/t.parquet")) == [0, 0]
+
+
+def test_a_link_to_a_folder_is_refused(tmp_path):
+    stored(tmp_path / "table" / "a.parquet", ["x"])
+    stored(tmp_path / "rest" / "b.parquet", ["y"])
+    (tmp_path / "table" / "more").symlink_to(tmp_path / "rest")
+    with pytest.raises(TableError, match="more, a link to another folder"):
+        streamed(tmp_path / "table")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("nowhere")], ids=["pipe", "broken link"])
+def test_a_part_that_is_no_file_is_refused(tmp_path, make):
+    stored(tmp_path / "a.parquet", ["x"])
+    make(tmp_path / "b.parquet")
+    with pytest.raises(TableError, match=r"b\.parquet: it is a link to no file, or a pipe"):
+        streamed(tmp_path)
+
+
+EQUAL = [
+    [10**17, 1e17],
+    [2**53, float(2**53)],
+    [1, True],
+    [Decimal("7.5"), Decimal("7.50")],
+    [Decimal("1E+3"), Decimal("1000")],
+    [np.datetime64("2024-01-01", "ns"), pd.Timestamp("2024-01-01")],
+    [dt.datetime(2024, 1, 1, tzinfo=dt.UTC), dt.datetime(2024, 1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=1)))],
+]
+"""Equal cells that have two texts."""
+
+
+@pytest.mark.parametrize("cells", [*EQUAL, [CALLED, str(CALLED)]], ids=str)
+def test_one_person_never_becomes_two_in_a_frame(cells):
+    frame = pd.DataFrame({"a": ["x"] * len(cells), "person": pd.Series(cells, dtype=object)})
+    with pytest.raises(TableError, match="mixes types"):
+        as_table(frame, SCHEMA, "person")
+
+
+@pytest.mark.parametrize("cells", [[7, 7.0], [7, 8.0], ["A1", 7], [Decimal("7.5"), Decimal("7.0")]], ids=str)
+def test_persons_of_one_form_stay_allowed(cells):
+    frame = pd.DataFrame({"a": ["x"] * len(cells), "person": pd.Series(cells, dtype=object)})
+    assert as_table(frame, SCHEMA, "person").names_people
+
+
+def test_a_decimal_that_is_no_number_is_nobody():
+    frame = pd.DataFrame({"a": ["x", "x"], "person": [Decimal("NaN"), Decimal("1")]})
+    with pytest.raises(TableError, match="is empty, first in data row 1"):
+        as_table(frame, SCHEMA, "person")
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A DuckDB file that this process has open already, with a view of a file outside it."""
+    import duckdb
+
+    (tmp_path / "outside.csv").write_text("a\nx\n")
+    with duckdb.connect(str(tmp_path / "other.duckdb")) as other:
+        other.execute("CREATE TABLE q AS SELECT 'x' AS a")
+    with duckdb.connect(str(tmp_path / "own.duckdb")) as own:
+        own.execute("CREATE TABLE t AS SELECT 'x' AS a")
+        own.execute(f"CREATE VIEW v AS FROM read_csv('{tmp_path}/outside.csv')")
+    with duckdb.connect(str(tmp_path / "own.duckdb"), read_only=True) as con:
+        yield con
+
+
+def test_directories_that_a_process_allows_are_closed(shared, tmp_path):
+    shared.execute(f"SET allowed_directories = ['{tmp_path}/']")
+    with pytest.raises(TableError, match="cannot open the duckdb relation 'v'"):
+        located(f"duckdb://{tmp_path}/own.duckdb", "v").snapshot(SCHEMA)
+
+
+@pytest.mark.parametrize("name", ["t", "main.t", "own.main.t"])
+def test_another_database_of_the_process_is_not_read(shared, tmp_path, name):
+    shared.execute(f"ATTACH '{tmp_path}/other.duckdb' AS o (READ_ONLY)")
+    with pytest.raises(TableError, match="in another database"):
+        located(f"duckdb://{tmp_path}/own.duckdb", "o.main.q")
+    assert located(f"duckdb://{tmp_path}/own.duckdb", name).columns == {"a": "string"}
+
+
+def sheet(rows, change=str):
+    """An Excel workbook with its sheet's XML changed."""
+    import openpyxl
+
+    book, plain, out = openpyxl.Workbook(), io.BytesIO(), io.BytesIO()
+    for row in rows:
+        book.active.append(row)
+    book.save(plain)
+    with zipfile.ZipFile(plain) as parts, zipfile.ZipFile(out, "w") as changed:
+        for name in parts.namelist():
+            text = parts.read(name)
+            changed.writestr(name, change(text.decode()) if name.endswith("sheet1.xml") else text)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("second", ["1E+17", "TRUE", "a date"])
+def test_one_person_never_becomes_two_in_excel(second):
+    cell = {"1E+17": 7, "TRUE": True, "a date": dt.datetime(2024, 1, 1)}[second]
+    stored = {"<v>7</v>": "<v>1E+17</v>", "<v>8</v>": f"<v>{10**17}</v>"}
+    data = sheet(
+        [["a", "person"], ["x", 8], ["x", cell]], lambda xml: re.sub("<v>[78]</v>", lambda v: stored[v[0]], xml)
+    )
+    with pytest.raises(TableError, match="mixes types"):
+        as_table(read_table(data, "t.xlsx"), SCHEMA, "person")
+
+
+def test_a_row_beyond_excel_is_refused_at_once():
+    data = sheet([["a"], ["x"]], lambda xml: xml.replace('<row r="2"', '<row r="1000000000"'))
+    with pytest.raises(TableError, match="Excel has 1,048,576 rows"):
+        read_table(data, "t.xlsx")
+
+
+def test_a_decimal_beyond_its_precision_is_refused_where_it_is_read_in_place(tmp_path):
+    """Its upper 64 bits were dropped: memory and file gave two codes."""
+    path = tmp_path / "t.parquet"
+    cells = pa.array([Decimal(2**64 + 7), Decimal(7)], pa.decimal128(38, 0))
+    parquet.write_table(pa.table({"a": cells}), path, store_schema=False, use_dictionary=False, write_statistics=False)
+    data = path.read_bytes()
+    size = int.from_bytes(data[-8:-4], "little")
+    foot = data[-8 - size : -8].replace(b"\x4c", b"\x0a")  # the precision, 38 and 5, as Thrift writes it
+    path.write_bytes(data[: -8 - size] + foot + data[-8:])
+    assert parquet.read_schema(path).field("a").type == pa.decimal128(5, 0)
+    with pytest.raises(TableError, match="cannot be written as text"):
+        streamed(path, NUMBERS)
+
+
+@pytest.mark.parametrize("kind", [pa.decimal32(5, 1), pa.decimal64(12, 1)], ids=str)
+def test_narrow_decimals(tmp_path, kind):
+    table = pa.table({"a": pa.array([Decimal("7.0"), Decimal("15.5")], kind)})
+    assert as_table(table, NUMBERS).codes["a"].tolist() == [0, 1]
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert streamed(tmp_path / "t.parquet", NUMBERS) == [0, 1]
+
+
+@pytest.mark.parametrize("encoding", ["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_texts_written_as_differences(tmp_path, encoding):
+    """Arrow cannot read them as dictionaries: whole files were refused as damaged."""
+    path = tmp_path / "t.parquet"
+    table = pa.table({"a": ["x", "y", "x"]})
+    parquet.write_table(table, path, use_dictionary=False, column_encoding={"a": encoding})
+    assert as_table(read_table(path), SCHEMA).codes["a"].tolist() == [0, 1, 0]
+    assert streamed(path) == [0, 1, 0]
+
+
+def test_a_later_row_group_written_as_differences(tmp_path, monkeypatch):
+    """The rows before it are read once."""
+    monkeypatch.setattr("espalier.core.tables.parquet_files.BATCH_ROWS", 2)
+    opened = parquet.ParquetFile.iter_batches
+
+    def failing(file, *given, **named):
+        for i, batch in enumerate(opened(file, *given, **named)):
+            if i == 1 and pa.types.is_dictionary(batch.column(0).type):
+                raise OSError("Not yet implemented")
+            yield batch
+
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", failing)
+    stored(tmp_path / "t.parquet", ["x", "y", "x", "x", "y"])
+    assert streamed(tmp_path / "t.parquet") == [0, 1, 0, 0, 1]
+
+
+def test_damaged_text_that_no_row_has():
+    damaged = pa.array([b"x", b"\xff"], pa.binary()).view(pa.string())
+    with pytest.raises(TableError, match="column 'a' holds a value that cannot be written as text"):
+        text_of(pa.table({"a": pa.DictionaryArray.from_arrays(pa.array([0, 0]), damaged)}))
+
+
+@pytest.mark.parametrize("place", [-1, 5])
+def test_a_frame_that_contradicts_itself(place):
+    cells = pa.DictionaryArray.from_arrays(pa.array([0, place]), pa.array(["x", "y"]), safe=False)
+    with pytest.raises(TableError, match="contradicts itself"):
+        text_of(pa.table({"a": cells}))
+
+
+def test_an_index_named_like_a_column():
+    with pytest.raises(TableError, match="names column 'a' twice"):
+        text_of(pd.DataFrame({"a": ["x"]}, index=pd.Index(["y"], name="a")))
