@@ -86,7 +86,7 @@ def test_no_fence_and_no_room_are_said(made, real, monkeypatch):
         raise SizeError("too large")
 
     monkeypatch.setattr(comparison, "release", refuse)
-    assert cost_or_reason(made.project, real, synthetic, made.edges)["fence_cost_reason"].endswith("too large")
+    assert cost_or_reason(made.project, real, synthetic, made.edges)["fence_cost_reason"].endswith("too large.")
 
     def cancel(*_):
         raise Cancelled("cancelled")
