@@ -119,7 +119,7 @@ class GraphError(EspalierError):
     >>> import espalier as es
     >>> es.Dag((("smoker", "sick"), ("sick", "smoker")))
     Traceback (most recent call last):
-    espalier.core.errors.GraphError: the arrows form a cycle: sick → smoker → sick; remove one of them
+    espalier.core.errors.GraphError: the arrows form a cycle: sick → smoker → sick; remove an arrow of the cycle.
     """
 
 

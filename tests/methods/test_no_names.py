@@ -21,7 +21,7 @@ NAMES = {*KNOWN, *(m.title for m in KNOWN.values())}
 
 def own() -> set[str]:
     """The files in which methods are made, and the registry."""
-    made = {method.fit.__module__.replace(".", "/") + ".py" for method in METHODS.values()}
+    made = {method.fit.__module__.removeprefix("espalier.").replace(".", "/") + ".py" for method in METHODS.values()}
     return made | {REGISTRY, "core/blurring/two_stage.py", "core/blurring/registry.py"}
 
 

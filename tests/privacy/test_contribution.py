@@ -304,7 +304,7 @@ def test_without_a_person_column_rows_per_person_is_said_to_be_a_promise():
     plain = replace(PROJECT, plan=replace(PROJECT.plan, person=None))
     facts = release(plain, replace(crowd(), person=None, person_column=None)).to_json()
     assert facts["spent"]["person"] is None
-    assert any("is a promise" in p for p in facts["promises"])
+    assert any("as a promise" in p for p in facts["promises"])
     assert facts["rows"] > 4000, "nobody named the people, so nobody's rows are left out"
 
 

@@ -82,7 +82,7 @@ def opened(data):
     [
         (changed("format", to="espalier-project/9"), "not an Espalier project"),
         (changed("colour", to=1), "unknown key 'colour'"),
-        (changed("plan", "colour", to=1), "plan: unknown key 'colour'$"),
+        (changed("plan", "colour", to=1), "plan: unknown key 'colour'[.]$"),
         (changed("plan", "stepz", to=1), "unknown key 'stepz'; did you mean 'steps'"),
         (changed("dag", "colour", to=1), "dag: unknown key"),
         (changed("roles", "victim", to=[]), "unknown role"),
@@ -90,7 +90,7 @@ def opened(data):
         (changed("plan", "regime", to="magic"), "must be one of causal"),
         (changed("plan", "epsilon", to="1"), r"epsilon \('1'\) must be a number; write 1 without quotes"),
         (changed("plan", "epsilon", to="1,5"), "write 1.5 without quotes"),
-        (changed("plan", "epsilon", to="1,000"), "must be a number$"),
+        (changed("plan", "epsilon", to="1,000"), "must be a number[.]$"),
         (changed("plan", "steps", to="25"), "whole number from 1 to 1,000; write 25 without quotes"),
         (changed("plan", "clip", to=0), "clip .0. must be a number from 0.01 to 64"),
         (changed("plan", "epsilon", to=True), "must be a number"),

@@ -197,7 +197,7 @@ def _check_table(kinds: Sequence[Kind], layout: Layout, folder: Path) -> Outcome
                 try:
                     return _in_order((layout.read or read)(data, Schema(tuple(columns))))
                 except EspalierError as error:
-                    gone = getattr(error, "column", None)
+                    gone = error.data.get("column")
                     if gone not in grid.held:
                         out.unnamed.append(f"{layout.name}: {error}")
                         gone = columns[-1].name

@@ -77,7 +77,7 @@ def test_postgres(postgres):
             assert kinds(postgres, "parts") == ["external"]
         finally:
             con.execute("DROP SCHEMA s CASCADE; DROP TABLE t, parts, ruled CASCADE; DROP EXTENSION file_fdw CASCADE")
-            con.execute("DROP ROLE reader")
+            con.execute("DROP OWNED BY reader; DROP ROLE reader")
 
 
 def test_an_engine_that_is_not_known(tmp_path):
