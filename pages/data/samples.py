@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[3] / "sample_data"
+FOLDER = Path(__file__).resolve().parents[2] / "sample_data"
 SAMPLES = {
     "readmission": (
         "Readmission",
