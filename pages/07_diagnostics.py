@@ -27,9 +27,9 @@ state = shell.start(
     "Diagnostics", f"What is the {term('synthetic table')} good for? It is compared with the real rows."
 )
 project = shell.need_project(state)
-if is_blurring(project.plan) and state.blurred is not None and state.blurred_from is not None:
+if is_blurring(project.plan) and state.blurred is not None:
     st.markdown(f"{text.CONFIDENTIAL} Every figure below is computed on real rows.")
-    blurred.show(state, state.blurred, state.blurred_from)
+    blurred.show(state, state.blurred)
     shell.link_to("Plan", "Change the plan", primary=False)
     shell.sidebar(state)
     st.stop()

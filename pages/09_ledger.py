@@ -67,7 +67,7 @@ def total(state: Session, p: Population) -> None:
 
 def next_plan(state: Session, p: Population) -> tuple[float, str]:
     """Say what the open plan would leave, if it is paid from here; its ρ (0 if it takes none) and what to call it."""
-    if state.project is None:
+    if not state.has_project:
         return 0.0, ""
     payer, _ = payment.chosen(state)
     if payer is None or payer.name != p.name:

@@ -62,3 +62,15 @@ function closed(arrows, cause, effect) {
   }
   return null;
 }
+
+// The box next to `column` in a direction: near, and not far to the side; null if there is none. `all`: points by name.
+function nextBox(all, column, dx, dy) {
+  const here = all[column];
+  let best = null, least = Infinity;
+  for (const [n, p] of Object.entries(all)) {
+    const along = (p.x - here.x) * dx + (p.y - here.y) * dy;
+    const aside = Math.abs((p.x - here.x) * dy) + Math.abs((p.y - here.y) * dx);
+    if (n !== column && along > 4 && along + 2 * aside < least) { best = n; least = along + 2 * aside; }
+  }
+  return best;
+}

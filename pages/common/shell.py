@@ -113,7 +113,7 @@ def sidebar(state: session.Session) -> None:
     restore.keep(state)
     fold()
     with st.sidebar:
-        if state.project is None:
+        if not state.has_project:
             return
         project = state.project
         opened = state.relation.shown if state.relation else state.text.source if state.text else None
@@ -144,7 +144,7 @@ def filename(text: str) -> str:
 
 def need_project(state: session.Session) -> Project:
     """The open project, or the empty state that says what to do."""
-    if state.project is None:
+    if not state.has_project:
         st.info("There is no project yet. Open a sample or your own table on the Data page first.")
         link_to("Data", "Go to Data")
         sidebar(state)
@@ -160,7 +160,6 @@ def need_project(state: session.Session) -> Project:
 
 def need_unit(state: session.Session) -> None:
     """Stop with the empty state while it is open if one person can have several rows."""
-    assert state.project is not None
     if state.project.unit_open:
         st.info(
             "One question comes first: **can one person have several rows?** The answer decides who is protected, so "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -192,12 +191,11 @@ def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapp
 
     The figures may stand there: this page compares on examples and on tables that are public, and on nothing else.
     """
-    assert state.project is not None
 
     def told(o: Outcome) -> str:
         figures = [f"{what} {o.figures[key]:.3f}" for key, what in SAID.items() if o.figures[key] is not None]
         return f"{o.name} ({', '.join(figures)})" if figures else o.name
 
-    signed = {**state.project.signoff, "chosen_because": why.strip(), "compared_with": "; ".join(map(told, found))}
-    state.project = replace(state.project, signoff={key: said for key, said in signed.items() if said})
+    reasons = {"chosen_because": why.strip(), "compared_with": "; ".join(map(told, found))}
+    state.editor.sign({**state.project.signoff, **reasons})
     state.take_plan(plans_by_name[chosen].plan)

@@ -31,7 +31,7 @@ def samples(state: Session) -> None:
                 f"Open {title.lower()}",
                 key=f"sample-{key}",
                 width="stretch",
-                type="secondary" if state.project else "primary",
+                type="secondary" if state.has_project else "primary",
                 on_click=open_sample,
                 args=(state, key, rows),
             )
@@ -99,7 +99,7 @@ def warn_if_misread(text: TextTable) -> None:
 
 def _table_alone(state: Session, text: TextTable) -> None:
     warn_if_misread(text)
-    if state.project is not None:
+    if state.has_project:
         lacking = [c for c in state.project.schema.names if c not in text.columns]
         if lacking:
             st.warning(

@@ -18,11 +18,10 @@ Bound = Callable[..., dict[str, Any]]
 
 def fields(state: Session, bound: Bound) -> None:
     """How much the test gets, and how many statements it is about."""
-    assert state.project is not None
     plan = state.project.plan
 
     def take(s: Session, percent: int) -> None:
-        s.change_plan(test_drawing=percent / 100)
+        s.editor.change_plan(test_drawing=percent / 100)
 
     st.slider(
         "Share of the budget that tests the drawing (%)",
@@ -72,7 +71,6 @@ def found(state: Session) -> None:
         return
     with st.expander(f"What release {made.number} says of the drawing", expanded=True):
         project = state.project
-        assert project is not None
         if made.release.project.dag.edges != project.dag.edges:
             st.info("The drawing has changed since. This is about the drawing as it stood then.")
         for test, result in made.release.drawing:

@@ -14,7 +14,6 @@ from espalier.pages.session.session import Session
 
 def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
     """The question, the answer's recommendation, and one click to follow it."""
-    assert state.project is not None
     project = state.project
     chosen = st.pills("What is the table for?", list(PURPOSES), format_func=PURPOSES.__getitem__, key="purpose")
     if chosen is not None:
@@ -40,7 +39,6 @@ def show(state: Session, take: Callable[[Session, Advice], None]) -> None:
 
 def left_aside(state: Session) -> None:
     """What of the drawing plays no part in the plan: seldom a fault, so it waits until somebody asks."""
-    assert state.project is not None
     if found := unused(state.project):
         with st.expander("More: what of the drawing this plan leaves aside"):
             st.markdown(

@@ -17,7 +17,7 @@ from espalier.pages.board import graph_picture
 from espalier.pages.common import charts, shell, sign_in, text
 from espalier.pages.common.text import SAFE, name, names, plain
 from espalier.pages.plan import measurement_table
-from espalier.pages.release import fence, fence_picture, payment
+from espalier.pages.release import answers, fence, fence_picture, payment
 from espalier.pages.session.session import ReleaseBundle, Session
 
 FILES = (
@@ -96,7 +96,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
     release = released.release
     project = release.project
     st.subheader(f"Release {released.number} of {plain(project.name)}: {release.rows:,} synthetic rows", anchor=False)
-    if state.project is None or not state.project.says_the_same(released.planned):
+    if not state.has_project or not state.project.says_the_same(released.planned):
         st.info(
             "The open project is another, or has changed since. This release was made from the project as it stood "
             "then; its own project file is below."
@@ -104,14 +104,14 @@ def show(state: Session, released: ReleaseBundle) -> None:
     for warning in nothing_found(released.planned.schema, project.schema):
         st.warning(plain(warning))
     files(released)
-    payment.recorded(state)
+    payment.recorded(release)
     with st.container(horizontal=True):
         shell.link_to("Diagnostics", "Next: Diagnostics")
         shell.link_to("Analyse", "Analyse: figures with intervals", primary=False)
     told = release.to_json()
     tabs = ["What was measured", "What was spent", "First rows", *["Questions"] * ("questions" in told)]
-    graph, bill, rows, *answers = st.tabs(tabs)
-    for place in answers:
+    graph, bill, rows, *questions = st.tabs(tabs)
+    for place in questions:
         with place:
             answers.show(told, f"asked-{released.number}")
     with graph:

@@ -15,6 +15,7 @@ from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
 from espalier.core.privacy.contribution import public_rows
 from espalier.core.project.plan import Neighbors
+from espalier.core.release.artefact import Release
 from espalier.core.tables.source import Source
 from espalier.pages.common import fields, shell, sign_in, text
 from espalier.pages.common.text import name, plain
@@ -51,7 +52,7 @@ def chosen(state: Session) -> tuple[Population | None, str]:
     Where nobody has chosen yet, a table that the ledger knows by the project's name is taken for it; a sample, whose
     rows are invented, is not recorded unless somebody wants it to be.
     """
-    if state.project is None or state.paid_from == "" or (state.paid_from is None and state.sample):
+    if not state.has_project or state.paid_from == "" or (state.paid_from is None and state.sample):
         return None, ""
     ledger, trouble = open_ledger()
     known, more = budgets(ledger)
@@ -100,7 +101,6 @@ def choose(state: Session) -> tuple[bool, Population | None]:
 
 def fits(state: Session, population: Population) -> bool:
     """Is the plan in the budget's unit? If not, say so and offer to mend it."""
-    assert state.project is not None
     plan = state.project.plan
     try:
         population.fits(state.project, state.paid_from or "")
@@ -115,7 +115,7 @@ def fits(state: Session, population: Population) -> bool:
             try:
                 if person is not None or k > 1:
                     state.answer(False, person, k)
-                state.change_plan(neighbors=population.neighbors, rows_per_person=k, delta=delta, person=person)
+                state.editor.change_plan(neighbors=population.neighbors, rows_per_person=k, delta=delta, person=person)
                 state.trouble.pop("unit", None)
             except EspalierError as error:
                 state.trouble["unit"] = str(error)
@@ -208,13 +208,13 @@ def _more(like_it: int) -> str:
 
 def opening_form(state: Session, known: dict[str, Population]) -> None:
     """One small form, filled in as far as it can be guessed: a table's name and its total, set once."""
-    plan = state.project.plan if state.project else None
+    plan = state.project.plan if state.has_project else None
     key = f"open-budget-{state.tables}-{len(known)}"
     with st.container(border=True):
         st.markdown("**Open a table's budget.** Its total and its unit of privacy are set once and stay.")
         a, b = st.columns(2)
         a.text_input(
-            "Name of the table", state.project.name if state.project and state.has_table else "", key=f"{key}-table"
+            "Name of the table", state.project.name if state.has_project and state.has_table else "", key=f"{key}-table"
         )
         people = {p.name: p for p in known.values()}
         nobody = "people not in any other budget"
@@ -296,13 +296,13 @@ def _open(state: Session, key: str, nobody: str) -> None:
     except EspalierError as error:
         state.trouble["ledger"] = str(error)
         return
-    if state.project is not None and state.has_table:
+    if state.has_project and state.has_table:
         state.paid_from = entered["table"].strip()
 
 
 def _delta(state: Session, neighbors: Neighbors, person: str | None) -> float:
     """A δ to begin with: the plan's, or 1/n² where n is known and public in the form's own unit, or 1e-9."""
-    if state.project is None:
+    if not state.has_project:
         return 1e-9
     plan = replace(state.project.plan, neighbors=neighbors, person=(person or "").strip() or None)
     if plan.delta is not None:
@@ -322,11 +322,8 @@ def who() -> str:
     return str(signed_in or whoami())
 
 
-def recorded(state: Session) -> None:
-    """Whether the release on the screen is in the ledger."""
-    released = state.released
-    assert released is not None
-    release = released.release
+def recorded(release: Release) -> None:
+    """Show whether a release is in the ledger."""
     if release.reservation is None:
         st.markdown("**Not recorded in a ledger.** Closing or reloading this tab forgets it: download what you need.")
         return

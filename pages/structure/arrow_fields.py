@@ -24,7 +24,6 @@ Of = tuple[str, ...]
 
 def view(state: Session) -> None:
     """Which columns the drawing shows, and what it marks."""
-    assert state.project is not None
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="bottom")
     shown, marks = field(state, "view", drawing.view(state)), field(state, "marks", drawing.marks(state))
     left.selectbox(
@@ -53,7 +52,6 @@ def view(state: Session) -> None:
 
 def _around(state: Session) -> None:
     """Which neighbourhood is shown: the search among all columns, and how far it reaches."""
-    assert state.project is not None
     left, right = st.columns([3, 2], gap="medium", vertical_alignment="bottom")
     columns = list(state.project.schema.names)
     find, steps = field(state, "find", drawing.centre(state), columns), field(state, "steps", drawing.steps(state))
@@ -78,7 +76,6 @@ def _around(state: Session) -> None:
 
 def causes(state: Session) -> None:
     """Effect, causes of it, target: the same as the drawing, in boxes."""
-    assert state.project is not None
     project, columns = state.project, list(state.project.schema.names)
     effect, target = drawing.centre(state), project.plan.target
     box = field(state, "effect", effect, columns)
@@ -122,7 +119,6 @@ def causes(state: Session) -> None:
 
 def roles(state: Session) -> None:
     """The columns of each role."""
-    assert state.project is not None
     columns = list(state.project.schema.names)
     for role, meaning in text.ROLES.items():
         given = list(getattr(state.project.roles, role))
@@ -160,7 +156,6 @@ def _outcome(state: Session, columns: list[str], given: str | None, meaning: str
 
 def annotation(state: Session) -> None:
     """What is said about the selected arrow or column."""
-    assert state.project is not None
     dag = state.project.dag
     options: list[Of] = [*dag.edges, *((c,) for c in state.project.schema.names)]
     columns, arrow = drawing.selected(state)
@@ -233,7 +228,6 @@ def annotation(state: Session) -> None:
 
 def pair(state: Session) -> None:
     """What stands between two columns, on request."""
-    assert state.project is not None
     project, columns = state.project, list(state.project.schema.names)
     chosen, arrow = drawing.selected(state)
     both = arrow or chosen
@@ -277,10 +271,9 @@ def _take_steps(state: Session) -> None:
 
 
 def _take_remark(state: Session, of: Of, what: str) -> None:
-    assert state.project is not None
     dag, value = state.project.dag, taken(state, f"{what}-{of!r}")
     changes: dict[str, Any] = {what: "" if value is None else value}
-    state.redraw(dag.annotated(of, replace(dag.annotation(*of), **changes)))
+    state.editor.redraw(dag.annotated(of, replace(dag.annotation(*of), **changes)))
 
 
 def _take_selected(state: Session) -> None:
@@ -295,8 +288,7 @@ def _take_selected(state: Session) -> None:
 
 
 def _erase(state: Session, arrow: tuple[str, str]) -> None:
-    assert state.project is not None
-    state.redraw(state.project.dag.without([arrow]))
+    state.editor.redraw(state.project.dag.without([arrow]))
     drawing.say(state, f"{arrow[0]} → {arrow[1]} is erased. Undo brings it back.")
 
 
@@ -321,7 +313,7 @@ def _take_causes(state: Session, effect: str, name: str) -> None:
     chosen = taken(state, name)
     refused = state.drafts.board.refused
     try:
-        state.change_causes(effect, chosen)
+        state.editor.change_causes(effect, chosen)
         refused.pop(effect, None)
     except EspalierError as error:
         refused[effect] = (chosen, str(error))
@@ -330,9 +322,9 @@ def _take_causes(state: Session, effect: str, name: str) -> None:
 def _take_role(state: Session, role: str) -> None:
     """A role as chosen; a column that had another role moves."""
     chosen = taken(state, f"role-{role}")
-    state.change_role(role, chosen if isinstance(chosen, list) else [] if chosen is None else [chosen])
+    state.editor.change_role(role, chosen if isinstance(chosen, list) else [] if chosen is None else [chosen])
 
 
 def _take_target(state: Session) -> None:
     """The column that the table is for predicting."""
-    state.redraw(target=taken(state, "target"))
+    state.editor.redraw(target=taken(state, "target"))

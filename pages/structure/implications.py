@@ -117,7 +117,6 @@ def erasing(found: Change) -> str:
 def now(state: Session) -> tuple[Dag, Implied]:
     """The drawing that the sets are read off, with or without its contested arrows, and what it implies."""
     project = state.project
-    assert project is not None
     dag = project.dag.without(project.dag.contested) if state.drafts.board.without_contested else project.dag
     return dag, implied(dag, project.plan.target, project.roles)
 
@@ -125,7 +124,6 @@ def now(state: Session) -> tuple[Dag, Implied]:
 def show(state: Session, dag: Dag, found: Implied) -> None:
     """The sets as text, and what the drawing says about the fence."""
     project = state.project
-    assert project is not None
     target, roles = project.plan.target, project.roles
     if target is not None:
         st.markdown(f"**Direct causes of {name(target)}:** {names(found.parents, 40, 'none drawn')}.")
@@ -176,7 +174,6 @@ def _listed(paths: list[Path], dag: Dag) -> None:
 def contested(state: Session) -> None:
     """The switch that leaves contested arrows out of the sets, and what they make of difference."""
     project = state.project
-    assert project is not None
     if not project.dag.contested:
         return
     box = field(state, "without_contested", state.drafts.board.without_contested)
