@@ -33,7 +33,7 @@ state = shell.start(
 
 
 def rows_for_the_curator(state: Session, text: TextTable) -> None:
-    """A few rows and one-way counts, only when asked for."""
+    """Show a few rows and one-way counts, on request."""
     if not st.toggle("Show me the rows (confidential)", key=f"rows-{state.opened}"):
         return
     st.markdown(f"{CONFIDENTIAL} These are real rows: the first 8 of {text.rows:,}, as read.")
@@ -51,7 +51,7 @@ def rows_for_the_curator(state: Session, text: TextTable) -> None:
 
 
 def first_rows(state: Session, relation: Relation) -> None:
-    """A few rows of a table that is read where it is, only when asked for."""
+    """Show a few rows of a table that is read where it is stored, on request."""
     if not st.toggle("Show me the first rows (confidential)", key=f"first-{state.opened}"):
         st.info("Counts of this table need a whole reading of it. Diagnostics show them beside a release.")
         return
@@ -65,7 +65,7 @@ def first_rows(state: Session, relation: Relation) -> None:
 
 
 def _people(person: NDArray[Any], plan: Plan) -> str:
-    """How many rows people have. Private."""
+    """Return the number of rows that people have. Private."""
     rows = np.bincount(person)
     kept = np.minimum(rows, plan.rows_per_person).sum()
     return (
@@ -76,7 +76,7 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
 
 
 def table_state(state: Session) -> None:
-    """Does the table fit its schema?"""
+    """Show whether the table fits its schema."""
     if state.relation is not None:
         st.info(f"Open where it is: {name(state.relation.shown)}. {state.relation.told}")
         return
@@ -100,7 +100,7 @@ def table_state(state: Session) -> None:
 
 
 def opened(state: Session) -> None:
-    """What is open, whether it fits together, and the way on."""
+    """Show what is open, whether it fits together, and the next step."""
     project = state.project
     count, bought = len(project.schema.columns) - len(project.schema.undeclared), len(project.schema.undeclared)
     many = f"{count} column{' is' if count == 1 else 's are'}"

@@ -35,7 +35,7 @@ shell.need_unit(state)
 
 
 def ready(state: Session) -> tuple[Table | None, Preview] | None:
-    """The table and what would be spent, or what is still to be done."""
+    """Return the table and the preview; None if something is missing, after showing the next step."""
     if not state.has_table:
         st.info("No table is open. Open one on the Data page, then come back.")
         shell.link_to("Data", "Go to Data")
@@ -60,7 +60,7 @@ def ready(state: Session) -> tuple[Table | None, Preview] | None:
 
 
 def spend(state: Session, table: Table | None, seen: Preview) -> None:
-    """What will be spent, and the one act that spends it."""
+    """Show the cost, and the one button that spends it."""
     plan, again = state.project.plan, [s for s in state.spent if s.table == state.tables]
     if unconfirmed := state.project.unconfirmed:
         guessed = names(unconfirmed, 8)

@@ -1,4 +1,4 @@
-"""What is asked of a release, chosen by columns and values, and how an answer is shown."""
+"""Questions to a release, built from columns and values, and their answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a release that another session made: from the ledger, from its zip, or from a folder on this machine."""
+"""Open a release of another session: from the ledger, from its zip, or from a folder on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drawing board: a component of our own around vis-network, in which causes are drawn."""
+"""The drawing board: a Streamlit component around vis-network."""
 
 from __future__ import annotations
 

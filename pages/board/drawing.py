@@ -46,7 +46,7 @@ AROUND = (
 
 
 def take(state: Session, sent: Any) -> None:
-    """Put what the board sent into the project; what cannot be is said and changes nothing."""
+    """Carry out the actions that the board sent. A refused action changes nothing and shows its reason."""
     if not state.has_project or not isinstance(sent, Mapping) or not isinstance(sent.get("list"), list):
         return
     board = state.drafts.board
@@ -75,7 +75,7 @@ def say(state: Session, text: str, bad: bool = False) -> None:
 
 
 def selected(state: Session) -> tuple[tuple[str, ...], tuple[str, str] | None]:
-    """The selected columns and the selected arrow, as far as they are still there."""
+    """Return the selected columns and the selected arrow, without those that no longer exist."""
     board = state.drafts.board
     return (
         tuple(c for c in board.columns if c in state.project.schema),
@@ -172,7 +172,7 @@ def _arrange(state: Session, _: Mapping[str, Any]) -> str:
 
 
 def _width(state: Session, action: Mapping[str, Any]) -> None:
-    """The screen became wider or narrower: what nobody placed is laid out again."""
+    """Lay out the boxes without a chosen place again, because the width of the screen changed."""
     wide = action.get("wide")
     if not isinstance(wide, int) or not 300 <= wide <= WIDE:
         raise GraphError("the drawing sent no width")
@@ -210,7 +210,7 @@ def _share(state: Session, action: Mapping[str, Any]) -> str:
 
 
 def _separate(state: Session, action: Mapping[str, Any]) -> str:
-    """The first two columns are kept apart; the others are the gate."""
+    """Separate the first two columns; the others are the gate."""
     project, columns = state.project, action.get("columns")
     if not isinstance(columns, list) or len(columns) < 2:
         raise GraphError("select the two boxes that are to be kept apart")
@@ -277,13 +277,13 @@ def hint(state: Session) -> str:
 
 
 def marks(state: Session) -> list[str]:
-    """What is marked on the drawing: some of :data:`MARKS`."""
+    """Return the marks shown on the drawing, a subset of :data:`MARKS`."""
     chosen = state.drafts.board.marks
     return list(MARKS) if chosen is None else chosen
 
 
 def apart(state: Session) -> list[tuple[str, str, Separation]]:
-    """The pairs that are kept apart: the person's own separations, then those of the plan as it stands."""
+    """Return the separated pairs: first the person's own separations, then those of the plan."""
     project = state.project
     if "apart" not in marks(state):
         return []
@@ -332,7 +332,7 @@ def shown(state: Session) -> list[str]:
 
 
 def neighbourhood(dag: Dag, column: str, steps: int) -> list[str]:
-    """``column`` and what is at most so many arrows away, the nearest first."""
+    """Return ``column`` and the columns at most ``steps`` arrows away, the nearest first."""
     near: dict[str, list[str]] = {}
     for a, b in dag.edges:
         near.setdefault(a, []).append(b)

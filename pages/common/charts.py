@@ -1,4 +1,4 @@
-"""Plotly figures, legible on light and dark: transparent, in Streamlit's theme, a unit on every axis."""
+"""Plotly figures: transparent, in Streamlit's theme, legible in light and dark, with a unit on every axis."""
 
 from __future__ import annotations
 

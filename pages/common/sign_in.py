@@ -72,7 +72,7 @@ def _shut(why: str) -> NoReturn:
 
 
 def secret_files() -> list[Path]:
-    """Where Streamlit looks for secrets."""
+    """Return the paths of Streamlit's secrets."""
     return [Path(path) for path in st.config.get_option("secrets.files")]
 
 
@@ -163,9 +163,9 @@ def who() -> str:
 
 
 def role_of(user: Mapping[str, Any], roles: Mapping[str, Any]) -> Role | None:
-    """The role that the lists give an account; None unless its provider says that the address is verified.
+    """Return the role of an account in the lists; None unless its provider states that the address is verified.
 
-    Only the letters A to Z are the same in both cases: to Python, the sign for Kelvin in lower case is a k.
+    Only the letters A to Z ignore case. Python would turn the Kelvin sign into a k.
     """
     address, verified = str(user.get("email") or "").translate(_LOWER), user.get("email_verified")
     if verified not in (True, "true") and not (verified is None and roles.get("vouched") is True):

@@ -1,4 +1,4 @@
-"""The parts of the Compare page: which plans, on what they are tried, and their figures side by side."""
+"""Parts of the Compare page: the choice of plans, the table they are tried on, and their figures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from espalier.pages.session.session import Session
 
 MOST = 8
 BESIDE = 5
-"""Plans up to which two small multiples stand side by side."""
+"""Number of plans up to which two small multiples are side by side."""
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 HEADS = {
     "auc": "AUC",
@@ -44,7 +44,7 @@ def rehearsal() -> None:
 
 
 def allowed(state: Session) -> bool:
-    """Is there a table that may be used? Says what to do where there is none."""
+    """Is there a table that may be used? If not, show the next step."""
     if state.relation is not None:
         st.info(
             "Plans are compared by many releases of one table, which need its rows in memory, and this table is read "
@@ -187,9 +187,9 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
 
 
 def _take(state: Session, found: list[Outcome], chosen: str, plans_by_name: Mapping[str, Project], why: str) -> None:
-    """Go on with the chosen plan; the report says why, and what it was compared with.
+    """Continue with the chosen plan. The report contains the reason and the compared plans.
 
-    The figures may stand there: this page compares on examples and on tables that are public, and on nothing else.
+    Their figures may be in the report, because this page compares only on samples and on public tables.
     """
 
     def told(o: Outcome) -> str:

@@ -1,4 +1,4 @@
-"""A hierarchy for a column of many codes, on the Data page: pasted or uploaded, checked, and taken."""
+"""Hierarchy of a column with many codes, on the Data page: pasted or uploaded, checked, and used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening something: a bundled sample, a table of one's own, a project file."""
+"""Open a bundled sample, a table, or a project file."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _read(state: Session, file: Any) -> TextTable:
 
 
 def warn_if_misread(text: TextTable) -> None:
-    """Say so where a table of one column looks like several."""
+    """Show a warning if a table of one column appears to have several."""
     if misread(text):
         st.warning(
             f"{name(text.source)} was read as **one column**, and most of its cells hold a comma, a semicolon, a tab "

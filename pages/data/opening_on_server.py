@@ -1,4 +1,4 @@
-"""Opening a table where it is: a file or a database on the server, where its operator allows it."""
+"""Open a file or a database on the server, if its operator allows it. Its rows are read where they are stored."""
 
 from __future__ import annotations
 

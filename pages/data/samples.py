@@ -1,4 +1,4 @@
-"""The bundled examples: where they lie, and what their cards say."""
+"""The bundled samples: their folder and the text of their cards."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ _CONFIG = {
 
 
 def _bought(state: Session) -> None:
-    """What is to be bought, and what else might be said of it."""
+    """Show the columns whose bins or categories are bought, and cheaper alternatives."""
     if not (bought := state.project.schema.undeclared):
         return
     said = {True: f"{names([c.name for c in bought if c.kind == 'numeric'], 8)} (bins)"}
@@ -146,7 +146,7 @@ def _left_out(state: Session, draft: SchemaDraft) -> None:
 
 
 def coarsen(state: Session) -> None:
-    """Fewer bins or categories for one column, from the schema and the person's word alone."""
+    """Coarsen one column. This uses the schema and the person's choices, never the rows."""
     schema, draft = state.project.schema, state.schema_draft
     if not (by_size := sorted((c for c in schema.columns if not c.undeclared), key=lambda c: -c.size)):
         st.info("Nothing is declared yet that could be made coarser.")

@@ -32,7 +32,7 @@ _STRIP = """<style>
 
 
 def show(state: Session) -> None:
-    """What was left out by a guess, then the guessed columns one by one; nothing where nobody guessed."""
+    """Show the columns that a guess left out, then the guessed columns one by one."""
     draft = state.schema_draft
     _left_out(state, draft)
     columns = draft.to_review()

@@ -1,4 +1,4 @@
-"""Fidelity on screen: which columns and pairs came out worst, and the real and synthetic rows of the one clicked on."""
+"""Fidelity on screen: the columns and pairs that differ most, and the distributions of a chosen one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Price elasticities of the synthetic rows beside those of the real ones, for columns that somebody names."""
+"""Price elasticities of the synthetic and the real rows, for chosen columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of the Home page: three steps, the examples with the question that each answers, and a guided tour."""
+"""Parts of the Home page: three steps, the samples with the question that each answers, and a guided tour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares of the budget set by hand: one marginal takes more or less of its pool, and the others give way."""
+"""Shares of the budget set by hand: one marginal takes more or less of its pool, and the others share the rest."""
 
 from __future__ import annotations
 

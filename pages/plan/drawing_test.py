@@ -1,4 +1,4 @@
-"""The private test of the drawing: its fields and what it could notice on Plan, what it found on Structure."""
+"""The private test of the drawing: its fields and its power on Plan, its result on Structure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def planned(seen: Preview) -> None:
 
 
 def found(state: Session) -> None:
-    """What the last release said of the drawing."""
+    """Show the result of the last release for the drawing."""
     made = state.released
     if made is None or not made.release.drawing:
         return

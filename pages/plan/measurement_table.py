@@ -1,4 +1,4 @@
-"""What will be or was paid for, as a table: each measurement and choice with its noise, what matters most first."""
+"""Table of all measurements and choices of a plan or release with their noise, the most important first."""
 
 from __future__ import annotations
 

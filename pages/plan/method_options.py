@@ -1,4 +1,4 @@
-"""The fields of a method's own options, drawn from what the method declares of each."""
+"""Fields of a method's own options, built from their declarations."""
 
 from __future__ import annotations
 

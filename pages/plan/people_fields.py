@@ -1,4 +1,4 @@
-"""How many rows of each person count, the declared total, and what may be held out for shareable figures."""
+"""Fields for rows per person, the declared total, and the rows held out for the private evaluation."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def show(state: Session) -> Spots:
 
 
 def _about(plan: Plan) -> str:
-    """What the plan's method does, and when to choose it."""
+    """Return what the plan's method does, and when to choose it."""
     if is_blurring(plan):
         method = blurring_of(plan)
         return f"**{method.title}**: {method.summary}. {method.when}"
@@ -87,7 +87,7 @@ def _about(plan: Plan) -> str:
 
 
 def _advanced(state: Session, spots: Spots, public: bool) -> None:
-    """Unit of privacy, δ, n and rows per person; open where something there is not as usual."""
+    """Unit of privacy, δ, n and rows per person; open if one of them differs from its default."""
     plan = state.project.plan
     unusual = not public or plan.delta is not None or state.public_rows is None or "delta" in state.trouble
     with st.expander("Advanced: who is protected, δ, number of rows", expanded=unusual):
@@ -142,7 +142,7 @@ def _fence(state: Session, spots: Spots) -> None:
 
 
 def _promise(state: Session, spots: Spots) -> None:
-    """ε, n where it is still to be typed, and what is advanced."""
+    """Fields for ε, for n if it is missing, and the advanced ones."""
     plan = state.project.plan
     _epsilon(state)
     spots["epsilon"] = spots["consequences"] = st.container()
@@ -212,7 +212,7 @@ def _more(state: Session) -> None:
 
 
 def _further_targets(state: Session) -> None:
-    """More columns to predict, and how much each counts beside the target's 1."""
+    """Further columns to predict, with weights relative to the target's."""
     plan = state.project.plan
     further = [name for name in plan.targets if name != plan.target]
 
@@ -303,7 +303,7 @@ def _n(state: Session) -> None:
 
 
 def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | None = None) -> dict[str, Any]:
-    """A widget's key, and the callback that puts its value into the plan."""
+    """Return a widget's key and the callback that stores its value in the plan."""
     key = f"plan-{state.opened}-{name}"
 
     def changed() -> None:
@@ -318,11 +318,11 @@ def _bound(state: Session, name: str, take: Callable[[Session, Any], None] | Non
 
 
 def _method(state: Session, method: str) -> None:
-    """Another method; what the plan says of the fence is remembered for the methods that leave it to the plan."""
+    """Change the method. The plan's choice of the fence is remembered for methods that leave it to the plan."""
     plan = state.project.plan
     if not is_blurring(plan) and (method_of(plan).capabilities.fence == "optional" or plan.fair is not None):
         state.drafts.plan.fair = plan.fair
-    if method in BLURRINGS:  # it refuses a plan that promises something
+    if method in BLURRINGS:  # it refuses a plan with a guarantee
         state.editor.change_plan(
             method=method,
             fair=None,

@@ -1,4 +1,4 @@
-"""Shareable figures: what they will cost and how sharp they will be, and what they are."""
+"""Private evaluation: its cost and precision before the release, its figures after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions and counts of a project: built from sentences and lists, never from text that would be run."""
+"""Editor of the questions and counts of a project, built from lists. No text is ever executed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ABOUT = (
 
 
 def show(state: Session) -> Any:
-    """What is asked, the builder and the share; returns the place for a conflict."""
+    """Show the questions, the builder and the share. Return the place for a conflict."""
     listed, plan = state.project.question_list, state.project.plan
     with st.expander("Questions that reports will ask", expanded=bool(listed)):
         st.markdown(_ABOUT)

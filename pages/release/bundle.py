@@ -1,4 +1,4 @@
-"""What a release hands over: its files, its graph with the fence, its bill, its first rows."""
+"""A release on screen: its files, its graph with the fence, its cost, its first rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fence of a release on screen: its picture, what it gave up where that was paid for, and one pair asked about."""
+"""The fence of a release on screen: its picture, its measured cost, and the check of one pair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which budget of the ledger a release is paid from: choosing it, opening one, and what is left of it."""
+"""Payment of a release: the choice of a table's budget, the form that opens one, and what is left of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNRECORDED, NEW = "Not recorded in a ledger", "Open a new budget …"
 
 
 def open_ledger() -> tuple[Ledger | None, str]:
-    """The ledger, opened once in a session, and what is the trouble with it; both empty where there is none yet."""
+    """Return the ledger, opened once in a session, and an error. Both are empty if there is no ledger yet."""
     state, where = session.here(), default_ledger()
     if state.ledger is None or state.ledger[0] != where:
         try:
@@ -37,7 +37,7 @@ def open_ledger() -> tuple[Ledger | None, str]:
 
 
 def budgets(ledger: Ledger | None) -> tuple[dict[str, Population], str]:
-    """Every table's budget by the table's name, and what is the trouble with the ledger."""
+    """Return every table's budget by the table's name, and an error of the ledger."""
     if ledger is None:
         return {}, ""
     try:
@@ -47,10 +47,10 @@ def budgets(ledger: Ledger | None) -> tuple[dict[str, Population], str]:
 
 
 def chosen(state: Session) -> tuple[Population | None, str]:
-    """The budget that a release of the open table is paid from, as it stands now, and what is the trouble with it.
+    """Return the budget that a release of the open table is paid from, and an error.
 
-    Where nobody has chosen yet, a table that the ledger knows by the project's name is taken for it; a sample, whose
-    rows are invented, is not recorded unless somebody wants it to be.
+    Before a choice, the table with the project's name is taken if the ledger has one. A sample has invented rows and is
+    not recorded unless it is chosen.
     """
     if not state.has_project or state.paid_from == "" or (state.paid_from is None and state.sample):
         return None, ""
@@ -100,7 +100,7 @@ def choose(state: Session) -> tuple[bool, Population | None]:
 
 
 def fits(state: Session, population: Population) -> bool:
-    """Is the plan in the budget's unit? If not, say so and offer to mend it."""
+    """Is the plan in the budget's unit of privacy? If not, show a warning and a button that changes the plan."""
     plan = state.project.plan
     try:
         population.fits(state.project, state.paid_from or "")
@@ -131,7 +131,7 @@ def fits(state: Session, population: Population) -> bool:
 
 
 def outlook(population: Population, seen: Preview) -> bool:
-    """What is left of the budget and what this plan would leave; is it enough?"""
+    """Show what is left of the budget and what this plan would leave. Return whether it is enough."""
     left = population.outlook(seen.budget.rho)
     total = f"of {name(population.name)}, whose total is ε = {population.epsilon:g} at δ = {population.delta:g}"
     if not left["fits"]:
@@ -207,7 +207,7 @@ def _more(like_it: int) -> str:
 
 
 def opening_form(state: Session, known: dict[str, Population]) -> None:
-    """One small form, filled in as far as it can be guessed: a table's name and its total, set once."""
+    """Show the form that opens a budget, with proposed values: a table's name and its total, set once."""
     plan = state.project.plan if state.has_project else None
     key = f"open-budget-{state.tables}-{len(known)}"
     with st.container(border=True):
@@ -274,7 +274,7 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
 
 
 def _open(state: Session, key: str, nobody: str) -> None:
-    """Open the budget as the form says, and pay from it."""
+    """Open the budget of the form, and pay from it."""
     sign_in.need_steward()
     entered = {str(k).removeprefix(f"{key}-"): v for k, v in st.session_state.items() if str(k).startswith(key)}
     state.trouble.pop("ledger", None)
@@ -317,7 +317,7 @@ def _delta_key(key: str, neighbors: Neighbors, person: str | None) -> str:
 
 
 def who() -> str:
-    """Who is at the screen: whoever signed in, else the user who runs the app."""
+    """Return the person who signed in, otherwise the user who runs the app."""
     signed_in = st.user.get("email") if st.user.get("is_logged_in") else None
     return str(signed_in or whoami())
 

@@ -1,4 +1,4 @@
-"""Who answers for a release: who drew, who confirmed the schema, who approved. It goes into project and report."""
+"""Signatures of a release: who drew, who confirmed the schema, who approved. Project and report contain them."""
 
 from __future__ import annotations
 

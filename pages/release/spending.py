@@ -1,4 +1,4 @@
-"""One release of the session: started once, in a job; kept with its files."""
+"""Start a release of the session in a job, and keep it with its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields of the Structure page: all that the drawing does, without a mouse, and what is said about its parts."""
+"""Fields of the Structure page: everything that the board does, without a mouse, and details of its parts."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def roles(state: Session) -> None:
 
 
 def _outcome(state: Session, columns: list[str], given: str | None, meaning: str) -> None:
-    """There is one outcome, unless the project file says otherwise."""
+    """There is one outcome, unless the project file names several."""
     box = field(state, "role-outcome", given, columns)
     st.selectbox(
         "Outcome",
@@ -155,7 +155,7 @@ def _outcome(state: Session, columns: list[str], given: str | None, meaning: str
 
 
 def annotation(state: Session) -> None:
-    """What is said about the selected arrow or column."""
+    """Show the details of the selected arrow or column."""
     dag = state.project.dag
     options: list[Of] = [*dag.edges, *((c,) for c in state.project.schema.names)]
     columns, arrow = drawing.selected(state)
@@ -227,7 +227,7 @@ def annotation(state: Session) -> None:
 
 
 def pair(state: Session) -> None:
-    """What stands between two columns, on request."""
+    """Show the paths between two columns, on request."""
     project, columns = state.project, list(state.project.schema.names)
     chosen, arrow = drawing.selected(state)
     both = arrow or chosen
@@ -309,7 +309,7 @@ def _take_effect(state: Session, name: str) -> None:
 
 
 def _take_causes(state: Session, effect: str, name: str) -> None:
-    """Arrows into ``effect`` as chosen; a cycle is refused and what was chosen stays in the field."""
+    """Draw the chosen arrows into ``effect``. A cycle is refused, and the choice stays in the field."""
     chosen = taken(state, name)
     refused = state.drafts.board.refused
     try:

@@ -1,4 +1,4 @@
-"""All arrows as a table that can be edited: a row is an arrow, and what is said about it."""
+"""Editable table of all arrows with their annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The effect of one column on another, as the drawing has it: what to adjust for, and which paths are open."""
+"""The effect of one column on another by the drawing: valid adjustment sets and open paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from espalier.pages.session.session import Session
 
 
 def show(state: Session) -> None:
-    """Two columns to choose, the valid sets, and the paths under the chosen one in words."""
+    """Show two columns to choose, the valid adjustment sets, and the paths under the chosen set."""
     project = state.project
     with st.expander("The effect of one column on another: what to adjust for"):
         columns, target = list(project.schema.names), project.plan.target

@@ -1,4 +1,4 @@
-"""Graph files: a graph of another tool is read, settled and taken over; and this one is written for other tools."""
+"""Graph files: import another tool's graph after settling its open questions, and export this one."""
 
 from __future__ import annotations
 

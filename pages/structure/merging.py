@@ -1,4 +1,4 @@
-"""Two people's drawings side by side: what differs, settled one by one, and merged into one."""
+"""Compare two drawings, settle each difference, and merge them."""
 
 from __future__ import annotations
 

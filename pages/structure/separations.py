@@ -1,4 +1,4 @@
-"""Separations beyond the fence of the roles: listed, added, taken off."""
+"""Separations in addition to the fence of the roles: list, add, remove."""
 
 from __future__ import annotations
 
