@@ -53,7 +53,7 @@ def rows_for_the_curator(state: Session, text: TextTable) -> None:
 def first_rows(state: Session, relation: Relation) -> None:
     """Show a few rows of a table that is read where it is stored, on request."""
     if not st.toggle("Show me the first rows (confidential)", key=f"first-{state.opened}"):
-        st.info("Counts of this table need a whole reading of it. Diagnostics show them beside a release.")
+        st.info("Counts of this table need a whole reading of it. Diagnostics show them next to a release.")
         return
     try:
         few = relation.sample(8)

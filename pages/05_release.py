@@ -64,7 +64,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
     plan, again = state.project.plan, [s for s in state.spent if s.table == state.tables]
     if unconfirmed := state.project.unconfirmed:
         guessed = names(unconfirmed, 8)
-        st.error(f"These columns hold guesses that nobody has confirmed: {guessed}.")
+        st.error(f"These columns hold unconfirmed guesses: {guessed}.")
         shell.link_to("Data", "Confirm them on Data")
         return
     if state.drafts.schema_errors:

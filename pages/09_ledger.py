@@ -58,7 +58,7 @@ def total(state: Session, p: Population) -> None:
         + "".join(
             f" Rows per person in {name(table)}: at most {p.rows_per_person}, {plain(p.unit_of(table))}."
             for table in p.tables
-            if p.persons.get(table, "") is not None  # the caveats below tell of the others
+            if p.persons.get(table, "") is not None  # the caveats below describe the others
         )
     )
     for caveat in p.caveats:
@@ -153,7 +153,7 @@ def lines(p: Population, e: Entry) -> list[dict[str, Any]]:
 
 
 def _said(what: str) -> str:
-    """What a part of an entry was for: its pool in words, and how many draws."""
+    """Return the purpose of a part of an entry: its pool, and the number of draws."""
     pool, comma, draws = what.rpartition(", ")
     return f"{pool_in_words(pool)}{comma}{draws}"
 

@@ -83,7 +83,7 @@ function make(parent) {
     host.addEventListener("pointercancel", cancel, true);
     host.addEventListener("pointerleave", () => { if (!press) hover(null); });
     host.addEventListener("keydown", key);
-    host.addEventListener("where", (e) => { // where a box is on the canvas, for whoever drives the page by program
+    host.addEventListener("where", (e) => { // where a box is on the canvas, for programs that drive the page
       e.detail.at = nodes.get(e.detail.column) ? net.canvasToDOM(net.getPosition(e.detail.column)) : null;
     });
   }
@@ -120,7 +120,7 @@ function make(parent) {
     net.moveTo({ position, scale, animation: false });
   }
 
-  // What was selected in a field is brought into sight.
+  // Bring a column that was selected in a field into view.
   function sight() {
     const column = data.selected.columns.at(-1);
     if (column === undefined || !nodes.get(column)) return;

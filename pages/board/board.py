@@ -21,7 +21,7 @@ FOLDER = Path(__file__).resolve().parent
 SCRIPTS = ("geometry.js", "looks.js", "panel.js", "board.js")
 """Sent as one: a component is one script."""
 MOST_WHAT_IF = 400
-"""Arrows up to which each says what erasing it would change."""
+"""Number of arrows up to which each shows the consequences of erasing it."""
 
 
 def _html() -> str:

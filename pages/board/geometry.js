@@ -35,7 +35,7 @@ function extent(all) {
     top: Math.min(...all.map((b) => b.top)), bottom: Math.max(...all.map((b) => b.bottom)) };
 }
 
-// Where to look at a drawing of the extent `all` in a frame so `wide`: height, scale and middle. The whole drawing, or
+// The view of a drawing of the extent `all` in a frame of this width: height, scale and middle. The whole drawing, or
 // (unless `whole`) as much of it as stays readable, around the point `heart`.
 function frame(all, wide, heart, whole) {
   const across = all.right - all.left + 40, down = all.bottom - all.top + 40;

@@ -29,7 +29,7 @@ HEADS = {
     "one_way_tv": "error, columns",
     "two_way_tv": "error, pairs",
 }
-"""Short heads of the table, so that it need not be scrolled sideways; each says behind its mark what it is in full."""
+"""Short column heads of the table, which avoid sideways scrolling; each explains itself behind its mark."""
 SAID = {"auc": "AUC", "gap": "gap", "two_way_tv": "error of pairs"}
 PARETO = {"gap": "AUC against the gap between groups", "two_way_tv": "AUC against the error of pairs"}
 
@@ -176,7 +176,7 @@ def results(state: Session, plans_by_name: Mapping[str, Project]) -> None:
         )
     offered = [o.name for o in found if o.name in plans_by_name]
     chosen = st.selectbox("Take this plan", offered, index=None, key="compare-take", placeholder="Choose one")
-    why = st.text_input("Why this one? (stands in the report)", key="compare-why", max_chars=400)
+    why = st.text_input("Why this one? (shown in the report)", key="compare-why", max_chars=400)
     st.button(
         "Use it",
         key="compare-use",

@@ -181,7 +181,7 @@ def _look(state: Session) -> None:
         args=(state,),
         key=f"constraint-look-{state.opened}",
         icon=":material/visibility:",
-        help="Reads real rows. What it finds is marked as guessed, and blocks a release until it is confirmed.",
+        help="Reads real rows. Its findings are marked as guessed, and block a release until it is confirmed.",
     )
 
 

@@ -127,7 +127,7 @@ def _values(state: Session, draft: SchemaDraft, column: Column) -> int:
     if column.kind == "numeric":
         what, shown, left = "strip", column.labels, 0
     else:
-        # One that is a group says what it stands for, so that nothing of the table hides behind a word.
+        # A group lists its values, so that a word hides nothing of the table.
         inside = dict(column.groups)
         texts = [t + (f" = {', '.join(inside[t])}" if t in inside else "") for t in column.categories]
         end = CHIPS * (1 + draft.pages.get(column.name, 0))

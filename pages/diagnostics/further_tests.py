@@ -64,7 +64,7 @@ def show(state: Session, released: ReleaseBundle) -> None:
                 state,
                 released,
                 "public-table",
-                "Compare beside the public table",
+                "Compare with the public table",
                 public_table.INTRODUCTION,
                 lambda *_: public_table.work(released, given),
                 ready=given is not None,

@@ -13,7 +13,7 @@ from espalier.pages.common.text import names, plain
 from espalier.pages.session.session import ReleaseBundle
 
 INTRODUCTION = (
-    "Is the table good for predictions that nobody has named yet? Up to 20 columns take turns as the target, and five "
+    "Is the table good for predictions that are not planned yet? Up to 20 columns take turns as the target, and five "
     "classifiers learn to tell each column's commonest category from the others, once from real rows and once from "
     "synthetic ones. It takes about a minute."
 )

@@ -16,7 +16,7 @@ HIGHEST = 420
 
 
 def table(bought: Sequence[Line], of: str = "n") -> None:
-    """``of`` says what an error and a bound are a share of. A column that would be empty is left out.
+    """``of`` names the total that an error and a bound are a share of. A column that would be empty is left out.
 
     A sentence below says in what unit σ is where it is not in rows.
     """

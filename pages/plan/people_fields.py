@@ -49,7 +49,7 @@ def show(state: Session, spots: dict[str, Any], bound: Bound) -> None:
         plan.private_evaluation > 0,
         wrap=True,
         help="A tenth of the people (without a person column: of the rows), chosen at random, is kept out of the "
-        "release and judges it. Nobody is in both parts, so it adds no privacy cost. The figures are safe to share. "
+        "release and judges it. No one is in both parts, so it adds no privacy cost. The figures are safe to share. "
         "The release is made from a tenth fewer rows.",
         **bound(state, "private_evaluation", lambda s, v: s.editor.change_plan(private_evaluation=TENTH if v else 0.0)),
     )

@@ -87,7 +87,7 @@ def _about(plan: Plan) -> str:
 
 
 def _advanced(state: Session, spots: Spots, public: bool) -> None:
-    """Unit of privacy, δ, n and rows per person; open if one of them differs from its default."""
+    """Unit of privacy, δ, n and rows per person; open if any differs from its default."""
     plan = state.project.plan
     unusual = not public or plan.delta is not None or state.public_rows is None or "delta" in state.trouble
     with st.expander("Advanced: who is protected, δ, number of rows", expanded=unusual):
@@ -136,7 +136,7 @@ def _fence(state: Session, spots: Spots) -> None:
             wrap=True,
             help="Without it, an inadmissible column may be linked to the outcome or to the protected "
             "columns, not to both. "
-            "With it, it stands on the protected columns' side.",
+            "With it, such a column is on the protected columns' side.",
             **_bound(state, "strict"),
         )
 
@@ -196,7 +196,7 @@ def _more(state: Session) -> None:
             0.5,
             plan.schema_share,
             0.01,
-            help="For columns whose bins or categories nobody has declared (Data page: “at most 50”, “8 bins”): they "
+            help="For columns without declared bins or categories (Data page: “at most 50”, “8 bins”): they "
             "are chosen privately, from this share, and the counts get that much less. 0.05 is a fair start.",
             **_bound(state, "schema_share"),
         )

@@ -111,7 +111,7 @@ def _build(state: Session, listed: QuestionList) -> None:
         return
     entry: dict[str, Any] = {"of": where} if counting else {"where": where}
     if counting:
-        entry["up_to"] = st.number_input("Told apart up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}")
+        entry["up_to"] = st.number_input("Distinguished up to", 1, max(len(where), 1), len(where), key=f"ask-top-{at}")
     said = in_words(entry)
     st.markdown(f"**{plain(said[0].upper() + said[1:])}**" if counting else f"**How many {plain(said)} are there?**")
     called = st.text_input("Called", key=f"ask-name-{kind}-{at}", placeholder="a short name for the report").strip()

@@ -80,7 +80,7 @@ def _sharing(released: ReleaseBundle) -> None:
             "Shared with viewers",
             value=there,
             key=f"share-{released.number}",
-            help="Whoever signs in as a viewer can see this release's figures and take its table, report and "
+            help="Anyone who signs in as a viewer can see this release's figures and take its table, report and "
             "accounting. Nothing else of this project is shown to them.",
         )
         if on and not there:

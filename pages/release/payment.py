@@ -91,7 +91,7 @@ def choose(state: Session) -> tuple[bool, Population | None]:
     )
     if picked == UNRECORDED:
         if not state.sample:
-            st.caption("Nothing will add this release up with others from the same people. Its report says so.")
+            st.caption("Nothing will add this release up with others from the same people. Its report states this.")
         return True, None
     if picked == NEW:
         opening_form(state, known)
@@ -155,13 +155,13 @@ def outlook(population: Population, seen: Preview) -> bool:
 def known_table(state: Session) -> tuple[bool, bool]:
     """Does the ledger know the open table, by this name and no other? If not, the person is asked.
 
-    Returns whether a release may go on, and whether somebody has ticked what is warned of now.
+    Return whether a release may continue, and whether the current warning is confirmed.
     """
     assert state.paid_from
     ledger, trouble = open_ledger()
     if state.relation is not None:
         if state.known_elsewhere != (state.tables, state.paid_from):
-            st.caption("Whether the ledger knows this table is told when it is read: a known one is refused then.")
+            st.caption("The ledger is asked about this table when it is read. A known table is refused then.")
             return True, False
         ticked = st.checkbox(
             "I have read why the ledger refused, and want to release from this table under this name",
@@ -257,13 +257,13 @@ def opening_form(state: Session, known: dict[str, Population]) -> None:
             "Person column of this table",
             plan.person or "" if plan else "",
             key=f"{key}-person",
-            placeholder="none: you promise that nobody has more rows",
-            help="The column that says whose a row is. It is fixed: no release may name another. Empty: no release "
-            "names one, and nothing enforces the rows per person.",
+            placeholder="none: you promise that no one has more rows",
+            help="The column that identifies the person of a row. It is fixed: no release may name another. Empty: no "
+            "release names one, and nothing enforces the rows per person.",
         )
         a, b = st.columns(2)
         a.text_input("Set by", who(), key=f"{key}-who", disabled=sign_in.guarded())
-        b.text_input("Note", key=f"{key}-note", placeholder="for yourself and whoever reads the ledger")
+        b.text_input("Note", key=f"{key}-note", placeholder="for you and the readers of the ledger")
         if state.has_table:
             st.caption(
                 "Opening a budget spends nothing. The release is a step of its own after it, on the Release page."

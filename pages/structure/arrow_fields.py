@@ -111,8 +111,7 @@ def causes(state: Session) -> None:
         key=box.key,
         on_change=_take_target,
         args=(state,),
-        help="The column that somebody will want to predict from the table. Some methods spend most of the budget on "
-        "it.",
+        help="The column that will be predicted from the table. Some methods spend most of the budget on it.",
         placeholder="The column to predict",
     )
 
@@ -170,7 +169,7 @@ def annotation(state: Session) -> None:
         args=(state,),
         format_func=" → ".join,
         placeholder="Select one on the drawing, or here",
-        help="Say how sure you are, and where you know it from: whoever reads the report sees it.",
+        help="Give your confidence and your source. Readers of the report see both.",
     )
     if of is None:
         return
@@ -277,7 +276,7 @@ def _take_remark(state: Session, of: Of, what: str) -> None:
 
 
 def _take_selected(state: Session) -> None:
-    """What was chosen is selected; a field that only repeats what it shows must not narrow what is selected."""
+    """Select the choice. A field that only repeats its value must not narrow the selection."""
     shown, of = state.drafts.fields["annotate"].shown, taken(state, "annotate")
     if of == shown:
         return

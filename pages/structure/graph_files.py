@@ -270,7 +270,7 @@ def _close(state: Session) -> None:
 
 
 def _list(sentences: Any) -> None:
-    """Sentences, of which the first are shown and the others a click away."""
+    """Show the first sentences; the others unfold on a click."""
     lines = [f"- {plain(sentence)}" for sentence in sentences]
     if lines:
         st.markdown("\n".join(lines[:8]))

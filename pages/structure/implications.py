@@ -88,7 +88,7 @@ def apart(one: str, other: str, separation: Separation, own: bool) -> str:
 
 
 def avoiding(found: Implied, roles: Roles) -> list[Path]:
-    """The open paths that avoid the admissible columns; the others are opened by looking at those."""
+    """Return the open paths that avoid the admissible columns. Conditioning on these columns opens the others."""
     return [p for p in found.paths if not set(p) & set(roles.admissible)]
 
 

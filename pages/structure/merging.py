@@ -76,7 +76,7 @@ def _decide(state: Session, theirs: OtherDrawing) -> None:
     if theirs.remarks:
         st.markdown("\n".join(f"- {plain(sentence)}" for sentence in theirs.remarks))
     if theirs.unknown:
-        st.warning(f"Not among the columns here, so left aside with their arrows: {names(theirs.unknown)}.")
+        st.warning(f"Not among the columns here, so left out with their arrows: {names(theirs.unknown)}.")
     for place, head, dag in zip(
         st.columns(2), ("This drawing", f"Theirs ({theirs.title})"), (project.dag, theirs.dag), strict=True
     ):

@@ -21,8 +21,8 @@ def show(state: Session) -> None:
         f"Further separations ({len(listed)})" if listed else "Further separations", expanded=bool(listed)
     ):
         st.markdown(
-            "Beside the fence of the roles you can ask for more: *these columns must show no link to those, except "
-            f"through the gate*. A plan with a fence ({fenced}) keeps all of them at once."
+            "In addition to the fence of the roles, you can require more: *these columns must show no link to those, "
+            f"except through the gate*. A plan with a fence ({fenced}) keeps all of them at once."
         )
         for i, s in enumerate(listed):
             left, right = st.columns([6, 1], vertical_alignment="center")
