@@ -127,13 +127,13 @@ CALLERS: dict[str, Reasons] = {
         DIAGNOSTICS: (
             "core/evaluation/dependence.py",
             "core/evaluation/quality.py",
-            "pages/parts/diagnostics/distributions.py",
+            "pages/diagnostics/distributions.py",
         ),
     },
     "count_many": {
         TABLES: ("core/tables/",),
         CURATOR: ("core/privacy/curator.py",),
-        DIAGNOSTICS: ("core/evaluation/fidelity.py", "pages/parts/diagnostics/distributions.py"),
+        DIAGNOSTICS: ("core/evaluation/fidelity.py", "pages/diagnostics/distributions.py"),
     },
     "cells": {TABLES: ("core/tables/",), DIAGNOSTICS: ("core/evaluation/fidelity.py",)},
     "sample": {
@@ -189,14 +189,14 @@ CALLERS: dict[str, Reasons] = {
         DIAGNOSTICS: (
             "core/compare/membership.py",
             "core/evaluation/",
-            "pages/parts/diagnostics/distributions.py",
+            "pages/diagnostics/distributions.py",
         ),
         "an argument of `public_rows`, which hides a private number": ("core/release/spend.py",),
         "blurred rows, marked as not private": ("core/release/blurred.py",),
         "synthetic rows": ("core/analysis/loading.py", "core/release/output.py"),
         "an argument of `public_rows`; shows the owner the size": (
-            "pages/parts/release/spending.py",
-            "pages/release.py",
+            "pages/release/spending.py",
+            "pages/05_release.py",
         ),
     },
 }
@@ -248,11 +248,11 @@ OPENERS: Reasons = {
     ),
     "the ledger": ("core/cli/ledger.py", "core/ledger/archive.py", "core/ledger/store.py", "core/ledger/verify.py"),
     "output of a command": ("core/cli/main.py",),
-    "scripts and styles of the app": ("pages/parts/board/board.py", "pages/parts/board/boxes.py"),
+    "scripts and styles of the app": ("pages/board/board.py", "pages/board/boxes.py"),
     "`state.open` loads a table into the session": (
-        "pages/parts/data/far.py",
-        "pages/parts/data/opening.py",
-        "pages/parts/session/restore.py",
+        "pages/data/opening_on_server.py",
+        "pages/data/opening.py",
+        "pages/session/restore.py",
     ),
 }
 """Files that open files, archives or connections."""

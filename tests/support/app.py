@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from espalier.pages.parts.data.schema_rows import SchemaDraft
-from espalier.pages.parts.session.session import KEY, Session
+from espalier.pages.data.schema_rows import SchemaDraft
+from espalier.pages.session.session import KEY, Session
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE_FILES = {path.stem.split("_", 1)[1]: f"pages/{path.name}" for path in sorted((ROOT / "pages").glob("*.py"))}
+"""The file of each page, by the name of the page in its address."""
 
 
 def start() -> AppTest:
@@ -44,7 +46,7 @@ def draft(app: AppTest) -> SchemaDraft:
 
 def go(app: AppTest, page: str) -> AppTest:
     """Visit a page."""
-    app.switch_page(f"pages/{page}.py").run()
+    app.switch_page(PAGE_FILES[page]).run()
     assert not app.exception, [e.value for e in app.exception]
     return app
 
