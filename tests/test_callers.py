@@ -139,7 +139,7 @@ CALLERS: dict[str, Reasons] = {
     "sample": {
         TABLES: ("core/tables/",),
         DIAGNOSTICS: ("core/evaluation/__init__.py",),
-        "the first rows of a relation, for the steward who asks for them": ("pages/data.py",),
+        "the first rows of a relation, for the steward who asks for them": ("pages/02_data.py",),
     },
     "in_memory": {TABLES: ("core/tables/",), DIAGNOSTICS: ("core/compare/fence_cost.py", "core/cli/evaluate.py")},
     "text_counts": {TABLES: ("core/tables/",), CURATOR: ("core/privacy/bought_schema.py",)},
@@ -152,7 +152,7 @@ CALLERS: dict[str, Reasons] = {
         TABLES: ("core/tables/",),
         "the rows of a release, and those that judge it, by the bought schema": (
             "core/release/spend.py",
-            "pages/parts/release/spending.py",
+            "pages/release/spending.py",
         ),
     },
     "widened": {TABLES: ("core/tables/",), CURATOR: ("core/evaluation/private/held_out.py",)},
