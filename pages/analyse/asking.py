@@ -1,4 +1,4 @@
-"""What is asked of a release, chosen by columns and values, and how an answer is shown."""
+"""Questions to a release, built from columns and values, and their answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from espalier.core.project.file import Project
 from espalier.pages.common.text import name, names, plain
 
 FEW = 8
-"""Figures up to which their sentences stand open."""
+"""Number of figures up to which their sentences are unfolded."""
 KINDS = ("Association, adjusted", "Effect, by the drawing", "Odds ratio", "Difference", "Proportion", "Mean")
 MEANING = {
     "counted": "these columns were counted together, so the interval's coverage is promised",
@@ -173,7 +173,7 @@ def _effect(project: Project, key: str, rows: int) -> StandardisedEffect | None:
     if treatment is None or outcome is None or treatment == outcome:
         return None
     if not project.dag.edges:
-        st.info("This release has no drawing, so it cannot say what to adjust for.")
+        st.info("This release has no drawing, so it has no adjustment set.")
         return None
     try:
         valid = choices(Effect(project.dag, treatment, outcome), project.schema.sizes)

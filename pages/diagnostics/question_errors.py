@@ -1,4 +1,4 @@
-"""Do the synthetic rows answer the project's questions as the real ones do? Confidential."""
+"""Errors of the synthetic rows on the project's questions, compared with the real rows. Confidential."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release tells of its questions and counts: a table and a dot plot. All of it may leave the building."""
+"""Answers of a release to its questions and counts: a table and a dot plot. All of it is safe to share."""
 
 from __future__ import annotations
 

@@ -114,7 +114,6 @@ def test_what_a_guess_leaves_out_stops_a_release_and_is_told(app: AppTest, where
     press(upload(app, f"case,sex,ill\n{rows}", "ward.csv"), "Guess the columns")
     review(app)
     left = state(app)
-    assert left.project is not None
     assert Project.loads(left.project.dumps()).schema.unconfirmed == ("case",)
     assert "`case`" in "".join(e.value for e in go(app, "release").error)
     assert not any(b.label == "Open this budget" for b in app.button)

@@ -20,7 +20,7 @@ def ask(app, kind, columns, values, name):
 
 def test_a_count_and_a_question_go_through_all_pages():
     app = go(sample(go(start(), "data"), "readmission"), "plan")
-    state(app).change_plan(method="mst", fair=None)
+    state(app).editor.change_plan(method="mst", fair=None)
     before = state(app).project.question_list
     app.run()
     ask(app, "a count", ["diabetes", "lives_alone"], {"diabetes": ["yes"], "lives_alone": ["yes"]}, "burdens")
