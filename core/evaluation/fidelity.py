@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.errors import TableError
-from espalier.core.evaluation.figures import shown
+from espalier.core.evaluation.figure_or_reason import shown
 from espalier.core.graph.separations import Clique
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
