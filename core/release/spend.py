@@ -17,7 +17,7 @@ from espalier.core.analysis.noisy_counts import NoisyCounts
 from espalier.core.analysis.plan_effect import effect_facts
 from espalier.core.analysis.study import Study
 from espalier.core.errors import Cancelled, EspalierError, ProjectError, SchemaError
-from espalier.core.evaluation.private.figures import PrivateEvaluation
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 from espalier.core.evaluation.private.held_out import judge
 from espalier.core.methods import check_options, method_of
 from espalier.core.models.base import Codes, Model, NumberModel

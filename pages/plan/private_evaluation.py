@@ -6,7 +6,7 @@ import json
 
 import streamlit as st
 
-from espalier.core.evaluation.private.figures import PrivateEvaluation, PrivateFigure
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation, PrivateFigure
 from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
 from espalier.pages.common.text import SAFE, name, plain
@@ -85,8 +85,8 @@ def show(evaluation: PrivateEvaluation, stem: str) -> None:
         if any(f.name == "accuracy" for f in there):
             guess = evaluation.accuracy_baseline
             st.markdown(
-                f"For comparison, always guessing the commonest value gives an accuracy of about **{guess:.3f}**, by the "
-                "same noisy counts."
+                f"For comparison, always guessing the commonest value gives an accuracy of about **{guess:.3f}**, by "
+                "the same noisy counts."
                 if guess is not None
                 else "These counts do not show the accuracy of always guessing the commonest value. Its share in the "
                 "synthetic table is close to it."

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.evaluation.private.counts import BINS, HeldOutCounts
-from espalier.core.evaluation.private.figures import PrivateEvaluation, PrivateFigure, combined
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation, PrivateFigure, combined
 from espalier.core.evaluation.private.intervals import (
     Interval,
     area_interval,
