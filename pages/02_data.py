@@ -78,7 +78,7 @@ def _people(person: NDArray[Any], plan: Plan) -> str:
 def table_state(state: Session) -> None:
     """Show whether the table fits its schema."""
     if state.relation is not None:
-        st.info(f"Open where it is: {name(state.relation.shown)}. {state.relation.told}")
+        st.info(f"Open where it is: {name(state.relation.shown)}. {state.relation.notice}")
         return
     if state.text is None:
         st.info(

@@ -133,7 +133,7 @@ if is_fenced(plan) and project.roles.inadmissible:
 
 if state.relation is not None:
     st.subheader("Where its rows stay", anchor=False)
-    st.markdown(f"{text.name(state.relation.shown)} is read where it is. {state.relation.told}")
+    st.markdown(f"{text.name(state.relation.shown)} is read where it is. {state.relation.notice}")
 
 if seen.apart:
     st.subheader("What will be told apart", anchor=False)

@@ -113,7 +113,7 @@ def spend(state: Session, table: Table | None, seen: Preview) -> None:
                 "stay out of it and judge it. Their figures are safe to share and add no privacy cost."
             )
         if state.relation is not None:
-            notes.append(state.relation.told)
+            notes.append(state.relation.notice)
         if notes:
             st.caption(" ".join(notes))
         agreed, ticked, note = True, False, f"note-{state.opened}"

@@ -127,14 +127,14 @@ def _auc(project: Project, table: Table, tested: Table) -> float | None:
 
 def cost_or_reason(project: Project, real: Source, *args: Any, **kwargs: Any) -> dict[str, Any]:
     """Return `fence_cost` for ``evaluate``: its figures, or null with a reason."""
-    if not isinstance(real, Table):
+    if (table := real.in_memory) is None:
         why = (
             "the table would be released again without the fence, which needs its rows in memory, and it is read where "
             "it is; release from a file of fewer rows to see it"
         )
         return {"fence_cost": None, "fence_cost_reason": why}
     try:
-        cost = fence_cost(project, real, *args, **kwargs)
+        cost = fence_cost(project, table, *args, **kwargs)
     except Cancelled:
         raise
     except EspalierError as error:

@@ -7,7 +7,7 @@ import streamlit as st
 from espalier.core.analysis import asking
 from espalier.core.analysis.asking import of_observed
 from espalier.core.analysis.effect import StandardisedEffect
-from espalier.core.analysis.figures import (
+from espalier.core.analysis.estimands import (
     Difference,
     Figure,
     Level,
@@ -17,7 +17,7 @@ from espalier.core.analysis.figures import (
     Proportion,
     Regression,
 )
-from espalier.core.analysis.missing_cells import missing_sentences
+from espalier.core.analysis.missing_text import missing_sentences
 from espalier.core.analysis.study import Study
 from espalier.core.errors import EspalierError
 from espalier.core.graph.adjustment import Effect, choices

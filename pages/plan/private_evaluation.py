@@ -6,7 +6,7 @@ import json
 
 import streamlit as st
 
-from espalier.core.evaluation.private.figures import PrivateEvaluation, PrivateFigure
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation, PrivateFigure
 from espalier.core.planning.preview import Preview
 from espalier.core.privacy.accounting import round_up
 from espalier.pages.common.text import SAFE, name, plain

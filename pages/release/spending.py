@@ -10,7 +10,6 @@ from espalier.core.errors import LedgerError, TableError
 from espalier.core.ledger.ledger import Ledger, default_ledger
 from espalier.core.planning.preview import Preview, preview
 from espalier.core.privacy.accounting import epsilon_of, total_up
-from espalier.core.privacy.bought_schema import table_described
 from espalier.core.privacy.contribution import public_rows, split
 from espalier.core.progress import Report, part
 from espalier.core.project.file import Project
@@ -116,10 +115,9 @@ def _make(
         began.set()  # from here on something may have been drawn
 
     made = release(project, table, report_begun, account)  # from here on it is kept, even after a cancel
-    planned, known = project.schema, made.project.schema
-    if planned.undeclared:  # the rows are compared under the bought schema
-        table = table_described(table, planned, known)
-        holdout = None if holdout is None else table_described(holdout, planned, known)
+    if project.schema.undeclared:  # the rows are compared under the bought schema
+        table = table.recoded(made.project.schema)
+        holdout = None if holdout is None else holdout.recoded(made.project.schema)
     return made, table, holdout
 
 

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from espalier.core.analysis import asking
-from espalier.core.analysis.figures import Regression
+from espalier.core.analysis.estimands import Regression
 from espalier.core.analysis.tally import Tally
 from tests.support.app import field, finish, go, press, sample, sentences, state
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.evaluation.membership.features import SUMMARIES, densities
+from espalier.core.evaluation.membership.attack_features import SUMMARIES, densities
 from espalier.core.evaluation.membership.game import FloatArray, Game, Report, Shadows, folds_by_model
 from espalier.core.privacy.unit import Unit
 

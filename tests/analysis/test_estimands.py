@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 from espalier.core.analysis.answers import Copies, answer
 from espalier.core.analysis.effect import StandardisedEffect, suggested_form
-from espalier.core.analysis.figures import Difference, Level, OddsRatio, Proportion, Regression
+from espalier.core.analysis.estimands import Difference, Level, OddsRatio, Proportion, Regression
 from espalier.core.analysis.gate import Gate
 from espalier.core.analysis.tally import Tally
 from espalier.core.models.graphical import estimate

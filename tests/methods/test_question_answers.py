@@ -19,9 +19,9 @@ from espalier.core.errors import ProjectError, SizeError
 from espalier.core.graph.separations import Separation
 from espalier.core.methods import METHODS, frame_of
 from espalier.core.methods.question_links import links_of, widened
-from espalier.core.models.questions import Network, lower_bound
+from espalier.core.models.question_fit import Network, lower_bound
 from espalier.core.planning.preview import preview
-from espalier.core.privacy.questions.lowering import Block
+from espalier.core.privacy.question_recipes.lowering import Block
 from espalier.core.project.constraints import Constraints
 from espalier.core.project.file import Project
 from espalier.core.project.plan import Plan

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from espalier.core.graph.junction_tree import FloatArray, Zeros
 from espalier.core.graph.separations import Clique
 from espalier.core.models.graphical.problem import SMALLEST_TOTAL
-from espalier.core.models.questions.fitting import Fit, fit
-from espalier.core.models.questions.model import VisibleModel
-from espalier.core.models.questions.network import Network
+from espalier.core.models.question_fit.fitting import Fit, fit
+from espalier.core.models.question_fit.model import VisibleModel
+from espalier.core.models.question_fit.network import Network
 from espalier.core.privacy.draws import Merged
-from espalier.core.privacy.questions.lowering import Block, Lowered
+from espalier.core.privacy.question_recipes.lowering import Block, Lowered
 
 
 class Marginal(Protocol):

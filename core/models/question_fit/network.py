@@ -33,7 +33,7 @@ from espalier.core.graph.junction_tree import (
 from espalier.core.graph.separations import Clique
 from espalier.core.models.graphical.model import FitSummary, GraphicalModel
 from espalier.core.models.graphical.sampling import Codes, draw_rows
-from espalier.core.privacy.questions.lowering import Block
+from espalier.core.privacy.question_recipes.lowering import Block
 
 
 @dataclass(frozen=True)

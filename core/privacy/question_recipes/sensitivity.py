@@ -26,7 +26,7 @@ import numpy as np
 
 from espalier.core.errors import EspalierError
 from espalier.core.graph.junction_tree import IMPOSSIBLE, FloatArray, cells, collect, junction_tree, max_only
-from espalier.core.privacy.questions.lowering import Lowered
+from espalier.core.privacy.question_recipes.lowering import Lowered
 
 PAIR_CELLS = 20_000_000
 """Largest number of cells over pairs of rows for the exact value. Above it the cap is used."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from espalier.core.analysis.answers import Answer
-from espalier.core.analysis.missing import MissingShares, Share
+from espalier.core.analysis.missing_shares import MissingShares, Share
 from espalier.core.project.schema import Schema
 
 

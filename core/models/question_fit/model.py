@@ -17,7 +17,7 @@ from espalier.core.graph.separations import Separation
 from espalier.core.models.base import Answer
 from espalier.core.models.graphical.model import GraphicalModel
 from espalier.core.models.graphical.sampling import Codes
-from espalier.core.models.questions.projection import Certificate
+from espalier.core.models.question_fit.projection import Certificate
 from espalier.core.progress import Report
 
 _NAMES = "visible"

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from espalier.core.errors import SizeError
 from espalier.core.models.graphical import Zeros, estimate
-from espalier.core.models.questions import (
+from espalier.core.models.question_fit import (
     Block,
     Network,
     Question,
@@ -139,7 +139,7 @@ def test_predicted_errors_are_those_of_simulated_noise():
 
 
 def posed_count():
-    from espalier.core.models.questions import Count
+    from espalier.core.models.question_fit import Count
 
     return Count("n", {"a": (1,), "b": (0, 1)}, 2)
 
@@ -176,7 +176,7 @@ def test_what_is_too_wide_is_refused_with_its_columns_and_questions():
 
 
 def _of_one_count(max_cells):
-    from espalier.core.models.questions import Count
+    from espalier.core.models.question_fit import Count
 
     sizes = {f"c{i}": 4 for i in range(8)}
     count = Count("n", dict.fromkeys(sizes, (1, 2)), 8)

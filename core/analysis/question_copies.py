@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from espalier.core.analysis.copies import SMOOTHING, Recipe, Rows, disturbed
-from espalier.core.methods.questions import Asked
-from espalier.core.models.questions.model import VisibleModel
+from espalier.core.methods.question_answers import Asked
+from espalier.core.models.question_fit.model import VisibleModel
 from espalier.core.privacy.draws import Measurement
-from espalier.core.privacy.questions.recipes import answers
+from espalier.core.privacy.question_recipes.recipes import answers
 from espalier.core.project.schema import Schema
 from espalier.core.tables.table import Table
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.privacy.questions.recipes import answers
+from espalier.core.privacy.question_recipes.recipes import answers
 from espalier.core.project.file import Project
 from espalier.core.project.question_types import Count
 from espalier.core.tables.source import Source

@@ -11,7 +11,7 @@ import pytest
 from espalier.core.errors import BudgetError, SizeError
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import PrivateCurator
-from espalier.core.privacy.questions.recipes import (
+from espalier.core.privacy.question_recipes.recipes import (
     CHOICE_UNITS,
     UNITS,
     CountHistogram,

@@ -4,14 +4,18 @@ Algorithm A of the paper. Over shares h of all rows, minimise α subject to |Σ_
 max ⟨λ, y⟩ − max_x Σ_j λ_j q_j(x) over Σ_j s_j |λ_j| ≤ 1; the inner maximum is one max-plus sweep, so any λ proves a
 lower bound of α, with nothing else to trust.
 
-The paper proposes the ellipsoid method. Here: fit the maximum-entropy table (`espalier.core.models.questions.fitting`),
-draw rows from it as columns, solve one linear program over them with HiGHS (interior point and crossover: four times as
-fast as its simplex at 1,000 questions), and look with its λ for a row that improves; usually there is none in the
-first round. Plain column generation from nothing (``start`` of no rows) needs no fit, and 20 to 300 rounds.
+The paper proposes the ellipsoid method. This module generates columns instead:
 
-The projection is for comparison. In most cases its answers err *more* than the noisy ones (a vertex of the linear
-program puts residuals on ±α); its k + 1 rows at most are no table anyone can use; columns that no question names stay
-arbitrary, so one-way counts should be among the answers. The maximum-entropy fit is better than both.
+1. Fit the maximum-entropy table (`espalier.core.models.question_fit.fitting`) and draw rows from it as columns.
+2. Solve one linear program over the columns with HiGHS. Interior point and crossover take a quarter of the time of its
+   simplex at 1,000 questions.
+3. Search with its λ for a row that improves. Usually the first round finds none.
+
+Without a ``start``, column generation needs no fit, but 20 to 300 rounds.
+
+The projection is for comparison. In most cases its answers err *more* than the noisy ones, because a vertex of the
+linear program puts residuals on ±α. It has at most k + 1 rows, too few for a useful table. Columns that no question
+names stay arbitrary, so the answers should include one-way counts. The maximum-entropy fit is better than both.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from numpy.typing import NDArray
 
 from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.models.graphical.sampling import Codes
-from espalier.core.models.questions.network import Network
+from espalier.core.models.question_fit.network import Network
 
 ROUNDS = 500
 PERTURBED = 8

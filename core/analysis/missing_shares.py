@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.analysis.effect import StandardisedEffect
-from espalier.core.analysis.figures import Difference, Figure, Mean, MeanDifference, OddsRatio, Proportion, Regression
+from espalier.core.analysis.estimands import Difference, Figure, Mean, MeanDifference, OddsRatio, Proportion, Regression
 from espalier.core.analysis.gate import ENOUGH
 from espalier.core.privacy.draws import Measurement, Merged
 

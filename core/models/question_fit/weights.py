@@ -10,7 +10,7 @@ The private draws are handed in: nothing here reads data, and nothing here is pr
 one choice and one margin, so the whole costs ``rounds`` of each at most.
 
 Good for: thousands of questions on a few thousand rows, where answering them all drowns in noise. With fewer questions
-or more rows the fit of direct answers (`espalier.core.models.questions.fitting`) or of clique marginals is several
+or more rows the fit of direct answers (`espalier.core.models.question_fit.fitting`) or of clique marginals is several
 times closer.
 """
 
@@ -23,7 +23,7 @@ from math import log, sqrt
 import numpy as np
 
 from espalier.core.graph.junction_tree import FloatArray
-from espalier.core.models.questions.network import Network
+from espalier.core.models.question_fit.network import Network
 
 Choose = Callable[[FloatArray], tuple[int, int]]
 """Expected counts of all statistics under the table so far, in rows → the chosen statistic, and the sign (±1) of its

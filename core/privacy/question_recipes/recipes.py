@@ -1,7 +1,7 @@
 """Questions and counts over whole rows as recipes for a curator: sums with their sensitivity, and a private choice.
 
-The proofs for one row are those of `espalier.core.privacy.questions.sensitivity`, which works the sensitivity of a
-workload out exactly, over every row that the schema can encode, whatever a project declares impossible.
+`espalier.core.privacy.question_recipes.sensitivity` has the proofs for one row. It computes the exact sensitivity of a
+workload over every row that the schema can encode, including rows that a project declares impossible.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.privacy.questions.lowering import lower
-from espalier.core.privacy.questions.prediction import check_cost
-from espalier.core.privacy.questions.sensitivity import sensitivity
+from espalier.core.privacy.question_recipes.lowering import lower
+from espalier.core.privacy.question_recipes.prediction import check_cost
+from espalier.core.privacy.question_recipes.sensitivity import sensitivity
 from espalier.core.privacy.unit import Unit
 from espalier.core.project.question_types import Condition, Count, Question, allowed
 from espalier.core.tables.source import Source

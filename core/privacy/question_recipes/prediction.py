@@ -11,7 +11,7 @@ import numpy as np
 from espalier.core.errors import SizeError
 from espalier.core.graph.junction_tree import MAX_CELLS, FloatArray, cells, junction_tree
 from espalier.core.graph.separations import Clique
-from espalier.core.privacy.questions.lowering import Lowered, lower
+from espalier.core.privacy.question_recipes.lowering import Lowered, lower
 
 TRIED = 5
 """Of so many questions and counts a refusal works out what the rest would need."""

@@ -11,9 +11,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from espalier.core.analysis import asking
 from espalier.core.analysis.answers import Copies, answer
-from espalier.core.analysis.figures import Level
+from espalier.core.analysis.estimands import Level
 from espalier.core.analysis.gate import Gate, Needs
-from espalier.core.analysis.missing import Question, missing_shares, questions, summed
+from espalier.core.analysis.missing_shares import Question, missing_shares, questions, summed
 from espalier.core.analysis.tally import Tally
 from espalier.core.models.graphical import estimate
 from espalier.core.privacy.draws import Measurement

@@ -12,7 +12,7 @@ identity at the start: statistics of one clique overlap much, those of two littl
 Against the alternatives: a hidden column z = q(x) for each question and `espalier.core.models.graphical.estimate` reach
 the same objective in 37 s instead of 2.7 s at 500 questions; conjugate gradients preconditioned by the diagonal fail
 where the noise is low. Where only marginals and counts are measured, `estimate` with the hidden columns of
-`espalier.core.privacy.questions.lowering` is as fast and certifies the plain objective.
+`espalier.core.privacy.question_recipes.lowering` is as fast and certifies the plain objective.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import numpy as np
 
 from espalier.core.graph.junction_tree import FloatArray
 from espalier.core.models.graphical.model import FitSummary
-from espalier.core.models.questions.network import Calibrated, Network
-from espalier.core.models.questions.newton import entries, newton_direction
+from espalier.core.models.question_fit.network import Calibrated, Network
+from espalier.core.models.question_fit.newton import entries, newton_direction
 
 TOLERANCE = 1e-3
 """The default duality gap, as a share of max(1, objective): differences below that mean nothing."""
@@ -35,11 +35,11 @@ DENSE = 2_000
 """Up to so many statistics the covariance matrix may be written down."""
 
 SPARSE_ENTRIES, SPARSE_SHARE = 500_000, 0.5
-"""The sparse equations of `espalier.core.models.questions.newton` are taken if they have at most so many entries, and
-at most this share of the covariance matrix's. Beyond both limits: conjugate gradients."""
+"""Limits of the sparse equations (`espalier.core.models.question_fit.newton`): entries, and their share of the
+covariance matrix. Above both limits the fit uses conjugate gradients."""
 
 PRODUCTS, FORCING = 200, 0.1
-"""Conjugate gradients stop after so many products, or when the residual has fallen to this share."""
+"""Conjugate gradients stop after this number of products, or when the residual has fallen to this share."""
 
 
 @dataclass(frozen=True)

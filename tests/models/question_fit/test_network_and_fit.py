@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-import espalier.core.privacy.questions.lowering as lowering
+import espalier.core.privacy.question_recipes.lowering as lowering
 from espalier.core.errors import EspalierError, SizeError
 from espalier.core.graph.junction_tree import junction_tree
-from espalier.core.models.questions import (
+from espalier.core.models.question_fit import (
     Block,
     Count,
     Network,
@@ -20,7 +20,7 @@ from espalier.core.models.questions import (
     lower,
     sensitivity,
 )
-from espalier.core.models.questions.newton import newton_direction
+from espalier.core.models.question_fit.newton import newton_direction
 from tests.support.enumeration import answers, every_row, workload
 
 
@@ -85,8 +85,8 @@ def test_sensitivity_equals_enumeration(case):
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize(("dense", "sparse"), [(2000, 0.0), (0, 0.0), (0, 1e9)], ids=["dense", "cg", "sparse"])
 def test_fit_is_the_optimum_of_the_enumerated_problem(seed, dense, sparse, monkeypatch):
-    monkeypatch.setattr("espalier.core.models.questions.fitting.DENSE", dense)
-    monkeypatch.setattr("espalier.core.models.questions.fitting.SPARSE_SHARE", sparse)
+    monkeypatch.setattr("espalier.core.models.question_fit.fitting.DENSE", dense)
+    monkeypatch.setattr("espalier.core.models.question_fit.fitting.SPARSE_SHARE", sparse)
     rng = np.random.default_rng([seed, 5])
     sizes, questions, counts = workload(rng)
     lowered = lower(sizes, questions, counts)

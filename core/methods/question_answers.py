@@ -22,16 +22,21 @@ from espalier.core.methods.question_links import links_of, scopes_of
 from espalier.core.methods.select.allocation import BudgetSplit
 from espalier.core.models.graphical import Size, Zeros, estimate, predict_size, smoothing_for
 from espalier.core.models.graphical.problem import estimate_total
-from espalier.core.models.questions.joint import fit_together
-from espalier.core.models.questions.model import VisibleModel
-from espalier.core.models.questions.network import Network
-from espalier.core.models.questions.projection import Projection, project
+from espalier.core.models.question_fit.joint import fit_together
+from espalier.core.models.question_fit.model import VisibleModel
+from espalier.core.models.question_fit.network import Network
+from espalier.core.models.question_fit.projection import Projection, project
 from espalier.core.privacy.accounting import Budget
 from espalier.core.privacy.curator import Curator
 from espalier.core.privacy.draws import Measurement, SumMeasurement
-from espalier.core.privacy.questions.lowering import Block, Lowered, lower, mask_of
-from espalier.core.privacy.questions.prediction import check_cost, direct_errors, direct_is_better, marginal_errors
-from espalier.core.privacy.questions.recipes import CountHistogram, QuestionSums
+from espalier.core.privacy.question_recipes.lowering import Block, Lowered, lower, mask_of
+from espalier.core.privacy.question_recipes.prediction import (
+    check_cost,
+    direct_errors,
+    direct_is_better,
+    marginal_errors,
+)
+from espalier.core.privacy.question_recipes.recipes import CountHistogram, QuestionSums
 from espalier.core.progress import Report, part, silent
 from espalier.core.project.file import Project
 from espalier.core.project.question_types import Count, Question
@@ -128,7 +133,7 @@ class Asked:
     """Marginals of a method, and answers to questions and counts; all of it is fitted together.
 
     ``scopes`` are the columns that each question or count joins. ``projected``: the smallest L∞ correction of the
-    answers is reported too, whatever their number (`espalier.core.models.questions.projection`).
+    answers is reported too, whatever their number (`espalier.core.models.question_fit.projection`).
     """
 
     base: Marginals

@@ -10,7 +10,7 @@ of the workload forces.
 
 The order in which columns are read follows the tree of the marginals measured: from a column to its branches, the
 heaviest branch last, so that at most log₂ d of its ancestors are waiting for their next branch at any time. A random
-order costs hundreds of times as much. Hidden columns must never leave: `espalier.core.models.questions.model` hides
+order costs hundreds of times as much. Hidden columns must never leave: `espalier.core.models.question_fit.model` hides
 them.
 """
 
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from espalier.core.errors import EspalierError, SizeError
 from espalier.core.graph.junction_tree import JunctionTree, Zeros, cells, junction_tree
 from espalier.core.graph.separations import Clique
-from espalier.core.privacy.questions.automaton import IntArray, automaton
+from espalier.core.privacy.question_recipes.automaton import IntArray, automaton
 from espalier.core.project.question_types import Count, Question, allowed
 
 DIRECT_CELLS = 4_096

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.graph.junction_tree import FloatArray
-from espalier.core.models.questions.network import Calibrated, Network
+from espalier.core.models.question_fit.network import Calibrated, Network
 
 Entries = tuple[NDArray[np.intp], NDArray[np.intp], FloatArray]
 """Rows, columns and values of a sparse matrix."""
