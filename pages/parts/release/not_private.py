@@ -21,7 +21,7 @@ from espalier.pages.parts.text import name, plain
 def show(state: Session) -> None:
     """The whole of the Release page for such a method."""
     assert state.project is not None
-    st.error(f"**{NOT_PRIVATE}.** {SENTENCE} No ε and no ledger stand for it, and it cannot be shared with viewers.")
+    st.error(f"**{NOT_PRIVATE}.** {SENTENCE} It has no ε and no ledger entry, and it cannot be shared with viewers.")
     if state.job is not None:
         shell.progress()
     elif state.text is None:
@@ -90,7 +90,7 @@ def _make(state: Session, text: TextTable) -> None:
 
 def _result(made: Blurred) -> None:
     st.subheader(f"{made.rows:,} rows of {plain(made.project.name)}: NOT PRIVATE", anchor=False)
-    st.table([{"What the rows give away": what, "": value} for what, value in shown(made.disclosure)])
+    st.table([{"What the rows reveal": what, "": value} for what, value in shown(made.disclosure)])
     if made.public is not None:
         st.markdown(f"Beside the public table: ΔMSE = **{made.public['delta_mse']:.0%}**.")
     for file, data in made.files.items():
