@@ -70,9 +70,9 @@ def run(opt: argparse.Namespace) -> None:
     from espalier.core.project.file import Project
     from espalier.core.project.plan import SCHEMA_SHARE, Plan
     from espalier.core.project.schema import Schema
-    from espalier.core.tables.frames import read_data
+    from espalier.core.tables.frames import read_data, relation_of
     from espalier.core.tables.guessing import guess_schema, looks_like_dates
-    from espalier.core.tables.relation import Relation, is_url
+    from espalier.core.tables.relation import is_url
 
     elsewhere = is_url(opt.table) or opt.table.startswith("env:")
     path = Path(opt.relation or "table") if elsewhere else Path(opt.table)
@@ -96,20 +96,20 @@ def run(opt: argparse.Namespace) -> None:
         print(f"{out}: a draft for {len(draft.schema.columns)} columns; it holds their names, and nothing of the rows")
         print(BUYING.format(out=out, table=_again(opt), person=_to_answer(draft)), file=sys.stderr)
         return
-    if isinstance(read, Relation):
-        read = read.sample()
-        print(f"guessed from the first {read.rows:,} rows: other rows may hold other values", file=sys.stderr)
-    schema = guess_schema(read, opt.missing)
+    text = read.sample()
+    if relation_of(read) is not None:
+        print(f"guessed from the first {text.rows:,} rows: other rows may hold other values", file=sys.stderr)
+    schema = guess_schema(text, opt.missing)
     if strange := [m for m in opt.missing if not any(m in c.missing_marks for c in schema.columns)]:
         raise ProjectError(f"no column of {opt.table} holds {', '.join(map(repr, strange))}; see --missing")
     draft = Project(name, schema, Plan(DEFAULT, 1.0), one_row_per_person=None)
-    draft = _answered(draft, opt, list(filter(None, read.columns)))
+    draft = _answered(draft, opt, list(filter(None, text.columns)))
     schema, person = draft.schema, draft.plan.person
     _write(draft, out)
     out_of_it = [c.name for c in schema.left_out if c.name != person]
     left = f", left out as identifiers: {', '.join(out_of_it)}" if out_of_it else ""
     print(f"{out}: a draft for {len(schema.columns)} columns{left}. It may hold private values until it is confirmed")
-    dates = [c.name for c in schema.columns if looks_like_dates(read.columns[c.name])]
+    dates = [c.name for c in schema.columns if looks_like_dates(text.columns[c.name])]
     if dates:
         print(
             f"Columns of dates: {', '.join(dates)}. Every day is a category now. Write instead, with a range that you "
@@ -117,7 +117,7 @@ def run(opt: argparse.Namespace) -> None:
             '"2024-12-31", "by": "month"}}',
             file=sys.stderr,
         )
-    marked = _marks(read, schema)
+    marked = _marks(text, schema)
     many = [
         f"{c.name} ({c.size:,})"
         for c in schema.columns
@@ -273,12 +273,12 @@ def _write(draft: Project, out: Path) -> None:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
 
 
-def _marks(read: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
+def _marks(text: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
     """Return by column the texts that may mean an empty cell and were not declared."""
     from espalier.core.tables.guessing import possible_marks
 
     found = {
-        c.name: tuple(m for m in possible_marks(read.columns[c.name]) if m not in c.missing_marks)
+        c.name: tuple(m for m in possible_marks(text.columns[c.name]) if m not in c.missing_marks)
         for c in schema.columns
     }
     return {name: marks for name, marks in found.items() if marks}

@@ -48,7 +48,7 @@ def _explain(project: Project, data: str | None, relation: str | None) -> None:
     if data is None:
         raise ProjectError("--explain-sql needs --data TABLE, whose catalogue lists the types of the columns")
     found = located(data, relation)
-    print(f"-- {found.told}")
+    print(f"-- {found.notice}")
     print(";\n".join(found.statements(project.schema, project.plan)) + ";")
 
 

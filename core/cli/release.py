@@ -118,8 +118,7 @@ def release_to(
     from espalier.core.release.files import check_folder
     from espalier.core.release.output import arrow_columns
     from espalier.core.release.spend import refuse_guessed, release
-    from espalier.core.tables.frames import destination, opened, read_data
-    from espalier.core.tables.relation import Relation
+    from espalier.core.tables.frames import destination, opened, read_data, relation_of
 
     out, quiet, plan = output.folder, output.quiet, project.plan
 
@@ -136,8 +135,9 @@ def release_to(
     left_out = [name for name in read.columns if name not in project.schema and name != plan.person]
     if left_out and not quiet:
         print(f"left out (not in the schema): {', '.join(left_out)}", file=sys.stderr)
-    if isinstance(read, Relation) and not quiet:
-        print(read.told, file=sys.stderr)
+    far = relation_of(read)
+    if far is not None and not quiet:
+        print(far.notice, file=sys.stderr)
     if project.plan.person and not quiet:
         k = project.plan.rows_per_person
         print(f"at most {k} row{'s' * (k > 1)} of each person in {project.plan.person!r} are kept", file=sys.stderr)
@@ -161,8 +161,8 @@ def release_to(
             f"{error} The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
         ) from None
     if place is not None:
-        if isinstance(read, Relation):
-            read.close()  # DuckDB refuses writers while it is open
+        if far is not None:
+            far.close()  # DuckDB refuses writers while it is open
         try:
             with bar(quiet) as progress:
                 made.write_into(place, progress)

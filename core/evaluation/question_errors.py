@@ -29,7 +29,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountError:
     """Number of rows with each value of a count, likewise, and the total variation distance of the two (0 is equal)."""
 
     name: str
@@ -39,11 +39,11 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionErrors:
     """All questions and counts of a project."""
 
     questions: tuple[Answered, ...]
-    counts: tuple[Counted, ...]
+    counts: tuple[CountError, ...]
 
     @property
     def worst(self) -> Answered | None:
@@ -55,7 +55,7 @@ class Asked:
         return asdict(self)
 
 
-def asked_of(project: Project, real: Source, synthetic: Table) -> Asked | None:
+def asked_of(project: Project, real: Source, synthetic: Table) -> QuestionErrors | None:
     """The comparison; None where the project asks nothing."""
     if not project.question_list:
         return None
@@ -71,8 +71,8 @@ def asked_of(project: Project, real: Source, synthetic: Table) -> Asked | None:
         one, other = (_spread(count, table) for table in (real, synthetic))
         other = other * scale
         tv = 0.5 * float(np.abs(one - other).sum()) / max(real.rows, 1)
-        held.append(Counted(count.name, tuple(one.tolist()), tuple(other.tolist()), tv))
-    return Asked(told, tuple(held))
+        held.append(CountError(count.name, tuple(one.tolist()), tuple(other.tolist()), tv))
+    return QuestionErrors(told, tuple(held))
 
 
 def _spread(count: Count, table: Source) -> NDArray[np.float64]:

@@ -37,10 +37,12 @@ class Rehearsal(Curator):
         budget: Budget,
         rows: int | None,
         impossible: Impossible | None = None,
+        *,
+        held_out: bool = False,
     ) -> None:
         """``rows`` is n if the person who plans has given it. The plan's preview checks the sizes."""
         public = rows if unit.neighbors == "replace-one" else None
-        super().__init__(sizes, unit, budget, public, sys.maxsize, impossible)
+        super().__init__(sizes, unit, budget, public, sys.maxsize, impossible, held_out=held_out)
         self._guess = rows or UNKNOWN_ROWS
         self._chosen = False
 

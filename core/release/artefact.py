@@ -31,7 +31,7 @@ from espalier.core.privacy.partitions import epsilon_beside
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.release.files import copy_files, save_files
-from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole
+from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole, write_whole_into
 from espalier.core.release.question_facts import question_facts
 from espalier.core.tables.catalogue import TRUSTED
 from espalier.core.tables.consistency import violations
@@ -274,7 +274,10 @@ class Release:
 
     def write_into(self, place: Destination, report: Report = silent) -> None:
         """Write all rows into a new table of an engine, in one transaction."""
-        write_into(self.project, self.table if self.whole is None else self.whole, place, report)
+        if self.whole is None:
+            write_into(self.project, self.table, place, report)
+        else:
+            write_whole_into(self.project, self.whole, place, report)
 
 
 def _measurement(d: Draw) -> dict[str, Any]:
