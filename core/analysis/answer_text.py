@@ -52,7 +52,7 @@ def adjusted_for(project: Project, figure: StandardisedEffect) -> str:
 
 
 def asked(schema: Schema, figure: Figure) -> str:
-    """Describe a figure in words, including the values that the question left to the default."""
+    """Describe a figure, including the values that the question left to the default."""
     return _asked(schema, figure) + of_rows(tuple(name for name in figure.columns if name in figure.missing))
 
 

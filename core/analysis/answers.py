@@ -68,7 +68,7 @@ class Copies:
 def answer(figure: Figure, copies: Copies, gate: Gate, missing: Sequence[MissingShares] = ()) -> tuple[Answer, ...]:
     """Estimate ``figure`` in each copy, combine the estimates, and keep the intervals that the gate allows.
 
-    A number that cannot be computed in every copy has no interval, because one of its categories hardly occurs. Without
+    A number that cannot be computed in every copy has no interval, because a category hardly occurs. Without
     overlap it has no value either. ``missing`` are the missing shares of the whole figure.
     """
     tallies = [Tally.of_rows(rows, copies.sizes, figure.columns) for rows in copies.rows]
@@ -78,7 +78,7 @@ def answer(figure: Figure, copies: Copies, gate: Gate, missing: Sequence[Missing
     for i, part in enumerate(figure.parts()):
         badge = gate.judge(part.needs)
         if not np.isfinite(values[:, i]).all():
-            sentence = "This number cannot be computed in every copy, because one of its groups hardly occurs."
+            sentence = "This number cannot be computed in every copy, because a compared group hardly occurs."
             badge = badge if badge.kind in ("assumed", "no overlap") else Badge("thin", sentence, 0.0)
         known = np.isfinite(values[:, i]).any() and badge.kind != "no overlap"
         centre, ends = float(np.nanmean(values[:, i])) if known else math.nan, None

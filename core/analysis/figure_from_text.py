@@ -1,6 +1,6 @@
 """Figures from text: column names and values become recipes over codes.
 
-Each figure leaves out rows where one of its columns is missing. ``column=`` and ``column=(missing)`` ask about the
+Each figure leaves out rows with a missing cell in its columns. ``column=`` and ``column=(missing)`` ask about the
 missing cells themselves, so rows where that column is missing stay in.
 
 A group is written ``column``, ``column=value`` or ``column=value:other``. Without ``value`` it is the last value.

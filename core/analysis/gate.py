@@ -23,10 +23,10 @@ from espalier.core.privacy.draws import Measurement, Merged
 
 Kind = Literal["counted", "outcome pairs counted", "thin", "assumed", "no overlap"]
 Cell = tuple[tuple[str, int], ...]
-"""Columns with one code each; it stands for the rows with all these codes."""
+"""Columns with one code each; the rows with all these codes."""
 
 ENOUGH = 4.0
-"""A figure is thin if one of its cells holds fewer rows than this multiple of σ. On Adult at ε = 1, intervals of odds
+"""A figure is thin if a cell that it needs has fewer rows than this multiple of σ. On Adult at ε = 1, intervals of odds
 ratios cover 21 % if the smallest cell is below 1 σ, 55 % at 1–2 σ, 87 % at 2–3 σ, 91 % at 3–5 σ and 95 % above."""
 
 ABSENT, EXPECTED = 2.0, 5.0
@@ -38,7 +38,7 @@ RARE = 0.05
 
 @dataclass(frozen=True)
 class Needs:
-    """Counts that a figure depends on: its ``columns``, and the ``cells`` whose rows it compares.
+    """Counts that a figure depends on: its ``columns``, and the ``cells`` that it compares.
 
     - ``rests``: cells whose remainder it needs too. The remainder of a cell has another value of the cell's first
       column and the same values elsewhere. A share needs one: if the remainder is noise, so is one minus the share. No

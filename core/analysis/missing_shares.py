@@ -1,6 +1,6 @@
 """Missing shares of a column by group, from noisy counts, and a test of whether they differ.
 
-A figure leaves out rows where one of its columns is missing. It describes all rows only if missing cells do not depend
+A figure leaves out rows with a missing cell in its columns. It describes all rows only if missing cells do not depend
 on the compared groups, so the missing shares are compared too.
 """
 

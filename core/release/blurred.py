@@ -55,7 +55,7 @@ SENTENCE = (
 class Blurred:
     """Blurred rows of real people: ``table`` as text, ``synthetic`` as codes and numbers.
 
-    ``disclosure`` measures what they reveal, ``public`` what they add to a public table; `None` without such a table.
+    ``disclosure`` measures what they reveal, ``public`` the gain for a public table; `None` without such a table.
     """
 
     project: Project
@@ -144,7 +144,7 @@ def blurred(project: Project, data: Any, report: Report = silent, public: Any = 
         for c in project.schema.columns
     }
     synthetic = Table(project.schema, made.codes, len(next(iter(text.values()))), values=made.numbers)
-    report(0.8, "Measuring what it adds to the public table")
+    report(0.8, "Measuring the gain for the public table")
     gain = None if public_table is None else gain_of(project.schema, plan.target, synthetic, public_table)
     report(1.0, "Done")
     return Blurred(project, text, synthetic, disclosure, gain, seconds)

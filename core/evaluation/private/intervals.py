@@ -1,7 +1,7 @@
-"""Intervals at 95 % for figures worked out from noisy counts: the noise and the sampling of rows together.
+"""95 % intervals for figures from noisy counts, covering both noise and sampling of rows.
 
 Counts h = c + e: c the exact counts of n rows drawn from a population, e independent noise of known scale σ, zero mean.
-With k rows a person, sampling variances are taken k times as large. All of it is post-processing of what was released.
+With k rows per person, sampling variances are multiplied by k. Everything here is post-processing of released counts.
 """
 
 from __future__ import annotations
