@@ -69,7 +69,6 @@ def _declared(name: str, facts: Any, notes: list[str]) -> Declared:
     labels: Mapping[Any, str] = facts.variable_value_labels.get(name, {})
     named = {code_text(code): label for code, label in labels.items()}
     missing = [code for part in facts.missing_ranges.get(name, []) for code in _missing(name, part, named, notes)]
-    missing += [code_text(code) for code in facts.missing_user_values.get(name, [])]
     missing += [code for code in named if len(code) == 1 and code.isalpha() and _numeric(name, facts)]
     codes = tuple(code for code in named if code not in missing)
     measure = str(facts.variable_measure.get(name, "unknown"))
@@ -99,7 +98,7 @@ def _kind(name: str, facts: Any, measure: str, *, complete: bool, labelled: bool
     if _is_date(form):
         return "date", False
     if stored == "string":
-        return ("open" if labelled or measure in ("nominal", "ordinal") else "text"), False
+        return "open", False
     if labelled and measure != "scale":
         return "open", False
     return "numeric", stored.startswith("int") or (form.startswith("F") and form.endswith(".0"))

@@ -72,6 +72,7 @@ def render(facts: Mapping[str, Any]) -> str:
                 "No figure in this report was computed on the real table without being paid for.",
                 "A separation says what the table does not show. It does not say that a model trained on it "
                 "treats groups alike.",
+                *_declared(project.get("dictionaries", [])),
                 *_confirmed(project["schema"], project.get("left_out", [])),
                 *facts.get("warnings", []),
             ]
@@ -97,6 +98,15 @@ def _confirmed(schema: Sequence[Mapping[str, Any]], left_out: Sequence[Mapping[s
     return [
         "Parts of the schema were read off the real table, and the curator has confirmed that they are public "
         f"knowledge: {'; '.join(told)}."
+    ]
+
+
+def _declared(dictionaries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The dictionaries that declared columns, each with the curator's statement."""
+    return [
+        f"The {d['format']} “{d['name']}” ({d['digest']}) declares {', '.join(d['columns'])}. The curator states: "
+        f"“{d['statement']}.”"
+        for d in dictionaries
     ]
 
 
