@@ -78,7 +78,7 @@ def add(commands: Any) -> None:
         action="append",
         default=[],
         metavar="COLUMN=BOOK",
-        help="use a code book as the column's hierarchy: icd-9-cm, icd-10-cm, iso-3166, iso-3166-alpha-3, nuts, us-states",
+        help="use a whole code book as the column's hierarchy, such as icd-9-cm",
     )
     people = init.add_mutually_exclusive_group()
     people.add_argument("--person", metavar="COLUMN", help="one person can have several rows; COLUMN identifies them")
@@ -146,7 +146,7 @@ def run(opt: argparse.Namespace) -> None:
     dates = [c.name for c in schema.guessed if c.dates is not None]
     if dates:
         print(
-            f"Columns of dates: {', '.join(dates)}. They count months, quarters or years of whole calendar years. Write "
+            f"Columns of dates: {', '.join(dates)}. They count months, quarters or years of whole years. Write "
             'a range that you would know without the table: "dates": {"from": "2020-01-01", "to": "2024-12-31", "by": '
             '"month"}',
             file=sys.stderr,
