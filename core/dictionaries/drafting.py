@@ -136,6 +136,7 @@ def _over(before: Declared, after: Declared) -> Declared:
         missing=tuple(dict.fromkeys((*before.missing, *after.missing))),
         integer=after.integer or before.integer,
         decimals=after.decimals or before.decimals,
+        number_style=after.number_style or before.number_style,
         label=after.label or before.label,
         unit=after.unit or before.unit,
         description=after.description or before.description,
@@ -154,8 +155,7 @@ def declared_column(about: Declared) -> Column | None:
             about.name, "numeric", edges=dates.edges, integer=True, missing=missing, missing_marks=marks, dates=dates
         )
     elif about.kind == "numeric" and (edges := _edges(about)) is not None:
-        whole = about.integer
-        column = Column(about.name, "numeric", edges=edges, integer=whole, missing=missing, missing_marks=marks)
+        column = _numeric(about, edges, missing=missing, marks=marks)
     else:
         return None
     return _labelled(column, about)
@@ -167,13 +167,26 @@ def _column(about: Declared, read: TextColumn, marks: Sequence[str]) -> Column:
     if complete is not None:
         return complete
     own = tuple(dict.fromkeys((*about.missing, *(m for m in marks if m in read.values))))
-    whole = about.integer
-    if about.kind == "numeric" and (edges := guess_bounds(read, own, whole=whole)) is not None:
+    edges = guess_bounds(read, own, about.number_style, whole=about.integer) if about.kind == "numeric" else None
+    if edges is not None:
         missing = not about.required or bool(own)
-        return Column(
-            about.name, "numeric", edges=edges, integer=whole, missing=missing, missing_marks=own, guessed=("edges",)
-        )
+        return replace(_numeric(about, edges, missing=missing, marks=own), guessed=("edges",))
     return _guessed(about.name, read, about, marks)
+
+
+def _numeric(about: Declared, edges: tuple[float, ...], *, missing: bool, marks: tuple[str, ...]) -> Column:
+    """A column of numbers; decimals that the bounds do not have are left to the bins."""
+    rounded = about.decimals is not None and all(abs(round(e, about.decimals) - e) < 1e-9 for e in edges)
+    return Column(
+        about.name,
+        "numeric",
+        edges=edges,
+        integer=about.integer,
+        decimals=about.decimals if rounded and not about.integer else None,
+        missing=missing,
+        missing_marks=marks,
+        number_style=about.number_style,
+    )
 
 
 def _guessed(name: str, read: TextColumn, about: Declared | None, marks: Sequence[str]) -> Column:
@@ -199,9 +212,10 @@ def _problems(column: Column, read: TextColumn) -> Iterable[Undecided]:
 
 def _edges(about: Declared) -> tuple[float, ...] | None:
     """Bins over the declared range: its ends, and round numbers between them."""
-    if not all(NUMBER.fullmatch(end) for end in about.range):
+    ends = [end.replace(",", ".") if about.number_style == "1234,5" else end for end in about.range]
+    if not all(NUMBER.fullmatch(end) for end in ends):
         return None
-    low, high = map(float, about.range)
+    low, high = map(float, ends)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         return None
     if about.integer:

@@ -159,13 +159,13 @@ def guess_column(name: str, column: TextColumn, marks: tuple[str, ...] = ()) -> 
     )
 
 
-def guess_bounds(column: TextColumn, marks: Sequence[str], *, whole: bool) -> tuple[float, ...] | None:
+def guess_bounds(column: TextColumn, marks: Sequence[str], style: str = "", *, whole: bool) -> tuple[float, ...] | None:
     """Round bins for a column that is declared to hold numbers without bounds; `None` if no two of its cells differ.
 
     Cells that are no numbers are ignored. Private.
     """
-    values = [v for v in column.values if v not in marks and NUMBER.fullmatch(v)]
-    numbers = [x for x in map(float, values) if math.isfinite(x)]
+    plain = [plain_number(v, style) if style else v for v in column.values if v not in marks]
+    numbers = [x for x in (float(v) for v in plain if v and NUMBER.fullmatch(v)) if math.isfinite(x)]
     if len(set(numbers)) < 2:
         return None
     return _round_edges(numbers, whole)
