@@ -38,9 +38,11 @@ _LIMITS: Mapping[str, _Limits] = {
 }
 """Limits in bytes. SPSS labels texts of at most 8 bytes; transport files hold no labels of values."""
 _SHORT = 8
-_RESERVED = set(
-    "all and by eq ge gt le lt ne not or to with byte double float if in int long str using _all _n _cons _pi".split()
-)
+_RESERVED = {
+    *("all", "and", "by", "eq", "ge", "gt", "le", "lt", "ne", "not", "or", "to", "with", "byte", "double", "float"),
+    *("if", "in", "int", "long", "str", "using"),
+}
+"""Names that SPSS or Stata keep for themselves."""
 
 
 def numbers_as_codes(column: Column) -> bool:
