@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from benchmarks import adult
 from espalier.core.analysis import asking
-from espalier.core.analysis.figures import Figure, FloatArray
+from espalier.core.analysis.estimands import Figure, FloatArray
 from espalier.core.analysis.study import Study
 from espalier.core.analysis.tally import Tally
 from espalier.core.graph.dag import Dag

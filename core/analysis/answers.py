@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.analysis.combine import combine
-from espalier.core.analysis.figures import Figure
+from espalier.core.analysis.estimands import Figure
 from espalier.core.analysis.gate import RARE, Badge, Gate, Needs
-from espalier.core.analysis.missing import MissingShares
+from espalier.core.analysis.missing_shares import MissingShares
 from espalier.core.analysis.tally import Tally
 
 MANY_MISSING = 0.05

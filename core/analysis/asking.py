@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from espalier.core.analysis.answers import Answer
 from espalier.core.analysis.effect import StandardisedEffect, suggested_form
-from espalier.core.analysis.figures import (
+from espalier.core.analysis.estimands import (
     Difference,
     Figure,
     Level,
@@ -24,7 +24,7 @@ from espalier.core.analysis.figures import (
     Proportion,
     Regression,
 )
-from espalier.core.analysis.missing_cells import listed, missing_json, of_rows, percent, warning
+from espalier.core.analysis.missing_text import listed, missing_json, of_rows, percent, warning
 from espalier.core.errors import GraphError, ProjectError
 from espalier.core.graph.adjustment import Effect, checked, choices, verdict
 from espalier.core.methods import METHODS, method_of, planned_effect

@@ -38,7 +38,7 @@ Rows = Mapping[str, NDArray[Any]]
 """Rows as codes, one array per column."""
 
 
-class Model(Protocol):
+class CopyableModel(Protocol):
     """What a copy asks of the released model."""
 
     @property
@@ -55,7 +55,7 @@ class Model(Protocol):
         ...
 
 
-M = TypeVar("M", bound=Model)
+M = TypeVar("M", bound=CopyableModel)
 Refit = Callable[[Sequence[Measurement]], M]
 """Fits a model to measurements as the release was fitted: same columns, cliques, total and merged categories."""
 
@@ -81,7 +81,7 @@ class Recipe:
 
 
 def perturbed(
-    measurements: Sequence[Measurement], model: Model, recipe: Recipe, rng: np.random.Generator
+    measurements: Sequence[Measurement], model: CopyableModel, recipe: Recipe, rng: np.random.Generator
 ) -> tuple[Measurement, ...]:
     """y′ = y + √k (counts of n rows drawn from ``model`` − n p) + N(0, σ²), clique by clique.
 
@@ -91,7 +91,7 @@ def perturbed(
 
 
 def disturbed(
-    measurements: Sequence[Measurement], model: Model, drawn: Rows, recipe: Recipe, rng: np.random.Generator
+    measurements: Sequence[Measurement], model: CopyableModel, drawn: Rows, recipe: Recipe, rng: np.random.Generator
 ) -> tuple[Measurement, ...]:
     """`perturbed` by these ``drawn`` rows."""
     n = len(next(iter(drawn.values())))
@@ -108,7 +108,7 @@ def disturbed(
 
 
 def copies(
-    measurements: Sequence[Measurement], model: Model, refit: Refit[M], recipe: Recipe, rng: np.random.Generator
+    measurements: Sequence[Measurement], model: CopyableModel, refit: Refit[M], recipe: Recipe, rng: np.random.Generator
 ) -> Iterator[tuple[M, Rows]]:
     """Copy by copy, its model and its rows.
 

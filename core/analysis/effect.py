@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.figures import FloatArray, Part, Regression, compared, linear, logistic, observed_cells
+from espalier.core.analysis.estimands import FloatArray, Part, Regression, compared, linear, logistic, observed_cells
 from espalier.core.analysis.gate import Cell, Needs
 from espalier.core.analysis.tally import Tally
 

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from espalier.core.analysis.copies import Model
+from espalier.core.analysis.copies import CopyableModel
 from espalier.core.graph.cuts import cheapest_cut
 from espalier.core.graph.separations import Clique, clique_edges
 from espalier.core.privacy.draws import Measurement, Merged
@@ -109,7 +109,7 @@ class Gate:
     def __init__(
         self,
         measurements: Iterable[Measurement],
-        model: Model,
+        model: CopyableModel,
         merged: Merged | None = None,
         labels: Mapping[str, Sequence[str]] | None = None,
     ) -> None:

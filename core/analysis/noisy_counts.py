@@ -18,8 +18,8 @@ from espalier.core.errors import DAMAGED, ProjectError
 from espalier.core.graph.separations import Clique
 from espalier.core.methods import Fitted
 from espalier.core.methods.marginals import Marginals
+from espalier.core.methods.question_answers import Answers, Asked
 from espalier.core.methods.question_links import scopes_of
-from espalier.core.methods.questions import Answers, Asked
 from espalier.core.privacy.draws import Measurement, Merged, SumMeasurement
 from espalier.core.project.file import Project
 

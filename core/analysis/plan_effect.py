@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from espalier.core.analysis import asking
-from espalier.core.analysis.missing_cells import missing_sentences
+from espalier.core.analysis.missing_text import missing_sentences
 from espalier.core.analysis.study import Study
 from espalier.core.graph.adjustment import Effect, choices, ways
 from espalier.core.methods import planned_effect

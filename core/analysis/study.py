@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from espalier.core.analysis.answers import Answer, Copies, answer
-from espalier.core.analysis.asked_copies import asked_copies, fitted_as_copy
 from espalier.core.analysis.copies import Recipe, Refit, Rows, copies, warm_refit
-from espalier.core.analysis.figures import Figure
+from espalier.core.analysis.estimands import Figure
 from espalier.core.analysis.gate import Gate
 from espalier.core.analysis.loading import files_of, read_copies, read_files
-from espalier.core.analysis.missing import missing_shares, questions
+from espalier.core.analysis.missing_shares import missing_shares, questions
 from espalier.core.analysis.noisy_counts import NoisyCounts
+from espalier.core.analysis.question_copies import asked_copies, fitted_as_copy
 from espalier.core.blurring.notice import NOT_PRIVATE
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.methods import Fitted
-from espalier.core.methods.questions import Asked
+from espalier.core.methods.question_answers import Asked
 from espalier.core.models.base import Model
 from espalier.core.models.graphical import GraphicalModel, Zeros
-from espalier.core.models.questions.model import VisibleModel
+from espalier.core.models.question_fit.model import VisibleModel
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from espalier.core.cli.given import whole
+from espalier.core.cli.number_types import whole
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import ProjectError
 
@@ -73,7 +73,7 @@ def _copies(opt: argparse.Namespace) -> None:
 
 def _analyse(opt: argparse.Namespace) -> None:
     from espalier.core.analysis import asking
-    from espalier.core.analysis.missing_cells import missing_sentences
+    from espalier.core.analysis.missing_text import missing_sentences
     from espalier.core.analysis.study import Study
 
     if (opt.outcome is None) != (opt.predictors is None):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from espalier.core.cli.given import whole
+from espalier.core.cli.number_types import whole
 from espalier.core.cli.release import TABLE
 from espalier.core.errors import ProjectError
 from espalier.core.project.people import KEY, ROWS_KEPT, in_words, proposed
@@ -98,9 +98,9 @@ def run(opt: argparse.Namespace) -> None:
     from espalier.core.project.file import Project
     from espalier.core.project.plan import SCHEMA_SHARE, Plan
     from espalier.core.project.schema import Schema
-    from espalier.core.tables.frames import read_data
+    from espalier.core.tables.frames import read_data, relation_of
     from espalier.core.tables.guessing import guess_schema
-    from espalier.core.tables.relation import Relation, is_url
+    from espalier.core.tables.relation import is_url
 
     elsewhere = is_url(opt.table) or opt.table.startswith("env:")
     path = Path(opt.relation or "table") if elsewhere else Path(opt.table)
@@ -128,16 +128,16 @@ def run(opt: argparse.Namespace) -> None:
         print(f"{out}: a draft for {len(draft.schema.columns)} columns; it holds their names, and nothing of the rows")
         print(BUYING.format(out=out, table=_again(opt), person=_to_answer(draft)), file=sys.stderr)
         return
-    if isinstance(read, Relation):
-        read = read.sample()
-        print(f"guessed from the first {read.rows:,} rows: other rows may hold other values", file=sys.stderr)
-    schema, used = _drafted(read, opt) if opt.dictionary else (guess_schema(read, opt.missing), ())
+    text = read.sample()
+    if relation_of(read) is not None:
+        print(f"guessed from the first {text.rows:,} rows: other rows may hold other values", file=sys.stderr)
+    schema, used = _drafted(text, opt) if opt.dictionary else (guess_schema(text, opt.missing), ())
     schema = _with_books(schema, opt)
     if strange := [m for m in opt.missing if not any(m in c.missing_marks for c in schema.columns)]:
         raise ProjectError(f"no column of {opt.table} holds {', '.join(map(repr, strange))}; see --missing")
     plan = Plan(DEFAULT, 1.0, schema_share=SCHEMA_SHARE if schema.undeclared else 0.0)
     draft = Project(name, schema, plan, dictionaries=used, one_row_per_person=None)
-    draft = _answered(draft, opt, list(filter(None, read.columns)))
+    draft = _answered(draft, opt, list(filter(None, text.columns)))
     schema, person = draft.schema, draft.plan.person
     _write(draft, out)
     out_of_it = [c.name for c in schema.left_out if c.name != person]
@@ -151,7 +151,7 @@ def run(opt: argparse.Namespace) -> None:
             '"month"}',
             file=sys.stderr,
         )
-    marked = _marks(read, schema)
+    marked = _marks(text, schema)
     many = [
         f"{c.name} ({c.size:,})"
         for c in schema.columns
@@ -371,12 +371,12 @@ def _write(draft: Project, out: Path) -> None:
         raise ProjectError(f"cannot write {out}: {error.strerror or error}", path=str(out)) from None
 
 
-def _marks(read: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
+def _marks(text: TextTable, schema: Schema) -> dict[str, tuple[str, ...]]:
     """Return by column the texts that may mean an empty cell and were not declared."""
     from espalier.core.tables.guessing import possible_marks
 
     found = {
-        c.name: tuple(m for m in possible_marks(read.columns[c.name]) if m not in c.missing_marks)
+        c.name: tuple(m for m in possible_marks(text.columns[c.name]) if m not in c.missing_marks)
         for c in schema.columns
     }
     return {name: marks for name, marks in found.items() if marks}

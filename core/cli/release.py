@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from espalier.core.blurring.registry import is_blurring
-from espalier.core.cli import ledger, questions
+from espalier.core.cli import ledger, questions_option
 from espalier.core.cli.terminal import bar
 from espalier.core.errors import EspalierError, ProjectError
 from espalier.core.methods import check_options
@@ -44,7 +44,7 @@ def add(commands: Any) -> None:
         "--into", metavar="NAME", help="write the synthetic rows into this new table of the same database too"
     )
     release.add_argument("--quiet", action="store_true", help="no progress on stderr")
-    questions.add_option(release)
+    questions_option.add_option(release)
     ledger.add_options(release)
     ledger.add_consent(release)
     release.add_argument("--by", default="", metavar="WHO", help="who releases (default: the user of this machine)")
@@ -65,7 +65,7 @@ def add(commands: Any) -> None:
 
 
 def run(opt: argparse.Namespace) -> None:
-    project = questions.load(opt)
+    project = questions_option.load(opt)
     if is_blurring(project.plan):
         _not_private(project, opt)
         return
@@ -121,8 +121,7 @@ def release_to(
     from espalier.core.release.output import arrow_columns
     from espalier.core.release.spend import refuse_guessed, release
     from espalier.core.release.stat_output import STAT_FORMATS, check_stat, losses
-    from espalier.core.tables.frames import destination, opened, read_data
-    from espalier.core.tables.relation import Relation
+    from espalier.core.tables.frames import destination, opened, read_data, relation_of
 
     out, quiet, plan = output.folder, output.quiet, project.plan
 
@@ -141,8 +140,9 @@ def release_to(
     left_out = [name for name in read.columns if name not in project.schema and name != plan.person]
     if left_out and not quiet:
         print(f"left out (not in the schema): {', '.join(left_out)}", file=sys.stderr)
-    if isinstance(read, Relation) and not quiet:
-        print(read.told, file=sys.stderr)
+    far = relation_of(read)
+    if far is not None and not quiet:
+        print(far.notice, file=sys.stderr)
     if project.plan.person and not quiet:
         k = project.plan.rows_per_person
         print(f"at most {k} row{'s' * (k > 1)} of each person in {project.plan.person!r} are kept", file=sys.stderr)
@@ -166,8 +166,8 @@ def release_to(
             f"{error} The release is paid for and kept: espalier ledger take {entry} --out ANOTHER_FOLDER"
         ) from None
     if place is not None:
-        if isinstance(read, Relation):
-            read.close()  # DuckDB refuses writers while it is open
+        if far is not None:
+            far.close()  # DuckDB refuses writers while it is open
         try:
             with bar(quiet) as progress:
                 made.write_into(place, progress)

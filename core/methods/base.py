@@ -10,7 +10,7 @@ from espalier.core.graph.separations import Clique, Separation
 from espalier.core.methods.frame import Frame
 from espalier.core.models.base import Model
 from espalier.core.models.graphical import Size
-from espalier.core.models.questions.model import loads
+from espalier.core.models.question_fit.model import loads
 from espalier.core.privacy.curator import Curator
 from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
@@ -173,7 +173,7 @@ class Capabilities:
     probability. ``links``: its model may link columns. ``numbers``: it reads numeric columns as numbers, so tables of
     codes alone are refused. ``questions``: what it does with the project's questions and counts. It ignores them
     (``no``), ends with `Marginals`, so that a share of the budget can measure them ``beside`` it
-    (`espalier.core.methods.questions`), or spends on them ``alone``.
+    (`espalier.core.methods.question_answers`), or spends on them ``alone``.
     """
 
     fence: Fence = "optional"

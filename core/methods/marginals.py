@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from espalier.core.graph.separations import Clique, clique_edges
-from espalier.core.methods.select.fence_cost import fence_cost_of
+from espalier.core.methods.select.refused_pairs import fence_cost_of
 from espalier.core.models.graphical import (
     GraphicalModel,
     Size,

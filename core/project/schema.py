@@ -394,6 +394,12 @@ class Column:
         """Number of categories or bins, without missing."""
         return len(self.edges) - 1 if self.kind == "numeric" else len(self.categories)
 
+    @cached_property
+    def middles(self) -> NDArray[np.float64]:
+        """The middle of each bin of a numeric column, NaN for a missing cell."""
+        edges = np.asarray(self.edges)
+        return np.append((edges[:-1] + edges[1:]) / 2, [np.nan] * self.missing)
+
     @property
     def size(self) -> int:
         """Number of codes: categories or bins, and one more where cells may be missing."""

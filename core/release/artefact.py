@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from espalier import __version__
 from espalier.core.analysis.drawing import Test, test_facts
-from espalier.core.analysis.drawing_test import Tested
+from espalier.core.analysis.independence_test import Tested
 from espalier.core.analysis.noisy_counts import COUNTS, NoisyCounts
 from espalier.core.dictionaries.writing import dictionary_csv, dictionary_json
 from espalier.core.display import card
-from espalier.core.evaluation.private.figures import PrivateEvaluation
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 from espalier.core.ledger.archive import MODEL
 from espalier.core.methods import Fitted, Frame, method_of
 from espalier.core.models.base import Codes, Model
@@ -33,7 +33,7 @@ from espalier.core.progress import Report, silent
 from espalier.core.project.file import Project
 from espalier.core.project.schema import Schema
 from espalier.core.release.files import copy_files, save_files
-from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole
+from espalier.core.release.output import WHOLE, write_into, write_texts, write_whole, write_whole_into
 from espalier.core.release.question_facts import question_facts
 from espalier.core.release.stat_output import STAT_FORMATS, StatFormat, write_stat
 from espalier.core.tables.catalogue import TRUSTED
@@ -78,14 +78,17 @@ FILLED = (
 class Release:
     """A finished release. Everything in it is differentially private or public.
 
-    ``codes`` are the synthetic rows as codes, ``table`` the same rows as text, one list per column. ``seconds`` are
-    running times of what came after the noise: the fit and the sampling. What reads the rows is not timed.
-    ``warnings`` is what the plan was warned of, for the public number of rows. ``reservation`` is what a ledger set
-    aside for it (None: it is not recorded in one), ``ledger_trouble`` what is to be said if the ledger could not be
-    told that it was made. ``copies`` are what it might have been (`espalier.core.analysis.copies`), each a model and
-    codes; ``drawing`` is what the test of the drawing found, ``effect`` what `espalier.core.report.effect` says of the
-    plan's treatment. ``date`` is the day it was made, in UTC. Of more than a million rows ``codes`` and ``table`` hold
-    only some, and ``whole`` all, as codes on disk while somebody holds the release (`espalier.core.release.output`).
+    - ``codes``, ``table``: the synthetic rows as codes, and as text with one list per column. Above one million rows
+      they hold the first `espalier.core.release.output.SHOWN`; ``whole`` then holds all rows as codes on disk until
+      the release is garbage-collected.
+    - ``seconds``: running times of the fit and the sampling. Steps that read private rows are not timed.
+    - ``warnings``: warnings of the plan, computed for the public number of rows.
+    - ``reservation``: the reservation in a ledger; `None` for a release without a ledger. ``ledger_trouble``: the
+      message to show if the ledger could not record the release.
+    - ``copies``: copies of the release, each a model and codes (`espalier.core.analysis.copies`).
+    - ``drawing``: results of the test of the drawing. ``effect``: the facts that
+      `espalier.core.report.effect_section` renders.
+    - ``date``: the day of the release, in UTC.
     """
 
     project: Project
@@ -286,7 +289,10 @@ class Release:
 
     def write_into(self, place: Destination, report: Report = silent) -> None:
         """Write all rows into a new table of an engine, in one transaction."""
-        write_into(self.project, self.table if self.whole is None else self.whole, place, report)
+        if self.whole is None:
+            write_into(self.project, self.table, place, report)
+        else:
+            write_whole_into(self.project, self.whole, place, report)
 
 
 def _write_text(text: str, path: Path) -> None:

@@ -21,10 +21,11 @@ from espalier.core.project.bin_density import CHUNK, Inside, places
 from espalier.core.project.file import Project
 from espalier.core.project.schema import MISSING, Column, Schema
 from espalier.core.release.files import with_identifiers
+from espalier.core.tables.code_file import CodeFile
 from espalier.core.tables.consistency import settle
 from espalier.core.tables.csv_safety import defuse
 from espalier.core.tables.destination import Destination
-from espalier.core.tables.snapshot import CodeFile, Snapshot
+from espalier.core.tables.snapshot import Snapshot
 
 SHOWN = 100_000
 """So many of them are in memory all the same, and are the release's ``synthetic.csv``. Rows come in random order."""
@@ -58,29 +59,35 @@ def write_whole(project: Project, whole: Snapshot, path: Path, report: Report = 
 
 
 def write_into(
-    project: Project, rows: Snapshot | Mapping[str, Sequence[str]], place: Destination, report: Report = silent
+    project: Project, rows: Mapping[str, Sequence[str]], place: Destination, report: Report = silent
 ) -> None:
-    """All ``rows``, in a file of codes or as texts, into a new table of an engine, in one transaction.
+    """Write ``rows``, as texts, into a new table of an engine, in one transaction.
 
-    Raises :class:`TableError` where that is not possible; then there is no such table.
+    Raises :class:`TableError` if that is not possible; then there is no such table.
     """
+    total = len(next(iter(rows.values())))
+    _write_into(project, iter([_text_columns(project.schema, rows)]), total, place, report)
+
+
+def write_whole_into(project: Project, whole: Snapshot, place: Destination, report: Report = silent) -> None:
+    """Write all rows of a release that keeps them on disk, as :func:`write_into` does."""
+    _write_into(project, _whole_cells(project, whole), whole.rows, place, report)
+
+
+def _write_into(project: Project, batches: Iterator[list[Any]], total: int, place: Destination, report: Report) -> None:
     import pyarrow as pa
 
-    schema, columns = project.schema, arrow_columns(project.schema)
-    if isinstance(rows, Snapshot):
-        made, total = _whole_cells(project, rows), rows.rows
-    else:
-        made, total = iter([_text_columns(schema, rows)]), len(next(iter(rows.values())))
+    columns = arrow_columns(project.schema)
 
-    def batches() -> Iterator[Any]:
+    def cast() -> Iterator[Any]:
         done = 0
-        for cells_ in made:
-            batch = pa.record_batch([c.cast(f.type) for c, f in zip(cells_, columns, strict=True)], schema=columns)
+        for arrays in batches:
+            batch = pa.record_batch([c.cast(f.type) for c, f in zip(arrays, columns, strict=True)], schema=columns)
             done += batch.num_rows
             yield batch
             report(done / total, "Writing rows")
 
-    place.write(columns, batches())
+    place.write(columns, cast())
 
 
 def arrow_columns(schema: Schema) -> Any:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from espalier.core.models.base import Codes, Model
-from espalier.core.models.questions.model import VisibleModel
+from espalier.core.models.question_fit.model import VisibleModel
 from espalier.core.planning.expected_answers import HasAnswers, factor_of_all
-from espalier.core.privacy.questions.lowering import mask_of
+from espalier.core.privacy.question_recipes.lowering import mask_of
 from espalier.core.project.question_types import Question
 
 

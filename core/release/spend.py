@@ -17,7 +17,7 @@ from espalier.core.analysis.noisy_counts import NoisyCounts
 from espalier.core.analysis.plan_effect import effect_facts
 from espalier.core.analysis.study import Study
 from espalier.core.errors import Cancelled, EspalierError, ProjectError, SchemaError
-from espalier.core.evaluation.private.figures import PrivateEvaluation
+from espalier.core.evaluation.private.evaluation import PrivateEvaluation
 from espalier.core.evaluation.private.held_out import judge
 from espalier.core.methods import check_options, method_of
 from espalier.core.models.base import Codes, Model, NumberModel
@@ -25,7 +25,7 @@ from espalier.core.planning.hierarchies import told_apart
 from espalier.core.planning.preview import Preview, preview
 from espalier.core.planning.procedure import carry_out
 from espalier.core.privacy.accounting import Budget, total_up
-from espalier.core.privacy.bought_schema import Part, buy, described, nothing_found
+from espalier.core.privacy.bought_schema import Part, buy, nothing_found
 from espalier.core.privacy.contribution import bounded, check_fits, held_rows, public_rows, split
 from espalier.core.privacy.curator import Impossible, PrivateCurator, Spending
 from espalier.core.privacy.draws import Draw, subtotals_of
@@ -37,8 +37,7 @@ from espalier.core.release.artefact import Release
 from espalier.core.release.files import with_identifiers
 from espalier.core.release.output import on_disk
 from espalier.core.tables.consistency import settle
-from espalier.core.tables.frames import opened
-from espalier.core.tables.relation import Relation
+from espalier.core.tables.frames import opened, relation_of
 from espalier.core.tables.snapshot import Snapshot
 from espalier.core.tables.source import Source
 from espalier.core.tables.table import Table
@@ -76,8 +75,8 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
     method_of(project.plan)
     project.need_unit()
     refuse_guessed(project)
-    reading = 0.0
-    if isinstance(data, Relation):  # what will be refused is refused before a long scan
+    relation, reading = relation_of(data), 0.0
+    if relation is not None:  # what will be refused is refused before a long scan
         if ledger:
             ledger.check(project)
         reading = 0.3
@@ -85,8 +84,7 @@ def release(project: Project, data: Any, report: Report = silent, ledger: Accoun
         scan, rest = part(report, 0.0, reading), part(report, reading, 1.0)
         k = project.plan.rows_per_person
         table = held.enter_context(opened(data, project.schema, project.plan.person, k, scan))
-        relation = data.origin if isinstance(data, Relation) else None
-        return _release(project, table, rest, ledger, held, relation)
+        return _release(project, table, rest, ledger, held, None if relation is None else relation.origin)
 
 
 def _release(
@@ -166,8 +164,8 @@ class _PrivateRows:
             return project
         wanted = project.schema
         schema = buy(self.own, wanted, _unit(project.plan), parts, self._delta, self.schema_spending)
-        self.own = described(self.own, wanted, schema)
-        self.held = None if self.held is None else described(self.held, wanted, schema)
+        self.own = self.own.recoded(schema)
+        self.held = None if self.held is None else self.held.recoded(schema)
         return project.bought(schema)
 
     def curator(self, project: Project, budget: Budget, impossible: Impossible) -> PrivateCurator:

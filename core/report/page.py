@@ -20,10 +20,10 @@ from espalier.core.privacy.unit import Unit
 from espalier.core.project.schema import FIELDS
 from espalier.core.report import front
 from espalier.core.report.conclusions import conclusions
-from espalier.core.report.effect import effect_section
+from espalier.core.report.effect_section import effect_section
 from espalier.core.report.html import made_with
 from espalier.core.report.html import table as _table
-from espalier.core.report.questions import question_section
+from espalier.core.report.question_section import question_section
 from espalier.core.report.style import STYLE
 
 

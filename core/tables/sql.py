@@ -29,9 +29,9 @@ from espalier.core.code_books import code_book
 from espalier.core.errors import TableError
 from espalier.core.project.schema import MISSING, Column, Schema
 from espalier.core.tables.catalogue import Origin, origin
+from espalier.core.tables.code_file import PERSON
 from espalier.core.tables.lots import runs
 from espalier.core.tables.relation import ROWS
-from espalier.core.tables.snapshot import PERSON
 from espalier.core.tables.stream import Stream
 
 MEMORY = "384MB"

@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from espalier.core.analysis.figures import Difference, Level, Proportion
+from espalier.core.analysis.estimands import Difference, Level, Proportion
 from espalier.core.analysis.gate import Gate, Needs
 from espalier.core.graph.cuts import cheapest_cut
 from espalier.core.models.graphical import estimate

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from espalier.core.analysis import asking
-from espalier.core.analysis.figures import Level
+from espalier.core.analysis.estimands import Level
 from espalier.core.analysis.gate import Badge
 from espalier.core.analysis.noisy_counts import NoisyCounts
 from espalier.core.analysis.study import Study

@@ -452,7 +452,7 @@ def test_a_cancelled_command_says_whether_it_spent(monkeypatch, capsys, command,
     def stopped(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("espalier.core.cli.questions.load", stopped)
+    monkeypatch.setattr("espalier.core.cli.questions_option.load", stopped)
     assert run(*command) == 130
     assert told in capsys.readouterr().err
 

@@ -1,4 +1,4 @@
-"""A seventh method, told to nobody but the registry, goes through everything headless; `tests/app` does the pages."""
+"""A seventh method, told to nobody but the registry, goes through everything headless; `tests/pages` does the pages."""
 
 from __future__ import annotations
 
