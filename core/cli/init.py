@@ -155,7 +155,7 @@ def run(opt: argparse.Namespace) -> None:
     many = [
         f"{c.name} ({c.size:,})"
         for c in schema.columns
-        if c.kind == "categorical" and c.size > MANY and c.name not in (*dates, *marked)
+        if c.kind == "categorical" and not c.undeclared and c.size > MANY and c.name not in (*dates, *marked)
     ]
     if many:
         print(
